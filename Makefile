@@ -1,0 +1,154 @@
+# Copyright The Tombolo Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything builds with Go, git and make. A C compiler is used, where there is one, for the race detector only.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Extra flags for go test: make test TESTFLAGS='-run TestX -v'
+TESTFLAGS ?=
+# The share of mutants that the tests of the pure packages must kill, in percent.
+MUTATION_MIN ?= 85
+MUTATION_PACKAGES ?= ./pkg/clusterset ./pkg/export ./pkg/merge ./pkg/render ./pkg/conditions ./pkg/plan
+# Sections of docs/spec.md in which a gap fails the build: make spec-coverage SPEC_REQUIRE=E,C,R
+SPEC_REQUIRE ?=
+
+TOOLS := $(CURDIR)/bin/tools
+GOLANGCI := $(TOOLS)/golangci-lint
+GOFUMPT := $(TOOLS)/gofumpt
+CONTROLLER_GEN := $(TOOLS)/controller-gen
+GREMLINS := $(TOOLS)/gremlins
+MUTATION := $(TOOLS)/mutation
+
+# The modules beside the product's own; those with Go files of their own are vetted, linted and tested too.
+TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
+CODE_MODULES := $(foreach m,$(TOOL_MODULES),$(if $(wildcard $(m)/*.go),$(m)))
+
+# The API servers of the control-plane lab: built into bin/, or the user's own.
+ASSETS_DIR := $(or $(KUBEBUILDER_ASSETS),$(CURDIR)/bin)
+
+# The race detector needs a C compiler that finds its headers. Asked only by the targets that test.
+find-cc = for c in "$${CC:-cc}" cc gcc clang; do if echo '\#include <stdlib.h>' | "$$c" -E - >/dev/null 2>&1; then echo "$$c"; break; fi; done
+
+# The sources that people write.
+GO_FILES = find . -name '*.go' -not -path './bin/*' -not -path './out/*' -not -path '*/.*/*' -not -name 'zz_generated*'
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Build
+
+.PHONY: build
+build: ## build every command of cmd/ into bin/
+	@for d in cmd/*/; do \
+		[ -d "$$d" ] || { echo "nothing in cmd/ yet"; exit 0; }; \
+		echo "build $$d"; CGO_ENABLED=0 go build -trimpath -o "bin/$$(basename "$$d")" "./$$d"; \
+	done
+
+.PHONY: assets
+assets: ## build the API servers of the control-plane lab (4 minutes once), or use KUBEBUILDER_ASSETS
+	@tools/assets/build.sh
+
+##@ Demo
+
+.PHONY: demo-binaries
+demo-binaries: assets
+	@echo "build tombolo-agent and coredns (a minute or two the first time)"
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/tombolo-agent ./cmd/coredns
+
+.PHONY: demo
+demo: demo-binaries ## start clusters, export a service, show it imported elsewhere, tear down
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/demo run
+
+.PHONY: demo-up
+demo-up: demo-binaries ## the same, left running for you to explore
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/demo up
+
+.PHONY: demo-down
+demo-down: ## stop what demo-up started
+	@go run ./e2e/demo down
+
+##@ Test
+
+.PHONY: test
+test: assets ## all tests that need no root, with the race detector where a C compiler exists
+	@cc="$$($(find-cc))"; \
+	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
+	export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
+	echo "go test $$race ./..."; \
+	go test $$race -timeout 20m $(TESTFLAGS) ./...; \
+	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -timeout 5m $(TESTFLAGS) ./...); done
+
+.PHONY: spec-coverage
+spec-coverage: ## which tests cover which line of docs/spec.md, and the gaps
+	@go run ./tools/speccoverage $(if $(SPEC_REQUIRE),-require=$(SPEC_REQUIRE))
+
+.PHONY: mutation
+mutation: $(GREMLINS) $(MUTATION) ## break the pure packages on purpose; the tests must notice (many minutes)
+	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=docs/mutation.md $(MUTATION_PACKAGES)
+
+##@ Check
+
+.PHONY: fmt
+fmt: $(GOFUMPT) ## format the sources
+	@$(GO_FILES) -print0 | xargs -0 -r $(GOFUMPT) -w
+
+.PHONY: fmt-check
+fmt-check: $(GOFUMPT) ## fail if a source is not formatted
+	@bad="$$($(GO_FILES) -print0 | xargs -0 -r $(GOFUMPT) -l)"; \
+	if [ -n "$$bad" ]; then printf 'not formatted (make fmt):\n%s\n' "$$bad"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet
+	@go vet ./...
+	@for m in $(CODE_MODULES); do echo "go vet ./... in $$m"; (cd "$$m" && go vet ./...); done
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint (.golangci.yml)
+	@$(GOLANGCI) run ./...
+	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## write deepcopy functions and the CRDs of manifests/crd
+	@tools/codegen/generate.sh $(CONTROLLER_GEN) .
+
+.PHONY: generate-check
+generate-check: $(CONTROLLER_GEN) ## fail if a generated file is stale (nothing in the tree is touched)
+	@tools/codegen/check.sh $(CONTROLLER_GEN)
+
+.PHONY: tidy-check
+tidy-check: ## fail if a go.mod or go.sum is not tidy
+	@for m in . $(TOOL_MODULES); do echo "go mod tidy -diff in $$m"; (cd "$$m" && go mod tidy -diff); done
+
+##@ Clean
+
+.PHONY: clean
+clean: ## remove bin/ and out/
+	@chmod -R u+w bin out 2>/dev/null || true
+	@rm -rf bin out
+
+##@ Tools: each from a module of its own, built once into bin/tools
+
+$(GOLANGCI): tools/lint/go.sum
+	@echo "build golangci-lint (2 minutes, once)"
+	@cd tools/lint && CGO_ENABLED=0 go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(GOFUMPT): tools/lint/go.sum
+	@echo "build gofumpt"
+	@cd tools/lint && CGO_ENABLED=0 go build -o $@ mvdan.cc/gofumpt
+
+$(CONTROLLER_GEN): tools/codegen/go.sum
+	@echo "build controller-gen"
+	@cd tools/codegen && CGO_ENABLED=0 go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(GREMLINS): tools/mutation/go.sum
+	@echo "build gremlins"
+	@cd tools/mutation && CGO_ENABLED=0 go build -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
+
+$(MUTATION): $(wildcard tools/mutation/*.go)
+	@cd tools/mutation && CGO_ENABLED=0 go build -o $@ .

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Copyright The Tombolo Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# generate.sh CONTROLLER_GEN DIR: writes what is generated from pkg/api below DIR (the repository's root, or a
+# scratch folder when freshness is checked): zz_generated.deepcopy.go beside the types, and manifests/crd/*.yaml.
+set -euo pipefail
+
+controller_gen=$1
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+cd "$(dirname "$0")/../.."
+
+found=0
+while IFS= read -r dir; do
+  compgen -G "$dir/*.go" >/dev/null || continue
+  found=1
+  mkdir -p "$out/$dir"
+  "$controller_gen" object:headerFile=tools/codegen/boilerplate.go.txt "paths=./$dir" "output:object:dir=$out/$dir"
+done < <(find pkg/api -type d 2>/dev/null | sort)
+if [[ $found == 0 ]]; then
+  echo "generate: no types in pkg/api yet"
+  exit 0
+fi
+"$controller_gen" crd "paths=./pkg/api/..." "output:crd:dir=$out/manifests/crd"

@@ -1,0 +1,166 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// realGo is the variable by which asGo learns where the real go command is.
+	realGo = "MUTATION_GO"
+	// slack and floor bound a mutant's tests: slack times what the package's tests take, but never less than floor.
+	slack = 20
+	floor = 30 * time.Second
+	// addressSpace bounds the memory of a mutant's tests, in KiB: an endless loop that appends must not take the machine
+	// with it. Where ulimit cannot, the time limit alone must do.
+	addressSpace = 8 << 20
+)
+
+// asGo stands in for the go command. "go test" of a package that does not compile ends with 2, so that gremlins counts
+// the mutant as not viable; everything else is the real command's answer.
+func asGo(args []string) int {
+	command := os.Getenv(realGo)
+	if len(args) > 0 && args[0] == "test" && !measuresCoverage(args) {
+		if code := execute(command, "build", args[len(args)-1]); code != 0 {
+			return 2
+		}
+		limited := fmt.Sprintf(`ulimit -v %d 2>/dev/null || true; exec "$0" "$@"`, addressSpace)
+		return execute("/bin/sh", append([]string{"-c", limited, command}, withoutCache(args)...)...)
+	}
+	return execute(command, withoutCache(args)...)
+}
+
+func measuresCoverage(args []string) bool {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-cover") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutCache returns the arguments of go test with caching and vet off; a mutant that vet refuses is not killed.
+func withoutCache(args []string) []string {
+	if len(args) == 0 || args[0] != "test" {
+		return args
+	}
+	return append([]string{"test", "-count=1", "-vet=off"}, args[1:]...)
+}
+
+func execute(name string, args ...string) int {
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		if code := cmd.ProcessState.ExitCode(); code > 0 {
+			return code
+		}
+		return 3
+	}
+	return 0
+}
+
+// environment returns the environment of gremlins: this program as go, first in the PATH.
+func environment(scratch string) ([]string, error) {
+	command, err := exec.LookPath("go")
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	bin := filepath.Join(scratch, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "go")); err != nil {
+		return nil, err
+	}
+	return append(os.Environ(),
+		realGo+"="+command,
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"TMPDIR="+scratch,
+		// Same build keys in every copy of the sources; no race detector, which could not live in the address space.
+		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath"), "CGO_ENABLED=0"), nil
+}
+
+// coefficient returns by what gremlins must multiply the time that the package's tests take with coverage.
+func coefficient(ctx context.Context, source, pkg string) (int, error) {
+	var took time.Duration
+	for range 2 { // the first run compiles
+		cmd := exec.CommandContext(ctx, "go", "test", "-trimpath", "-count=1", "-cover", "./"+pkg+"/...")
+		cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+		start := time.Now()
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%s: the tests fail without any mutation: %w\n%s", pkg, err, text)
+		}
+		took = time.Since(start)
+	}
+	return multiplier(took), nil
+}
+
+func multiplier(took time.Duration) int {
+	return max(slack, int(math.Ceil(float64(floor)/float64(max(took, time.Millisecond)))))
+}
+
+// copySources copies the files of the module at from, apart from what is built, hidden, or a module of its own.
+func copySources(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case entry.IsDir() && skipDir(path, rel):
+			return filepath.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case entry.Type().IsRegular():
+			return copyFile(path, target)
+		}
+		return nil
+	})
+}
+
+func skipDir(path, rel string) bool {
+	if rel == "." {
+		return false
+	}
+	if rel == "bin" || rel == "out" || strings.HasPrefix(filepath.Base(rel), ".") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	return err == nil
+}
+
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(target, source); err != nil {
+		target.Close()
+		return err
+	}
+	return target.Close()
+}
