@@ -1,0 +1,68 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// auditPolicy records one line per request.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules: [{level: Metadata}]
+`
+
+// AuditLog returns the path of the audit log: one JSON object per line and request. It exists if the options ask for it.
+func (c *Cluster) AuditLog() string {
+	return filepath.Join(c.logs, "audit.log")
+}
+
+// apiServer authenticates by static tokens and tokens of service accounts, and authorizes by RBAC only. It does not keep
+// up the endpoints of Service default/kubernetes: Kubernetes refuses loopback addresses there.
+func (c *Cluster) apiServer() *Process {
+	address := c.address()
+	ready := func(ctx context.Context) error {
+		for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} { // /readyz does not wait for the namespace
+			if err := getOK(ctx, c.credentials.transport(), address+path, c.credentials.adminToken); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	advertise, cidrs := "127.0.0.1", make([]string, 0, 2)
+	if c.ServiceCIDRs[0].Addr().Is6() {
+		advertise = "::1" // must be of the primary family
+	}
+	for _, cidr := range c.ServiceCIDRs {
+		cidrs = append(cidrs, cidr.String())
+	}
+	argv := []string{
+		c.binaries.apiServer,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(c.port.number),
+		"--advertise-address=" + advertise,
+		"--endpoint-reconciler-type=none",
+		"--cert-dir=" + c.folder,
+		"--tls-cert-file=" + c.credentials.certificateFile,
+		"--tls-private-key-file=" + c.credentials.keyFile,
+		"--token-auth-file=" + c.credentials.tokenFile,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.credentials.serviceAccountKeyFile,
+		"--service-account-signing-key-file=" + c.credentials.serviceAccountKeyFile,
+		"--service-cluster-ip-range=" + strings.Join(cidrs, ","),
+		"--etcd-servers=unix://" + c.socket("client"),
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--shutdown-watch-termination-grace-period=1s", // else a stop takes a minute while anyone watches
+	}
+	if c.options.Audit {
+		argv = append(argv, "--audit-policy-file="+c.credentials.auditPolicyFile, "--audit-log-path="+c.AuditLog())
+	}
+	return c.process("kube-apiserver", ready, append(argv, c.options.APIServerArgs...)...)
+}

@@ -1,0 +1,131 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxFolderLength keeps <folder>/<index>.client below the shortest limit for the path of a Unix socket: 104 bytes with
+// the final zero, on macOS.
+const maxFolderLength = 90
+
+// Lab is a set of running clusters. Close ends it.
+type Lab struct {
+	folder   string
+	clusters []*Cluster
+	watchdog *watchdog
+	log      func(format string, args ...any)
+	close    func() error
+}
+
+// New starts the clusters, all at once, and returns when all are ready. On an error nothing is left behind. If ctx ends
+// after the start, the lab stays.
+func New(ctx context.Context, o Options) (*Lab, error) {
+	l, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.start(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Cluster returns the cluster of this name, and nil if there is none.
+func (l *Lab) Cluster(name string) *Cluster {
+	for _, c := range l.clusters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Clusters returns all clusters in the order of the options.
+func (l *Lab) Clusters() []*Cluster {
+	return slices.Clone(l.clusters)
+}
+
+// Folder returns the folder with everything that belongs to the lab. It disappears with the lab.
+func (l *Lab) Folder() string { return l.folder }
+
+// Close kills all processes, removes the lab's folder, and returns when both have happened. Only the first call acts; all
+// return the same result.
+func (l *Lab) Close() error { return l.close() }
+
+// prepare makes all that needs no running process, except the watchdog, which comes first.
+func prepare(o Options) (*Lab, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	b, err := findBinaries(o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{log: o.Log}
+	l.close = sync.OnceValue(l.remove)
+	if l.log == nil {
+		l.log = func(string, ...any) {}
+	}
+	if l.folder, err = newFolderPath(); err != nil {
+		return nil, err
+	}
+	if l.watchdog, err = startWatchdog(l.folder); err != nil {
+		return nil, err
+	}
+	for i, co := range o.Clusters {
+		c, err := newCluster(l.folder, i, co, b, o.Logs)
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		c.log = l.log
+		l.clusters = append(l.clusters, c)
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, c := range l.clusters {
+		g.Go(func() error { return c.start(ctx) })
+	}
+	return g.Wait()
+}
+
+func (l *Lab) remove() error {
+	var g sync.WaitGroup
+	for _, c := range l.clusters {
+		for _, p := range c.Processes() {
+			g.Go(p.Kill)
+		}
+	}
+	g.Wait()
+	for _, c := range l.clusters {
+		c.releasePort()
+	}
+	// The watchdog removes the folder, as it would after a crash. RemoveAll is for the case that somebody killed it.
+	return errors.Join(l.watchdog.release(), os.RemoveAll(l.folder))
+}
+
+// newFolderPath returns a path that does not exist, where os.TempDir says, or in /tmp if that is too long for the Unix
+// sockets in it.
+func newFolderPath() (string, error) {
+	name := "tombolo-lab-" + strings.ToLower(rand.Text()[:10])
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		if path := filepath.Join(parent, name); filepath.IsAbs(path) && len(path) <= maxFolderLength {
+			return path, nil
+		}
+	}
+	return "", errors.New("lab: no folder for temporary files has a path that is short enough")
+}

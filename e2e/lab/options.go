@@ -1,0 +1,132 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxClusters is bounded by the default service CIDRs: the second byte of 10.100.0.0/16 counts clusters.
+const maxClusters = 100
+
+// Options say what a lab consists of.
+type Options struct {
+	// Clusters to run: at least one, at most 100.
+	Clusters []ClusterOptions
+	// Assets is the folder of the binaries. Empty: KUBEBUILDER_ASSETS, then bin/ of this repository.
+	Assets string
+	// Logs is a folder that receives the logs, as <cluster>/<process>.log. Empty: the lab's own folder, which
+	// disappears with the lab.
+	Logs string
+	// Log receives a line for each step of the start. Nil: nothing is said.
+	Log func(format string, args ...any)
+}
+
+// ClusterOptions say what a cluster consists of.
+type ClusterOptions struct {
+	// Name is a DNS label, unique within the lab.
+	Name string
+	// IPFamilies of Services, the primary one first. Empty: IPv4 and IPv6.
+	IPFamilies []corev1.IPFamily
+	// ServiceCIDRs: one, or one of each family, the primary one first. Empty: 10.<100+i>.0.0/16 and
+	// fd00:10:<100+i>::/112 for the lab's cluster i, as far as IPFamilies has the family. Not both may be set.
+	ServiceCIDRs []netip.Prefix
+	// Controllers are those that kube-controller-manager runs. Empty: it does not run at all.
+	Controllers []string
+	// Audit writes every request, without its body, to the file Cluster.AuditLog.
+	Audit bool
+	// APIServerArgs are appended to the arguments of kube-apiserver: a later flag wins over an earlier one.
+	APIServerArgs []string
+}
+
+// Hub returns the options of a cluster "hub" with the default controllers: without kube-controller-manager
+// ResourceQuota would admit everything, and namespaces would never finish terminating.
+func Hub() ClusterOptions {
+	return ClusterOptions{Name: "hub", Controllers: DefaultControllers()}
+}
+
+// Member returns the options of a cluster without controllers, the cheapest there is: Services get addresses, but nobody
+// writes EndpointSlices, default service accounts or the rules of aggregated ClusterRoles such as "edit", namespaces do not
+// finish terminating, and dependents of deleted owners stay.
+func Member(name string) ClusterOptions {
+	return ClusterOptions{Name: name}
+}
+
+// DefaultControllers returns the names of the controllers that matter without nodes and volumes.
+func DefaultControllers() []string {
+	return []string{
+		"clusterrole-aggregation-controller",
+		"endpointslice-controller",
+		"garbage-collector-controller",
+		"namespace-controller",
+		"resourcequota-controller",
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller",
+		"validatingadmissionpolicy-status-controller",
+	}
+}
+
+func (o Options) validate() error {
+	if len(o.Clusters) == 0 || len(o.Clusters) > maxClusters {
+		return fmt.Errorf("lab: %d clusters are asked for; it takes 1 to %d", len(o.Clusters), maxClusters)
+	}
+	names := sets.New[string]()
+	for _, c := range o.Clusters {
+		if names.Has(c.Name) {
+			return fmt.Errorf("lab: two clusters are named %q", c.Name)
+		}
+		names.Insert(c.Name)
+		if err := c.validate(); err != nil {
+			return fmt.Errorf("lab: cluster %q: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func (o ClusterOptions) validate() error {
+	if msgs := validation.IsDNS1123Label(o.Name); len(msgs) > 0 {
+		return fmt.Errorf("bad name: %s", strings.Join(msgs, "; "))
+	}
+	if len(o.IPFamilies) > 0 && len(o.ServiceCIDRs) > 0 {
+		return errors.New("set IPFamilies or ServiceCIDRs, not both")
+	}
+	for _, f := range o.IPFamilies {
+		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
+			return fmt.Errorf("bad IP family %q: it is %s or %s", f, corev1.IPv4Protocol, corev1.IPv6Protocol)
+		}
+	}
+	cidrs := o.serviceCIDRs(0)
+	if len(cidrs) > 2 || len(cidrs) == 2 && cidrs[0].Addr().Is4() == cidrs[1].Addr().Is4() {
+		return fmt.Errorf("bad service CIDRs %v: it takes one, or one of each family", cidrs)
+	}
+	return nil
+}
+
+// serviceCIDRs returns the service CIDRs of the lab's cluster with this index, the primary one first.
+func (o ClusterOptions) serviceCIDRs(index int) []netip.Prefix {
+	if len(o.ServiceCIDRs) > 0 {
+		return slices.Clone(o.ServiceCIDRs)
+	}
+	families := o.IPFamilies
+	if len(families) == 0 {
+		families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	}
+	var cidrs []netip.Prefix
+	for _, f := range families {
+		if f == corev1.IPv4Protocol {
+			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+index)))
+		} else {
+			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("fd00:10:%d::/112", 100+index)))
+		}
+	}
+	return cidrs
+}

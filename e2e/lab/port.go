@@ -1,0 +1,56 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// Ports of API servers come from below the ranges that Linux (from 32768) and macOS (from 49152) use for outgoing
+// connections: a client that reconnects must not take the port of an API server that restarts.
+const firstPort, lastPort = 20000, 32767
+
+// portClaim reserves a TCP port of the loopback interface among labs. kube-apiserver cannot be told to pick a port, so
+// one is picked for it, and a picked port must stay reserved while its API server is down. The reservation is the UDP
+// port of the same number, which our process holds: it excludes the labs of other processes, and dies with us.
+type portClaim struct {
+	number int
+	udp    net.PacketConn
+}
+
+func claimPort() (*portClaim, error) {
+	for range 1000 {
+		number := firstPort + rand.IntN(lastPort-firstPort+1)
+		udp, err := net.ListenPacket("udp4", loopback(number))
+		if err != nil {
+			continue
+		}
+		claim := &portClaim{number: number, udp: udp}
+		if claim.free() {
+			return claim, nil
+		}
+		claim.release()
+	}
+	return nil, errors.New("no free port found on 127.0.0.1")
+}
+
+// free says whether nobody listens on the port.
+func (p *portClaim) free() bool {
+	tcp, err := net.Listen("tcp4", loopback(p.number))
+	if err != nil {
+		return false
+	}
+	return tcp.Close() == nil
+}
+
+func (p *portClaim) release() {
+	_ = p.udp.Close() // cannot fail in a way that matters: the port is free or our process ends
+}
+
+func loopback(port int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
