@@ -1,0 +1,136 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// A member may be hostile: whatever it writes is bounded, and atomic where it is a list, which keeps managedFields small.
+func TestSchemasAreBounded(t *testing.T) {
+	for _, crd := range crds(t, "hub") {
+		for _, version := range crd.Spec.Versions {
+			schema := version.Schema.OpenAPIV3Schema
+			for _, ofKubernetes := range []string{"apiVersion", "kind", "metadata"} {
+				delete(schema.Properties, ofKubernetes)
+			}
+			for _, problem := range unbounded(crd.Spec.Names.Kind, *schema) {
+				t.Error(problem)
+			}
+		}
+	}
+}
+
+// unbounded returns what is wrong below a path of a schema, with that path.
+func unbounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
+	var problems []string
+	complain := func(bad bool, what string) {
+		if bad {
+			problems = append(problems, path+": "+what)
+		}
+	}
+	switch s.Type {
+	case "object":
+		open := s.AdditionalProperties != nil
+		complain(s.XPreserveUnknownFields != nil, "preserves unknown fields")
+		complain(open && s.MaxProperties == nil, "a map without maxProperties")
+		complain(open && (s.XMapType == nil || *s.XMapType != "atomic"), "a map that is not atomic")
+		if open {
+			problems = append(problems, unbounded(path+".*", *s.AdditionalProperties.Schema)...)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			problems = append(problems, unbounded(path+"."+name, s.Properties[name])...)
+		}
+	case "array":
+		complain(s.MaxItems == nil, "a list without maxItems")
+		complain(s.XListType == nil || *s.XListType != "atomic", "a list that is not atomic")
+		problems = append(problems, unbounded(path+"[]", *s.Items.Schema)...)
+	case "string":
+		complain(s.MaxLength == nil && s.Enum == nil && s.Format != "date-time", "a string without maxLength")
+	case "integer":
+		complain(s.Minimum == nil || s.Format == "" && s.Maximum == nil, "a number without bounds")
+	case "boolean":
+	default:
+		complain(true, "type "+s.Type+" is not known to this test")
+	}
+	return problems
+}
+
+func TestUnboundedIsNoticed(t *testing.T) {
+	list, text := apiextensionsv1.JSONSchemaProps{Type: "array"}, apiextensionsv1.JSONSchemaProps{Type: "string"}
+	list.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}
+	dictionary := apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &list}}
+	got := unbounded("X", apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"map": dictionary, "number": {Type: "integer"},
+	}})
+	want := []string{
+		"X.map: a map without maxProperties",
+		"X.map: a map that is not atomic",
+		"X.map.*: a list without maxItems",
+		"X.map.*: a list that is not atomic",
+		"X.map.*[]: a string without maxLength",
+		"X.number: a number without bounds",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// spec: K1
+func TestClusterProperty(t *testing.T) {
+	all := crds(t, "crd")
+	i := slices.IndexFunc(all, func(c apiextensionsv1.CustomResourceDefinition) bool {
+		return c.Name == "clusterproperties.about.k8s.io"
+	})
+	if i < 0 {
+		t.Fatal("there is no CRD of ClusterProperty")
+	}
+	crd := all[i]
+	if got := crd.Annotations["api-approved.kubernetes.io"]; got != "https://github.com/kubernetes/enhancements/pull/3084" {
+		t.Errorf("api-approved.kubernetes.io: %q", got)
+	}
+	if crd.Spec.Scope != apiextensionsv1.ClusterScoped {
+		t.Errorf("scope %s", crd.Spec.Scope)
+	}
+	type served struct{ Served, Storage bool }
+	got := map[string]served{}
+	for _, version := range crd.Spec.Versions {
+		got[version.Name] = served{version.Served, version.Storage}
+		value := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["value"]
+		if value.MinLength == nil || *value.MinLength != 1 {
+			t.Errorf("%s: spec.value may be empty", version.Name)
+		}
+		if diff := cmp.Diff(crd.Spec.Versions[0].Schema, version.Schema); diff != "" {
+			t.Errorf("%s and %s differ:\n%s", crd.Spec.Versions[0].Name, version.Name, diff)
+		}
+	}
+	want := map[string]served{"v1alpha1": {Served: true}, "v1beta1": {Served: true, Storage: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("versions: -want +got:\n%s", diff)
+	}
+}
+
+func crds(t *testing.T, kustomization string) []apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	var out []apiextensionsv1.CustomResourceDefinition
+	for _, o := range must(t)(manifests.Render(kustomization)) {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		crd := apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &crd); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, crd)
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests holds the kustomizations beside it and renders them, without a file system and without kustomize
+// being installed. What it returns is what "kubectl apply -k" would send, in the same order.
+package manifests
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+//go:embed crd hub member overlays
+var files embed.FS
+
+// Hub returns what makes an API server the hub of a clusterset, once for all members.
+func Hub() ([]*unstructured.Unstructured, error) { return Render("hub") }
+
+// Render returns the objects of a kustomization of this tree, such as "hub", in the order in which they can be created.
+func Render(kustomization string) ([]*unstructured.Unstructured, error) {
+	return render(kustomization, nil)
+}
+
+// render adds files to the tree, by their paths, before it renders a kustomization.
+func render(kustomization string, added map[string][]byte) ([]*unstructured.Unstructured, error) {
+	tree, err := load(added)
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %w", err)
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy // as kubectl does
+	resources, err := krusty.MakeKustomizer(options).Run(tree, kustomization)
+	if err != nil {
+		return nil, fmt.Errorf("manifests: rendering %s: %w", kustomization, err)
+	}
+	objects := make([]*unstructured.Unstructured, 0, resources.Size())
+	for _, resource := range resources.Resources() {
+		content, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("manifests: %s: %w", resource.CurId(), err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(content); err != nil {
+			return nil, fmt.Errorf("manifests: %s: %w", resource.CurId(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// load returns the tree and what is added to it in a file system of its own: kustomize wants one that it could write to.
+func load(added map[string][]byte) (filesys.FileSystem, error) {
+	tree := filesys.MakeFsInMemory()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return tree.WriteFile(path, content)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for path, content := range added {
+		if err := tree.WriteFile(path, content); err != nil {
+			return nil, err
+		}
+	}
+	return tree, nil
+}

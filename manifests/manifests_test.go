@@ -1,0 +1,159 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+func TestHub(t *testing.T) {
+	want := []string{
+		"CustomResourceDefinition heartbeats.hub.tombolo-mcs.io",
+		"CustomResourceDefinition members.hub.tombolo-mcs.io",
+		"CustomResourceDefinition publishedendpoints.hub.tombolo-mcs.io",
+		"CustomResourceDefinition publishedservices.hub.tombolo-mcs.io",
+		"ClusterRole tombolo-hub-read",
+		"ValidatingAdmissionPolicy addresses.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicy deletions.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicy members.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicy metadata.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicy records.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding addresses.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding deletions.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding members.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding metadata.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding records.hub.tombolo-mcs.io",
+	}
+	if diff := cmp.Diff(want, names(must(t)(manifests.Hub()))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestMember(t *testing.T) {
+	// IDs that YAML or kustomize could take for something else.
+	for _, id := range []clusterset.ClusterID{"a", "cluster-a", "007", "1e3", "null", "member-member", "y"} {
+		t.Run(string(id), func(t *testing.T) {
+			objects := must(t)(manifests.Member(manifests.MemberOptions{ClusterID: id, PodCIDRs: prefixes("10.1.0.0/16")}))
+			namespace := "member-" + string(id)
+			want := []string{
+				"Namespace " + namespace,
+				"ResourceQuota " + namespace + "/tombolo",
+				"ServiceAccount " + namespace + "/tombolo-agent",
+				"Role " + namespace + "/tombolo-agent",
+				"RoleBinding " + namespace + "/tombolo-agent",
+				"ClusterRoleBinding tombolo-hub-read:" + string(id),
+				"Member " + namespace + "/member",
+			}
+			if diff := cmp.Diff(want, names(objects)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			subject := []any{map[string]any{"kind": "ServiceAccount", "name": "tombolo-agent", "namespace": namespace}}
+			for _, i := range []int{4, 5} {
+				if diff := cmp.Diff(subject, objects[i].Object["subjects"]); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", want[i], diff)
+				}
+			}
+			if got, _, _ := unstructured.NestedString(objects[6].Object, "spec", "clusterID"); got != string(id) {
+				t.Errorf("clusterID %q, want %q", got, id)
+			}
+		})
+	}
+}
+
+func TestMemberAsInExample(t *testing.T) {
+	got := must(t)(manifests.Member(manifests.MemberOptions{
+		ClusterID:    "cluster-a",
+		PodCIDRs:     prefixes("10.1.0.0/16", "fd00:10:1::/48"),
+		NodeCIDRs:    prefixes("192.0.2.0/24"),
+		ServiceCIDRs: prefixes("10.96.0.0/16"),
+	}))
+	want := must(t)(manifests.Render("overlays/example-member"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-written by hand +rendered:\n%s", diff)
+	}
+}
+
+func TestMemberOptions(t *testing.T) {
+	objects := must(t)(manifests.Member(manifests.MemberOptions{
+		ClusterID:   "a",
+		PodCIDRs:    prefixes("10.1.0.0/16"),
+		Namespaces:  []string{"shop", "0"},
+		ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
+		MaxServices: 7,
+	}))
+	wantSpec := map[string]any{
+		"clusterID":   "a",
+		"podCIDRs":    []any{"10.1.0.0/16"},
+		"namespaces":  []any{"shop", "0"},
+		"claimedAges": "Trusted",
+	}
+	if diff := cmp.Diff(wantSpec, find(t, objects, "Member").Object["spec"]); diff != "" {
+		t.Errorf("Member: -want +got:\n%s", diff)
+	}
+	wantQuota := map[string]any{"hard": map[string]any{
+		"count/publishedservices.hub.tombolo-mcs.io":  "7",
+		"count/publishedendpoints.hub.tombolo-mcs.io": "1000", // as in resourcequota.yaml
+	}}
+	if diff := cmp.Diff(wantQuota, find(t, objects, "ResourceQuota").Object["spec"]); diff != "" {
+		t.Errorf("ResourceQuota: -want +got:\n%s", diff)
+	}
+}
+
+func TestRenderUnknown(t *testing.T) {
+	if objects, err := manifests.Render("no-such"); err == nil {
+		t.Errorf("%d objects, want an error", len(objects))
+	}
+}
+
+// must fails the test where rendering fails.
+func must(t *testing.T) func([]*unstructured.Unstructured, error) []*unstructured.Unstructured {
+	t.Helper()
+	return func(objects []*unstructured.Unstructured, err error) []*unstructured.Unstructured {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects
+	}
+}
+
+// names returns "Kind name" or "Kind namespace/name" of each object.
+func names(objects []*unstructured.Unstructured) []string {
+	out := make([]string, 0, len(objects))
+	for _, o := range objects {
+		name := o.GetName()
+		if o.GetNamespace() != "" {
+			name = o.GetNamespace() + "/" + name
+		}
+		out = append(out, o.GetKind()+" "+name)
+	}
+	return out
+}
+
+func find(t *testing.T, objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() == kind {
+			return o
+		}
+	}
+	t.Fatalf("no %s among %v", kind, names(objects))
+	return nil
+}
+
+func prefixes(cidrs ...string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(cidrs))
+	for _, cidr := range cidrs {
+		out = append(out, netip.MustParsePrefix(cidr))
+	}
+	return out
+}

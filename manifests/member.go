@@ -1,0 +1,128 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+	"sigs.k8s.io/yaml"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Names of what the hub holds for a member, in its namespace.
+const (
+	// MemberServiceAccount is the ServiceAccount that the member's agent is on the hub.
+	MemberServiceAccount = "tombolo-agent"
+	// MemberResourceQuota bounds the member's records.
+	MemberResourceQuota = "tombolo"
+)
+
+// MemberOptions say who joins a clusterset. See hubv1alpha1.MemberSpec for what the fields mean.
+type MemberOptions struct {
+	ClusterID    clusterset.ClusterID
+	PodCIDRs     []netip.Prefix
+	NodeCIDRs    []netip.Prefix
+	ServiceCIDRs []netip.Prefix
+	// Namespaces that the member may publish. Empty: all but the reserved ones.
+	Namespaces []string
+	// ClaimedAges is Bounded where it is empty.
+	ClaimedAges hubv1alpha1.ClaimedAges
+	// MaxServices and MaxEndpoints bound the member's PublishedServices and PublishedEndpoints. 0: as in
+	// member/resourcequota.yaml.
+	MaxServices, MaxEndpoints int
+}
+
+// Member returns what the hub holds for one member: its namespace and everything in it, and the binding that lets it read
+// the others' records. The hub's own admission checks the values.
+func Member(o MemberOptions) ([]*unstructured.Unstructured, error) {
+	overlay, err := o.overlay()
+	if err != nil {
+		return nil, fmt.Errorf("manifests: member %s: %w", o.ClusterID, err)
+	}
+	return render("overlays/rendered", overlay)
+}
+
+// overlay returns the files that an administrator would write for this member, as in overlays/example-member.
+func (o MemberOptions) overlay() (map[string][]byte, error) {
+	member, err := yaml.Marshal(o.member())
+	if err != nil {
+		return nil, err
+	}
+	kustomization := types.Kustomization{
+		TypeMeta:   types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
+		Resources:  []string{"member.yaml"},
+		Components: []string{"../../member"},
+	}
+	if hard := o.hard(); len(hard) > 0 {
+		patch, err := yaml.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "ResourceQuota",
+			"metadata": map[string]any{"name": MemberResourceQuota},
+			"spec":     map[string]any{"hard": hard},
+		})
+		if err != nil {
+			return nil, err
+		}
+		quota := resid.NewResId(resid.NewGvk("", "v1", "ResourceQuota"), MemberResourceQuota)
+		kustomization.Patches = []types.Patch{{Patch: string(patch), Target: &types.Selector{ResId: quota}}}
+	}
+	content, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"overlays/rendered/kustomization.yaml": content,
+		"overlays/rendered/member.yaml":        member,
+	}, nil
+}
+
+func (o MemberOptions) member() *hubv1alpha1.Member {
+	return &hubv1alpha1.Member{
+		TypeMeta:   metav1.TypeMeta{APIVersion: hubv1alpha1.GroupVersion.String(), Kind: "Member"},
+		ObjectMeta: metav1.ObjectMeta{Name: hubv1alpha1.MemberName},
+		Spec: hubv1alpha1.MemberSpec{
+			ClusterID:    string(o.ClusterID),
+			PodCIDRs:     cidrs(o.PodCIDRs),
+			NodeCIDRs:    cidrs(o.NodeCIDRs),
+			ServiceCIDRs: cidrs(o.ServiceCIDRs),
+			Namespaces:   namespaces(o.Namespaces),
+			ClaimedAges:  o.ClaimedAges,
+		},
+	}
+}
+
+// hard returns what the quota differs in from the one in member/resourcequota.yaml.
+func (o MemberOptions) hard() map[string]string {
+	hard := map[string]string{}
+	if o.MaxServices != 0 {
+		hard["count/publishedservices."+hubv1alpha1.GroupVersion.Group] = strconv.Itoa(o.MaxServices)
+	}
+	if o.MaxEndpoints != 0 {
+		hard["count/publishedendpoints."+hubv1alpha1.GroupVersion.Group] = strconv.Itoa(o.MaxEndpoints)
+	}
+	return hard
+}
+
+func cidrs(prefixes []netip.Prefix) []hubv1alpha1.CIDR {
+	out := make([]hubv1alpha1.CIDR, 0, len(prefixes))
+	for _, prefix := range prefixes {
+		out = append(out, hubv1alpha1.CIDR(prefix.String()))
+	}
+	return out
+}
+
+func namespaces(names []string) []hubv1alpha1.NamespaceName {
+	out := make([]hubv1alpha1.NamespaceName, 0, len(names))
+	for _, name := range names {
+		out = append(out, hubv1alpha1.NamespaceName(name))
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MemberName is the name of the one Member in a member's namespace. The hub's admission policies take it as their
+// parameter.
+const MemberName = "member"
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=members
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterID`
+// +kubebuilder:printcolumn:name="Pod CIDRs",type=string,JSONPath=`.spec.podCIDRs`
+// +kubebuilder:printcolumn:name="Node CIDRs",type=string,JSONPath=`.spec.nodeCIDRs`,priority=1
+// +kubebuilder:printcolumn:name="Service CIDRs",type=string,JSONPath=`.spec.serviceCIDRs`,priority=1
+// +kubebuilder:printcolumn:name="Ages",type=string,JSONPath=`.spec.claimedAges`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'member'",message="a member's namespace has one Member, named member"
+
+// Member admits a cluster to the clusterset. The hub's administrator writes it; the member itself may only read it.
+type Member struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec MemberSpec `json:"spec"`
+}
+
+// MemberSpec says who a member is and what it may announce.
+type MemberSpec struct {
+	// clusterID is the member's ID (KEP-2149), unique in the clusterset and the same for as long as it is a member.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=56
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a cluster ID never changes: let the cluster leave, and join under the new ID"
+	ClusterID string `json:"clusterID"`
+
+	// podCIDRs are the ranges of the member's pods. Addresses outside them and nodeCIDRs are refused.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	PodCIDRs []CIDR `json:"podCIDRs"`
+
+	// nodeCIDRs are the ranges of the member's nodes, whose addresses pods on the host's network have.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
+
+	// serviceCIDRs are the ranges of the member's Services. They tell which IP families it can import, and may well be
+	// the same in several members.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	ServiceCIDRs []CIDR `json:"serviceCIDRs,omitempty"`
+
+	// namespaces are those whose services the member may publish. Absent means all but the reserved ones.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	Namespaces []NamespaceName `json:"namespaces,omitempty"`
+
+	// claimedAges says how far the creation times that the member claims for its exports are believed. Bounded: back to
+	// 10 minutes before the hub first saw the export. Trusted: without limit, to adopt services that are older than the
+	// hub, or after the hub was rebuilt.
+	// +kubebuilder:default=Bounded
+	// +optional
+	ClaimedAges ClaimedAges `json:"claimedAges,omitempty"`
+}
+
+// CIDR is an IP range such as 10.0.0.0/16 or fd00::/48.
+// +kubebuilder:validation:MaxLength=49
+// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a CIDR such as 10.0.0.0/16 or fd00::/48"
+type CIDR string
+
+// NamespaceName is the name of a Kubernetes namespace.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+type NamespaceName string
+
+// ClaimedAges says how far a member's claims about the age of its exports are believed (spec R8).
+// +kubebuilder:validation:Enum=Bounded;Trusted
+type ClaimedAges string
+
+// How far claimed ages are believed.
+const (
+	ClaimedAgesBounded ClaimedAges = "Bounded"
+	ClaimedAgesTrusted ClaimedAges = "Trusted"
+)
+
+// +kubebuilder:object:root=true
+
+// MemberList is a list of Members.
+type MemberList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Member `json:"items"`
+}

@@ -1,0 +1,143 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxEndpoints bounds the endpoints of one PublishedEndpoints, as discovery.k8s.io bounds those of an EndpointSlice.
+const MaxEndpoints = 1000
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=publishedendpoints,shortName=pubeps
+// +kubebuilder:printcolumn:name="Family",type=string,JSONPath=`.spec.addressType`
+// +kubebuilder:printcolumn:name="First Address",type=string,JSONPath=`.spec.groups[0].addresses[0]`
+// +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.spec.triggerTime`
+// +kubebuilder:printcolumn:name="Ports",type=string,JSONPath=`.spec.ports`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// PublishedEndpoints is one EndpointSlice of an exported service. Its name is `<namespace>.<service>.<slice>`, so that
+// a change of one slice is one small write.
+type PublishedEndpoints struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PublishedEndpointsSpec `json:"spec"`
+}
+
+// PublishedEndpointsSpec is an EndpointSlice, less what means nothing elsewhere.
+type PublishedEndpointsSpec struct {
+	// namespace is the service's namespace in every cluster.
+	Namespace NamespaceName `json:"namespace"`
+
+	// service is the service's name in every cluster.
+	Service ServiceName `json:"service"`
+
+	// addressType is the family of all addresses here.
+	AddressType IPFamily `json:"addressType"`
+
+	// ports are the ports that the endpoints listen on.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, (has(q.name) ? q.name : '') == (has(p.name) ? p.name : '')))",message="two ports have the same name: leave one out"
+	// +listType=atomic
+	Ports []PublishedEndpointPort `json:"ports,omitempty"`
+
+	// groups are the endpoints: those with the same zone and conditions stand together, which keeps records small. They
+	// have 1000 addresses in all: what that costs the hub to check is within the limits of its admission policies.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.addresses)).sum() <= 1000",message="the groups have more than 1000 addresses in all: spread the endpoints over several records"
+	// +listType=atomic
+	Groups []EndpointGroup `json:"groups,omitempty"`
+
+	// triggerTime is when the change that this record reflects happened in its cluster, by that cluster's clock. It is
+	// for measuring only.
+	// +optional
+	TriggerTime *metav1.MicroTime `json:"triggerTime,omitempty"`
+}
+
+// PublishedEndpointPort is a port that endpoints listen on.
+type PublishedEndpointPort struct {
+	// name is that of the Service port that it belongs to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	Name string `json:"name,omitempty"`
+
+	// protocol is the port's transport protocol.
+	Protocol Protocol `json:"protocol"`
+
+	// port is the number that the endpoints listen on. Absent where the source slice leaves it open.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// appProtocol is the port's application protocol.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+	AppProtocol string `json:"appProtocol,omitempty"`
+}
+
+// EndpointGroup is a set of endpoints that share zone and conditions.
+// +kubebuilder:validation:XValidation:rule="size(self.addresses) % (has(self.addressesPerEndpoint) ? self.addressesPerEndpoint : 1) == 0",message="the addresses are no multiple of addressesPerEndpoint: each endpoint needs that many"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || size(self.hostnames) * (has(self.addressesPerEndpoint) ? self.addressesPerEndpoint : 1) == size(self.addresses)",message="hostnames must have one entry for each endpoint, or be absent"
+type EndpointGroup struct {
+	// zone is that of all endpoints here.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// ready is the endpoints' ready condition, absent where the source leaves it out.
+	// +optional
+	Ready *bool `json:"ready,omitempty"`
+
+	// serving is the endpoints' serving condition, absent where the source leaves it out.
+	// +optional
+	Serving *bool `json:"serving,omitempty"`
+
+	// terminating is the endpoints' terminating condition, absent where the source leaves it out.
+	// +optional
+	Terminating *bool `json:"terminating,omitempty"`
+
+	// addressesPerEndpoint is how many addresses each endpoint has: 1 unless a custom controller gives it more.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	AddressesPerEndpoint int32 `json:"addressesPerEndpoint,omitempty"`
+
+	// addresses are those of the endpoints, one endpoint's after another's.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=atomic
+	Addresses []IPAddress `json:"addresses"`
+
+	// hostnames are those of the endpoints, in their order; absent where none of them has one.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=atomic
+	Hostnames []Hostname `json:"hostnames,omitempty"`
+}
+
+// IPAddress is an IPv4 or IPv6 address in canonical form.
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=39
+type IPAddress string
+
+// Hostname is a DNS label, or empty.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+type Hostname string
+
+// +kubebuilder:object:root=true
+
+// PublishedEndpointsList is a list of PublishedEndpoints.
+type PublishedEndpointsList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PublishedEndpoints `json:"items"`
+}

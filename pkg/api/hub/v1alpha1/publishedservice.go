@@ -1,0 +1,154 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Bounds of a PublishedService. A publisher reports an export that exceeds them; an importer refuses it.
+const (
+	MaxServicePorts   = 100
+	MaxMetadataKeys   = 64
+	MaxMetadataLength = 4096
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=publishedservices,shortName=pubsvc
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Families",type=string,JSONPath=`.spec.ipFamilies`
+// +kubebuilder:printcolumn:name="Ports",type=string,JSONPath=`.spec.ports`,priority=1
+// +kubebuilder:printcolumn:name="Exported",type=date,JSONPath=`.spec.exportedAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// PublishedService is one service that a member exports. Its name is `<namespace>.<service>`: an admission policy of the
+// hub sees to it, because the schema's cost limit does not admit a rule that compares it.
+type PublishedService struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PublishedServiceSpec `json:"spec"`
+}
+
+// PublishedServiceSpec is what the merge needs to know of an export.
+// +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || (has(self.ports) && size(self.ports) > 0)",message="a ClusterSetIP service needs a port: only a headless one may have none"
+type PublishedServiceSpec struct {
+	// namespace is the service's namespace in every cluster.
+	Namespace NamespaceName `json:"namespace"`
+
+	// service is the service's name in every cluster.
+	Service ServiceName `json:"service"`
+
+	// exportedAt is the creationTimestamp of the ServiceExport, as the member claims it.
+	ExportedAt metav1.Time `json:"exportedAt"`
+
+	// type is the type that importing clusters give the service.
+	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
+	Type mcsv1beta1.ServiceImportType `json:"type"`
+
+	// ports are the Service's ports. A headless service may have none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self.all(p, has(p.name) && p.name != '' && self.exists_one(q, has(q.name) && q.name == p.name))",message="each port needs a name of its own: only a single port may go without"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.protocol == p.protocol && q.port == p.port))",message="two ports have the same protocol and number: leave one out"
+	// +listType=atomic
+	Ports []PublishedPort `json:"ports,omitempty"`
+
+	// ipFamilies are the Service's IP families, in its order.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0] != self[1]",message="an IP family is named twice: leave one out"
+	// +listType=atomic
+	IPFamilies []IPFamily `json:"ipFamilies"`
+
+	// sessionAffinity is the Service's. Absent for headless services.
+	// +kubebuilder:validation:Enum=ClientIP;None
+	// +optional
+	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
+
+	// sessionAffinityTimeoutSeconds is the Service's sessionAffinityConfig.clientIP.timeoutSeconds.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	SessionAffinityTimeoutSeconds int32 `json:"sessionAffinityTimeoutSeconds,omitempty"`
+
+	// internalTrafficPolicy is the Service's.
+	// +kubebuilder:validation:Enum=Cluster;Local
+	// +optional
+	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
+
+	// trafficDistribution is the Service's.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TrafficDistribution string `json:"trafficDistribution,omitempty"`
+
+	// labels are the ServiceExport's exportedLabels.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +mapType=atomic
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// annotations are the ServiceExport's exportedAnnotations.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +mapType=atomic
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
+}
+
+// ServiceName is the name of a Kubernetes Service. Since 1.36 it may begin with a digit.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+type ServiceName string
+
+// IPFamily is IPv4 or IPv6.
+// +kubebuilder:validation:Enum=IPv4;IPv6
+type IPFamily string
+
+// LabelValue is the value of an exported label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
+
+// AnnotationValue is the value of an exported annotation.
+// +kubebuilder:validation:MaxLength=4096
+type AnnotationValue string
+
+// Protocol is a transport protocol.
+// +kubebuilder:validation:Enum=TCP;UDP;SCTP
+type Protocol string
+
+// PublishedPort is a port of an exported Service.
+type PublishedPort struct {
+	// name may be empty where the Service has this one port only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	Name string `json:"name,omitempty"`
+
+	// protocol is the port's transport protocol.
+	Protocol Protocol `json:"protocol"`
+
+	// port is the number that clients send to.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// appProtocol is the port's application protocol.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+	AppProtocol string `json:"appProtocol,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// PublishedServiceList is a list of PublishedServices.
+type PublishedServiceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PublishedService `json:"items"`
+}

@@ -1,0 +1,136 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply carries out plans. It is the only package that changes anything in a cluster, and it changes only
+// what is ours: the guard stands here, below everything that decides.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// ErrForeign says that an object which is not ours bears the name that ours needs, or lost the mark by which we know
+// it. It is left alone.
+var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: rename or delete it")
+
+// ErrStale says that a plan was made from an outdated view. The watch that brings the newer one also brings the next
+// try, so there is nothing to report and nothing to wait for.
+var ErrStale = errors.New("the object has changed since it was observed")
+
+// Writer writes to one cluster.
+type Writer struct {
+	client client.Client
+	live   client.Reader
+	owns   func(client.Object) bool
+}
+
+// ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label, and the status of
+// ServiceExports. live reads past any cache.
+func ToMember(c client.Client, live client.Reader) Writer {
+	return Writer{client: c, live: live, owns: func(object client.Object) bool {
+		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+			return slice.Labels[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
+		}
+		return clusterset.IsManaged(object.GetLabels())
+	}}
+}
+
+// ToHub returns a Writer to the hub, where ours is what lies in our namespace.
+func ToHub(c client.Client, namespace string) Writer {
+	return Writer{client: c, live: c, owns: func(object client.Object) bool { return object.GetNamespace() == namespace }}
+}
+
+// Do carries out the changes in their order and returns the objects that it created or updated, as the API server
+// answered them. It goes on after a failure. The error joins all failures, each with the object's key; it is ErrStale
+// only where nothing worse happened. A deletion of what is gone is done.
+func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]) ([]T, error) {
+	var written []T
+	var failures []error
+	var outdated error
+	for _, change := range changes {
+		object, err := do(ctx, w, change)
+		switch {
+		case errors.Is(err, ErrStale):
+			outdated = fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err)
+		case err != nil:
+			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
+		case change.Verb != plan.Delete:
+			written = append(written, object)
+		}
+	}
+	if len(failures) > 0 {
+		return written, errors.Join(failures...)
+	}
+	return written, outdated
+}
+
+func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {
+	object := change.Object.DeepCopyObject().(T)
+	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
+	switch change.Verb {
+	case plan.Create:
+		return object, w.create(ctx, object)
+	case plan.UpdateStatus: // a subresource of its own, which is always the controller's
+		return object, stale(w.client.Status().Update(ctx, object))
+	case plan.Update, plan.Delete:
+		if !w.owns(change.Observed) {
+			return object, ErrForeign
+		}
+		if change.Verb == plan.Update {
+			return object, stale(w.client.Update(ctx, object))
+		}
+		return object, w.delete(ctx, object)
+	}
+	return object, fmt.Errorf("unknown verb %q", change.Verb)
+}
+
+// create creates object. What bears its name already is looked at live, so that an outdated cache never leads to a
+// second object or to taking over a foreign one (spec D2, I7).
+func (w Writer) create(ctx context.Context, object client.Object) error {
+	err := w.client.Create(ctx, object)
+	if !apierrors.IsAlreadyExists(err) {
+		return stale(err)
+	}
+	existing := object.DeepCopyObject().(client.Object)
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
+		return stale(err)
+	}
+	if !w.owns(existing) {
+		return ErrForeign
+	}
+	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice {
+		return ErrStale
+	}
+	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
+	object.SetResourceVersion(existing.GetResourceVersion())
+	return stale(w.client.Update(ctx, object))
+}
+
+// delete deletes the very object that was observed.
+func (w Writer) delete(ctx context.Context, object client.Object) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	err := w.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return stale(err)
+}
+
+// stale returns ErrStale for the errors that say that the world has moved on, and any other error as it is.
+func stale(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}

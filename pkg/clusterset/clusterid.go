@@ -1,0 +1,50 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ClusterID names a cluster within its clusterset (KEP-2149). It is one RFC-1123 label, because it is also a DNS
+// label in the names of headless endpoints, and stays the same for as long as the cluster is a member.
+type ClusterID string
+
+// hubNamespacePrefix precedes the cluster ID in the name of a member's namespace on the hub.
+const hubNamespacePrefix = "member-"
+
+// MaxClusterIDLength is the longest ID that still leaves a legal namespace name on the hub (63 characters).
+const MaxClusterIDLength = validation.DNS1123LabelMaxLength - len(hubNamespacePrefix)
+
+// ParseClusterID returns s as a ClusterID, or an error that says what is wrong with it and what to do (spec N7).
+func ParseClusterID(s string) (ClusterID, error) {
+	if s == "" {
+		return "", fmt.Errorf("the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id")
+	}
+	if problems := validation.IsDNS1123Label(s); len(problems) > 0 {
+		return "", fmt.Errorf("cluster ID %q is no DNS label (%s): choose another", s, strings.Join(problems, "; "))
+	}
+	if len(s) > MaxClusterIDLength {
+		return "", fmt.Errorf("cluster ID %q has %d characters, more than %d: its namespace on the hub, %s<id>, would be too long; choose a shorter one",
+			s, len(s), MaxClusterIDLength, hubNamespacePrefix)
+	}
+	return ClusterID(s), nil
+}
+
+// HubNamespace returns the namespace on the hub that belongs to this member, and to no other.
+func (id ClusterID) HubNamespace() string { return hubNamespacePrefix + string(id) }
+
+// ClusterIDOfHubNamespace returns the member to whom a namespace on the hub belongs. It reports false for
+// namespaces that are no member's. The namespace of an object is the only proof of where it comes from.
+func ClusterIDOfHubNamespace(namespace string) (ClusterID, bool) {
+	rest, ok := strings.CutPrefix(namespace, hubNamespacePrefix)
+	if !ok {
+		return "", false
+	}
+	id, err := ParseClusterID(rest)
+	return id, err == nil
+}

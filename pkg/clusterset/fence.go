@@ -1,0 +1,84 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Fence says which addresses a cluster may announce (design decision 4).
+type Fence struct {
+	// Allowed are the cluster's pod and node CIDRs. Nothing outside them passes.
+	Allowed []netip.Prefix
+	// Denied are ranges that never pass, such as the importing cluster's own service CIDRs.
+	Denied []netip.Prefix
+}
+
+// Check returns nil where address is in canonical form, of the family given, of the kind that a backend can have,
+// and inside the fence; otherwise an error that says why not.
+func (f Fence) Check(address string, family discoveryv1.AddressType) error {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is no IP address", address)
+	case ip.String() != address || ip.Zone() != "" || ip.Is4In6():
+		return fmt.Errorf("%q is not in canonical form", address)
+	case FamilyOf(ip) != corev1.IPFamily(family):
+		return fmt.Errorf("%s is no %s address", address, family)
+	case ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast():
+		return fmt.Errorf("%s is loopback, link-local, multicast or unspecified", address)
+	case contains(f.Denied, ip):
+		return fmt.Errorf("%s is in a range of the importing cluster's own", address)
+	case !contains(f.Allowed, ip):
+		return fmt.Errorf("%s is outside the cluster's pod and node CIDRs", address)
+	}
+	return nil
+}
+
+// FamilyOf returns the IP family of an address.
+func FamilyOf(ip netip.Addr) corev1.IPFamily {
+	if ip.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}
+
+// FamiliesOf returns the IP families of prefixes, in their order, without duplicates.
+func FamiliesOf(prefixes []netip.Prefix) []corev1.IPFamily {
+	var families []corev1.IPFamily
+	seen := map[corev1.IPFamily]bool{}
+	for _, prefix := range prefixes {
+		if family := FamilyOf(prefix.Addr()); !seen[family] {
+			seen[family] = true
+			families = append(families, family)
+		}
+	}
+	return families
+}
+
+// ParsePrefixes returns CIDRs as prefixes, or an error that names the first which is none.
+func ParsePrefixes(cidrs []string) ([]netip.Prefix, error) {
+	prefixes := make([]netip.Prefix, 0, len(cidrs))
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no CIDR such as 10.0.0.0/16: %w", cidr, err)
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, nil
+}
+
+func contains(prefixes []netip.Prefix, ip netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}

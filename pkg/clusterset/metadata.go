@@ -1,0 +1,57 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"slices"
+	"strings"
+)
+
+// ManagedBy is the value by which Tombolo marks what it owns. What does not carry it is never changed or deleted.
+const ManagedBy = "tombolo-mcs.io"
+
+// Labels and annotations on derived Services, mirrored EndpointSlices and ServiceImports (spec D3, D4, I8).
+const (
+	// LabelManagedBy marks our Services and ServiceImports.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelServiceImported says that a Service is derived from a ServiceImport.
+	LabelServiceImported = "multicluster.kubernetes.io/service-imported"
+	// AnnotationDerivedService records, on a ServiceImport, the name its derived Service was given.
+	AnnotationDerivedService = "multicluster.kubernetes.io/derived-service"
+)
+
+// IsManaged reports whether an object with these labels is a Service or ServiceImport of ours.
+func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
+
+// reservedDomains are the label and annotation domains that mean something to Kubernetes, to load balancers or to
+// GitOps tools. Written into another cluster they would act there, so they never cross (design decision 4).
+var reservedDomains = []string{
+	"kubernetes.io", "k8s.io",
+	"tombolo-mcs.io",
+	"amazonaws.com", "azure.com", "cloud.google.com", "alibabacloud.com", "digitalocean.com",
+	"linode.com", "openstack.org", "oraclecloud.com", "hetzner.cloud", "metallb.io", "metallb.universe.tf",
+	"cilium.io", "projectcalico.org", "istio.io", "linkerd.io", "external-dns.alpha.kubernetes.io",
+	"argoproj.io", "fluxcd.io", "helm.sh", "cattle.io", "sveltos.io", "projectsveltos.io", "config.sync.gke.io",
+	"configmanagement.gke.io",
+}
+
+// IsReserved reports whether a label or annotation key must not cross clusters: its domain, or a parent of it, is
+// reserved.
+func IsReserved(key string) bool {
+	domain, _, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		return false
+	}
+	return slices.ContainsFunc(reservedDomains, func(reserved string) bool {
+		return domain == reserved || strings.HasSuffix(domain, "."+reserved)
+	})
+}
+
+// reservedNamespaces are never part of a clusterset: whoever exported into them could take over what a cluster runs on.
+var reservedNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
+
+// IsReservedNamespace reports whether services of this namespace are neither exported nor imported.
+func IsReservedNamespace(namespace string) bool {
+	return slices.Contains(reservedNamespaces, namespace)
+}

@@ -1,0 +1,37 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/adler32"
+	"strconv"
+)
+
+const derivedPrefix = "derived-"
+
+// ShortDerivedName returns the derived Service's usual name, `derived-<adler32sum>` in decimal as sprig prints it
+// (spec D2). Different services may share it.
+func ShortDerivedName(service string) string {
+	return derivedPrefix + strconv.FormatUint(uint64(adler32.Checksum([]byte(service))), 10)
+}
+
+// LongDerivedName returns the derived Service's name for when the short one is taken: 160 bits of SHA-256, which no
+// two services share in practice.
+func LongDerivedName(service string) string {
+	sum := sha256.Sum256([]byte(service))
+	return derivedPrefix + hex.EncodeToString(sum[:20])
+}
+
+// SliceID returns a short, stable name for a source EndpointSlice among the slices of its service.
+func SliceID(sliceName string) string {
+	sum := sha256.Sum256([]byte(sliceName))
+	return hex.EncodeToString(sum[:5])
+}
+
+// MirroredSliceName returns the name under which a source slice is mirrored beside a derived Service (spec D4).
+func MirroredSliceName(derived string, source ClusterID, sliceID string) string {
+	return derived + "-" + string(source) + "-" + sliceID
+}

@@ -1,0 +1,152 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conditions turns verdicts into the conditions of ServiceExports and ServiceImports (spec C1-C6). It is
+// pure: the time of a transition is an argument.
+package conditions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+// Bounds of metav1.Condition, in characters.
+const (
+	maxReason  = 1024
+	maxMessage = 32768
+)
+
+// Publication is how far an export has come on its way to the hub.
+type Publication struct {
+	// Hub is the connection as this cluster sees it.
+	Hub HubState
+	// Published says that the hub holds the export as it is now.
+	Published bool
+	// Failure is why the hub refused the export; empty where it did not.
+	Failure string
+	// LeftOut are the addresses that may not leave the cluster, and why; at most a few are named.
+	LeftOut []string
+}
+
+// HubState says what is known of the hub.
+type HubState string
+
+// The states of the connection to the hub.
+const (
+	// HubUnknown means that this cluster has not yet seen the hub's records since it started.
+	HubUnknown HubState = "Unknown"
+	// HubSynced means that it has; the connection may be down by now.
+	HubSynced HubState = "Synced"
+)
+
+// Valid returns the export's condition Valid (spec C1). rejection is nil for a valid export.
+func Valid(rejection *export.Rejection) metav1.Condition {
+	if rejection != nil {
+		return condition(mcsv1beta1.ServiceExportConditionValid, metav1.ConditionFalse, rejection.Reason, rejection.Message)
+	}
+	return condition(mcsv1beta1.ServiceExportConditionValid, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonValid,
+		"The Service can be exported.")
+}
+
+// Exported returns the export's condition Ready (spec C2): whether the hub holds it.
+func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
+	ready := mcsv1beta1.ServiceExportConditionReady
+	switch {
+	case rejection != nil:
+		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending,
+			"Nothing is exported until the export is valid; see condition Valid.")
+	case p.Failure != "":
+		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed,
+			"The hub refuses the export: "+p.Failure)
+	case p.Hub == HubUnknown:
+		return condition(ready, metav1.ConditionUnknown, mcsv1beta1.ServiceExportReasonPending,
+			"The hub has not been reached yet; the export goes out when it is.")
+	case !p.Published:
+		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending,
+			"The export is on its way to the hub.")
+	}
+	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
+		"The service is exported to the clusterset."+leftOut(p.LeftOut))
+}
+
+// leftOut names the first few addresses that were left out, and counts the rest.
+func leftOut(reasons []string) string {
+	const named = 3
+	if len(reasons) == 0 {
+		return ""
+	}
+	sorted := slices.Sorted(slices.Values(reasons))
+	text := fmt.Sprintf(" %d addresses are left out: %s", len(sorted), strings.Join(sorted[:min(named, len(sorted))], "; "))
+	if len(sorted) > named {
+		text += "; and more"
+	}
+	return text + ". If they are right, the hub's administrator adds their range to this cluster's Member."
+}
+
+// Conflict returns the export's condition Conflict (spec C3-C5): every exporter says the same. For an export that is
+// not part of the merged service, pass the zero Merged.
+func Conflict(merged merge.Merged) metav1.Condition {
+	conflict := mcsv1beta1.ServiceExportConditionConflict
+	if len(merged.Conflicts) == 0 {
+		return condition(conflict, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonNoConflicts,
+			"No other cluster exports this service differently.")
+	}
+	reasons := make([]string, len(merged.Conflicts))
+	messages := make([]string, len(merged.Conflicts))
+	for i, c := range merged.Conflicts {
+		reasons[i] = string(c.Reason)
+		messages[i] = message(c, merged.Oldest, len(merged.Clusters))
+	}
+	return condition(conflict, metav1.ConditionTrue,
+		mcsv1beta1.ServiceExportConditionReason(join(reasons, ",", maxReason)), join(messages, " ", maxMessage))
+}
+
+// message words a conflict after the KEP's model (spec C5).
+func message(c merge.Conflict, oldest clusterset.ClusterID, exporters int) string {
+	source := fmt.Sprintf("from oldest service export in %q", oldest)
+	if c.Reason == mcsv1beta1.ServiceExportReasonPortConflict || c.Reason == mcsv1beta1.ServiceExportReasonIPFamilyConflict {
+		source = fmt.Sprintf("from all service exports, that in %q first", oldest)
+	}
+	return fmt.Sprintf("Conflicting %s. Using %q %s. %d/%d clusters disagree.",
+		c.Field, shorten(c.Using), source, len(c.Disagree), exporters)
+}
+
+// shorten keeps one long value from filling the message.
+func shorten(value string) string {
+	const most = 256
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return value
+}
+
+// join joins as many whole parts as fit into most bytes.
+func join(parts []string, separator string, most int) string {
+	text := parts[0]
+	for _, part := range parts[1:] {
+		if len(text)+len(separator)+len(part) > most {
+			break
+		}
+		text += separator + part
+	}
+	return text
+}
+
+func condition[T, R ~string](kind T, status metav1.ConditionStatus, reason R, text string) metav1.Condition {
+	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: shortenTo(text, maxMessage)}
+}
+
+func shortenTo(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

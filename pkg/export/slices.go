@@ -1,0 +1,104 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Slices returns the EndpointSlices of an exported service as other clusters may see them, sorted by ID (spec D5, D6).
+// FQDN slices have no place among them.
+func Slices(id clusterset.ClusterID, sources []*discoveryv1.EndpointSlice) []clusterset.Slice {
+	result := make([]clusterset.Slice, 0, len(sources))
+	for _, source := range sources {
+		if source.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		result = append(result, clusterset.Slice{
+			Cluster:     id,
+			ID:          clusterset.SliceID(source.Name),
+			AddressType: source.AddressType,
+			Ports:       endpointPorts(source.Ports),
+			Endpoints:   endpoints(source.Endpoints),
+			Trigger:     trigger(source),
+		})
+	}
+	slices.SortFunc(result, func(a, b clusterset.Slice) int { return cmp.Compare(a.ID, b.ID) })
+	return result
+}
+
+// Fenced returns the slices without the addresses that the hub would refuse, and an error for each of those. An
+// endpoint that loses all its addresses is left out; the others of its slice stay (design decision 4).
+func Fenced(sources []clusterset.Slice, fence clusterset.Fence) ([]clusterset.Slice, []error) {
+	var refused []error
+	result := make([]clusterset.Slice, 0, len(sources))
+	for _, source := range sources {
+		kept := make([]clusterset.Endpoint, 0, len(source.Endpoints))
+		for _, endpoint := range source.Endpoints {
+			var addresses []string
+			for _, address := range endpoint.Addresses {
+				if err := fence.Check(address, source.AddressType); err != nil {
+					refused = append(refused, err)
+					continue
+				}
+				addresses = append(addresses, address)
+			}
+			if endpoint.Addresses = addresses; len(addresses) > 0 {
+				kept = append(kept, endpoint)
+			}
+		}
+		source.Endpoints = kept
+		result = append(result, source)
+	}
+	return result, refused
+}
+
+func endpointPorts(sources []discoveryv1.EndpointPort) []clusterset.EndpointPort {
+	result := make([]clusterset.EndpointPort, 0, len(sources))
+	for _, source := range sources {
+		protocol := valueOf(source.Protocol)
+		if protocol == "" {
+			protocol = corev1.ProtocolTCP
+		}
+		result = append(result, clusterset.EndpointPort{
+			Name:        valueOf(source.Name),
+			Protocol:    protocol,
+			Port:        valueOf(source.Port),
+			AppProtocol: valueOf(source.AppProtocol),
+		})
+	}
+	return result
+}
+
+func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
+	result := make([]clusterset.Endpoint, 0, len(sources))
+	for _, source := range sources {
+		result = append(result, clusterset.Endpoint{
+			Addresses:   slices.Clone(source.Addresses),
+			Hostname:    valueOf(source.Hostname),
+			Zone:        valueOf(source.Zone),
+			NodeName:    valueOf(source.NodeName),
+			Ready:       clusterset.ConditionOf(source.Conditions.Ready),
+			Serving:     clusterset.ConditionOf(source.Conditions.Serving),
+			Terminating: clusterset.ConditionOf(source.Conditions.Terminating),
+		})
+	}
+	return result
+}
+
+// trigger returns the time that Kubernetes stamped on the slice when it reacted to the change that it reflects.
+func trigger(source *discoveryv1.EndpointSlice) time.Time {
+	stamp, err := time.Parse(time.RFC3339Nano, source.Annotations[corev1.EndpointsLastChangeTriggerTime])
+	if err != nil { // absent, or not Kubernetes' own: it is for measuring only
+		return time.Time{}
+	}
+	return stamp.UTC()
+}

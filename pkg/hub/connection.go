@@ -1,0 +1,148 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hub is this member's connection to the hub: it reads the records of all members into a Store, and turns
+// records into exports and back. Whatever another member wrote is checked when it is decoded, as strictly as the hub's
+// own admission policies check it, because the hub may have been set up without them.
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// Connection keeps a Store up to date with the hub for as long as it runs, however often the hub goes away.
+type Connection struct {
+	store  *Store
+	client client.WithWatch
+	log    logr.Logger
+	// changed is told whenever the hub becomes reachable or unreachable.
+	changed func(Reachability)
+
+	mu       sync.Mutex
+	answered map[kind]bool
+	broken   map[kind]error
+	state    Reachability
+}
+
+// Reachability says whether the hub can be read.
+type Reachability string
+
+// Whether the hub can be read.
+const (
+	// Reachable: the last request for each kind went well.
+	Reachable Reachability = "Reachable"
+	// Unreachable: it did not, or there has been none yet.
+	Unreachable Reachability = "Unreachable"
+)
+
+// Client returns a client for the hub that knows its kinds, does not throttle itself (the API server's Priority and
+// Fairness protects it) and caches nothing. It does not talk to the hub yet.
+func Client(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := hubv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.KnownTypes(hubv1alpha1.GroupVersion) {
+		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	// The mapper is fixed so that the agent starts, and learns what is wrong, while the hub is away or has no CRDs yet.
+	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
+// NewConnection returns a Connection that fills store. changed is called with every change of reachability.
+func NewConnection(store *Store, c client.WithWatch, log logr.Logger, changed func(Reachability)) *Connection {
+	return &Connection{
+		store: store, client: c, log: log, changed: changed,
+		answered: map[kind]bool{}, broken: map[kind]error{}, state: Unreachable,
+	}
+}
+
+// NeedLeaderElection returns false: a standby keeps its store warm.
+func (c *Connection) NeedLeaderElection() bool { return false }
+
+// Start reads from the hub until ctx ends. It never fails: what cannot be read is tried again.
+func (c *Connection) Start(ctx context.Context) error {
+	var group wait.Group
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		c.reflect(ctx, kindMember, &hubv1alpha1.MemberList{}, &hubv1alpha1.Member{})
+	})
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		c.reflect(ctx, kindHeartbeat, &hubv1alpha1.HeartbeatList{}, &hubv1alpha1.Heartbeat{})
+	})
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		c.reflect(ctx, kindService, &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedService{})
+	})
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		c.reflect(ctx, kindEndpoints, &hubv1alpha1.PublishedEndpointsList{}, &hubv1alpha1.PublishedEndpoints{})
+	})
+	group.Wait()
+	return nil
+}
+
+// reflect lists and watches one kind until ctx ends.
+func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			into := list.DeepCopyObject().(client.ObjectList)
+			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
+			c.note(k, err)
+			return into, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watcher, err := c.client.Watch(ctx, list, &client.ListOptions{Raw: &options})
+			c.note(k, err)
+			return watcher, err
+		},
+	}
+	quiet := c.log.V(2) // what goes wrong is noted above, once
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, c.client), object, table{c.store, k},
+		cache.ReflectorOptions{
+			Name:   "hub/" + string(k),
+			Logger: &quiet,
+			// Short enough to be back soon after the hub is, with jitter so that not all members come at once.
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 5 * time.Second},
+		})
+	reflector.RunWithContext(ctx)
+}
+
+// note records how a request for a kind went, and says so where that is news.
+func (c *Connection) note(k kind, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	previous := c.broken[k]
+	c.answered[k], c.broken[k] = err == nil, err
+	if err != nil && (previous == nil || previous.Error() != err.Error()) {
+		c.log.Info("cannot read from the hub; what was last seen stays in force, trying again", "kind", k, "reason", err.Error())
+	}
+	state := Reachable
+	for _, k := range kinds {
+		if !c.answered[k] {
+			state = Unreachable
+		}
+	}
+	if state == c.state {
+		return
+	}
+	c.state = state
+	c.changed(state)
+	if state == Reachable {
+		c.log.Info("connected to the hub")
+	}
+}

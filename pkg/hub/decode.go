@@ -1,0 +1,299 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// ageAllowance is how much older than its record on the hub an export of an untrusted member can be (spec R8).
+const ageAllowance = 10 * time.Minute
+
+// policy is what the hub's administrator says of a member, as the importer applies it.
+type policy struct {
+	id          clusterset.ClusterID
+	fence       clusterset.Fence
+	namespaces  []hubv1alpha1.NamespaceName // nil: all but the reserved
+	claimedAges hubv1alpha1.ClaimedAges
+}
+
+// newPolicy returns the policy that a Member states. denied are ranges that no member may announce here.
+func newPolicy(member *hubv1alpha1.Member, denied clusterset.Fence) (policy, error) {
+	id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace)
+	if !ok || member.Spec.ClusterID != string(id) {
+		return policy{}, fmt.Errorf("member %s: cluster ID %q does not belong to its namespace", member.Namespace, member.Spec.ClusterID)
+	}
+	allowed, err := clusterset.ParsePrefixes(slices.Concat(
+		convert[string](member.Spec.PodCIDRs), convert[string](member.Spec.NodeCIDRs)))
+	if err != nil {
+		return policy{}, fmt.Errorf("member %s: %w", member.Namespace, err)
+	}
+	return policy{
+		id:          id,
+		fence:       clusterset.Fence{Allowed: allowed, Denied: denied.Denied},
+		namespaces:  member.Spec.Namespaces,
+		claimedAges: member.Spec.ClaimedAges,
+	}, nil
+}
+
+// EffectiveAge returns the creation time by which an export is compared with others: the claimed one, but never more
+// than 10 minutes before the hub first saw the export, unless the member's claims are trusted (spec R8).
+func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) time.Time {
+	if bound := recorded.Add(-ageAllowance); ages != hubv1alpha1.ClaimedAgesTrusted && claimed.Before(bound) {
+		return bound.UTC()
+	}
+	return claimed.UTC()
+}
+
+// decodeService returns the export that a member's record stands for, or why the record is refused as a whole.
+func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.Export, error) {
+	spec := record.Spec
+	key, err := decodeKey(record.Name, spec.Namespace, spec.Service, p)
+	if err != nil {
+		return clusterset.Export{}, err
+	}
+	ports, err := decodePorts(spec.Ports)
+	if err != nil {
+		return clusterset.Export{}, err
+	}
+	if err := errors.Join(checkType(spec), checkMetadata(spec)); err != nil {
+		return clusterset.Export{}, err
+	}
+	export := clusterset.Export{
+		Cluster:               p.id,
+		Key:                   key,
+		Age:                   EffectiveAge(spec.ExportedAt.Time, record.CreationTimestamp.Time, p.claimedAges),
+		Type:                  spec.Type,
+		Ports:                 ports,
+		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
+		InternalTrafficPolicy: spec.InternalTrafficPolicy,
+		TrafficDistribution:   spec.TrafficDistribution,
+		Labels:                convertValues[string](spec.Labels),
+		Annotations:           convertValues[string](spec.Annotations),
+	}
+	if spec.Type == mcsv1beta1.ClusterSetIP {
+		export.Affinity = clusterset.Affinity{Mode: spec.SessionAffinity, TimeoutSeconds: spec.SessionAffinityTimeoutSeconds}
+	}
+	return export, nil
+}
+
+// decodeKey returns the service that a record claims. Its name must say the same, so that nobody claims a service
+// twice, and the member must be allowed to publish it.
+func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p policy) (clusterset.ServiceKey, error) {
+	key := clusterset.ServiceKey{Namespace: string(namespace), Name: string(service)}
+	named, ok := keyOfRecord(name)
+	switch {
+	case !ok || named != key:
+		return key, fmt.Errorf("its name does not say that it is service %s", key)
+	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1035Label(key.Name)) > 0:
+		return key, fmt.Errorf("%q is no legal namespace and service name", key)
+	case clusterset.IsReservedNamespace(key.Namespace):
+		return key, fmt.Errorf("namespace %s is reserved", key.Namespace)
+	case p.namespaces != nil && !slices.Contains(p.namespaces, namespace):
+		return key, fmt.Errorf("the member may not publish services of namespace %s", key.Namespace)
+	}
+	return key, nil
+}
+
+// keyOfRecord returns the service that a record's name stands for: `<namespace>.<service>`, for endpoints with
+// `.<slice>` behind it. Neither namespace nor service names contain dots.
+func keyOfRecord(name string) (clusterset.ServiceKey, bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 2 || len(parts) > 3 {
+		return clusterset.ServiceKey{}, false
+	}
+	return clusterset.ServiceKey{Namespace: parts[0], Name: parts[1]}, true
+}
+
+func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error) {
+	if len(sources) > hubv1alpha1.MaxServicePorts {
+		return nil, fmt.Errorf("it has %d ports, more than %d", len(sources), hubv1alpha1.MaxServicePorts)
+	}
+	var result []clusterset.Port
+	names := map[string]bool{}
+	ids := map[clusterset.PortID]bool{}
+	for _, source := range sources {
+		port := clusterset.Port{
+			Name: source.Name, Protocol: corev1.Protocol(source.Protocol), Port: source.Port, AppProtocol: source.AppProtocol,
+		}
+		if err := checkPort(source.Name, source.Protocol, source.Port, source.AppProtocol); err != nil {
+			return nil, err
+		}
+		if names[port.Name] || ids[port.ID()] {
+			return nil, fmt.Errorf("port %s is there twice", port)
+		}
+		names[port.Name], ids[port.ID()] = true, true
+		result = append(result, port)
+	}
+	return result, nil
+}
+
+func checkPort(name string, protocol hubv1alpha1.Protocol, number int32, appProtocol string) error {
+	switch {
+	case name != "" && len(validation.IsDNS1123Label(name)) > 0:
+		return fmt.Errorf("port name %q is no DNS label", name)
+	case !slices.Contains([]hubv1alpha1.Protocol{"TCP", "UDP", "SCTP"}, protocol):
+		return fmt.Errorf("%q is no protocol", protocol)
+	case len(validation.IsValidPortNum(int(number))) > 0:
+		return fmt.Errorf("%d is no port number", number)
+	case appProtocol != "" && len(validation.IsQualifiedName(appProtocol)) > 0:
+		return fmt.Errorf("application protocol %q is no qualified name", appProtocol)
+	}
+	return nil
+}
+
+func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
+	switch {
+	case spec.Type != mcsv1beta1.ClusterSetIP && spec.Type != mcsv1beta1.Headless:
+		return fmt.Errorf("%q is no type", spec.Type)
+	case spec.Type == mcsv1beta1.ClusterSetIP && len(spec.Ports) == 0:
+		return errors.New("it has no port, which only a headless service can be without")
+	case len(spec.IPFamilies) == 0 || len(spec.IPFamilies) > 2 || len(spec.IPFamilies) == 2 && spec.IPFamilies[0] == spec.IPFamilies[1]:
+		return fmt.Errorf("%v are no IP families of a Service", spec.IPFamilies)
+	case slices.ContainsFunc(spec.IPFamilies, func(f hubv1alpha1.IPFamily) bool { return f != "IPv4" && f != "IPv6" }):
+		return fmt.Errorf("%v are no IP families of a Service", spec.IPFamilies)
+	case !slices.Contains([]corev1.ServiceAffinity{"", corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP}, spec.SessionAffinity):
+		return fmt.Errorf("%q is no session affinity", spec.SessionAffinity)
+	case spec.SessionAffinityTimeoutSeconds < 0 || spec.SessionAffinityTimeoutSeconds > 86400:
+		return fmt.Errorf("a session affinity timeout of %d s is out of range", spec.SessionAffinityTimeoutSeconds)
+	case !slices.Contains([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}, spec.InternalTrafficPolicy):
+		return fmt.Errorf("%q is no internal traffic policy", spec.InternalTrafficPolicy)
+	case len(spec.TrafficDistribution) > validation.DNS1123LabelMaxLength:
+		return errors.New("its traffic distribution is too long")
+	}
+	return nil
+}
+
+// checkMetadata refuses what must not reach an object in this cluster: illegal or reserved keys, and too much of it.
+func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
+	if len(spec.Labels) > hubv1alpha1.MaxMetadataKeys || len(spec.Annotations) > hubv1alpha1.MaxMetadataKeys {
+		return fmt.Errorf("it has more than %d labels or annotations", hubv1alpha1.MaxMetadataKeys)
+	}
+	for key, value := range spec.Labels {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(string(value))) > 0 || clusterset.IsReserved(key) {
+			return fmt.Errorf("label %q is illegal or reserved", key)
+		}
+	}
+	for key, value := range spec.Annotations {
+		if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || len(value) > hubv1alpha1.MaxMetadataLength || clusterset.IsReserved(key) {
+			return fmt.Errorf("annotation %q is illegal, too long or reserved", key)
+		}
+	}
+	return nil
+}
+
+// decodeEndpoints returns the slice that a member's record stands for, without the endpoints that it may not announce,
+// and an error for each of those; or no slice and the reason where the record is refused as a whole.
+func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*clusterset.Slice, []error) {
+	spec := record.Spec
+	key, err := decodeKey(record.Name, spec.Namespace, spec.Service, p)
+	if err != nil {
+		return nil, []error{err}
+	}
+	id := strings.TrimPrefix(record.Name, serviceRecordName(key)+".")
+	if len(validation.IsDNS1123Label(id)) > 0 || spec.AddressType != "IPv4" && spec.AddressType != "IPv6" {
+		return nil, []error{fmt.Errorf("%q is no slice of family IPv4 or IPv6", record.Name)}
+	}
+	slice := &clusterset.Slice{Cluster: p.id, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
+	if spec.TriggerTime != nil {
+		slice.Trigger = spec.TriggerTime.UTC()
+	}
+	if slice.Ports, err = decodeEndpointPorts(spec.Ports); err != nil {
+		return nil, []error{err}
+	}
+	var refused []error
+	count := 0
+	for _, group := range spec.Groups {
+		if count += len(group.Addresses); count > hubv1alpha1.MaxEndpoints {
+			return nil, []error{fmt.Errorf("it has more than %d addresses", hubv1alpha1.MaxEndpoints)}
+		}
+		endpoints, errs := decodeGroup(group, slice.AddressType, p.fence)
+		slice.Endpoints = append(slice.Endpoints, endpoints...)
+		refused = append(refused, errs...)
+	}
+	return slice, refused
+}
+
+func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]clusterset.EndpointPort, error) {
+	if len(sources) > hubv1alpha1.MaxServicePorts {
+		return nil, fmt.Errorf("it has %d ports, more than %d", len(sources), hubv1alpha1.MaxServicePorts)
+	}
+	var result []clusterset.EndpointPort
+	names := map[string]bool{}
+	for _, source := range sources {
+		if names[source.Name] {
+			return nil, fmt.Errorf("port name %q is there twice", source.Name)
+		}
+		names[source.Name] = true
+		number := source.Port
+		if number == 0 { // left open by the source
+			number = 1
+		}
+		if err := checkPort(source.Name, source.Protocol, number, source.AppProtocol); err != nil {
+			return nil, err
+		}
+		result = append(result, clusterset.EndpointPort{
+			Name: source.Name, Protocol: corev1.Protocol(source.Protocol), Port: source.Port, AppProtocol: source.AppProtocol,
+		})
+	}
+	return result, nil
+}
+
+// decodeGroup returns the endpoints of a group that pass the fence, and why the others do not.
+func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, fence clusterset.Fence) ([]clusterset.Endpoint, []error) {
+	size := max(1, int(group.AddressesPerEndpoint))
+	count := len(group.Addresses) / size
+	switch {
+	case count*size != len(group.Addresses):
+		return nil, []error{fmt.Errorf("%d addresses do not make endpoints of %d each", len(group.Addresses), size)}
+	case len(group.Hostnames) > 0 && len(group.Hostnames) != count:
+		return nil, []error{fmt.Errorf("%d hostnames for %d endpoints", len(group.Hostnames), count)}
+	case group.Zone != "" && len(validation.IsValidLabelValue(group.Zone)) > 0:
+		return nil, []error{fmt.Errorf("%q is no zone", group.Zone)}
+	}
+	var endpoints []clusterset.Endpoint
+	var refused []error
+	for i := range count {
+		endpoint := clusterset.Endpoint{
+			Addresses:   convert[string](group.Addresses[i*size : (i+1)*size]),
+			Zone:        group.Zone,
+			Ready:       clusterset.ConditionOf(group.Ready),
+			Serving:     clusterset.ConditionOf(group.Serving),
+			Terminating: clusterset.ConditionOf(group.Terminating),
+		}
+		if len(group.Hostnames) > 0 {
+			endpoint.Hostname = string(group.Hostnames[i])
+		}
+		if err := checkEndpoint(endpoint, family, fence); err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		endpoints = append(endpoints, endpoint)
+	}
+	return endpoints, refused
+}
+
+func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, fence clusterset.Fence) error {
+	for _, address := range e.Addresses {
+		if err := fence.Check(address, family); err != nil {
+			return err
+		}
+	}
+	if e.Hostname != "" && len(validation.IsDNS1123Label(e.Hostname)) > 0 {
+		return fmt.Errorf("hostname %q is no DNS label", e.Hostname)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// EncodeService returns the record of an export on the hub, in its cluster's namespace there.
+func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
+	return &hubv1alpha1.PublishedService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: export.Cluster.HubNamespace(), Name: serviceRecordName(export.Key)},
+		Spec: hubv1alpha1.PublishedServiceSpec{
+			Namespace:                     hubv1alpha1.NamespaceName(export.Key.Namespace),
+			Service:                       hubv1alpha1.ServiceName(export.Key.Name),
+			ExportedAt:                    metav1.NewTime(export.Age),
+			Type:                          export.Type,
+			Ports:                         encodePorts(export.Ports),
+			IPFamilies:                    convert[hubv1alpha1.IPFamily](export.IPFamilies),
+			SessionAffinity:               export.Affinity.Mode,
+			SessionAffinityTimeoutSeconds: export.Affinity.TimeoutSeconds,
+			InternalTrafficPolicy:         export.InternalTrafficPolicy,
+			TrafficDistribution:           export.TrafficDistribution,
+			Labels:                        convertValues[hubv1alpha1.LabelValue](export.Labels),
+			Annotations:                   convertValues[hubv1alpha1.AnnotationValue](export.Annotations),
+		},
+	}
+}
+
+// EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints of one zone and one set
+// of conditions stand together, sorted, so that the same endpoints give the same record in whatever order they came.
+func EncodeEndpoints(key clusterset.ServiceKey, slice clusterset.Slice) *hubv1alpha1.PublishedEndpoints {
+	record := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Cluster.HubNamespace(), Name: serviceRecordName(key) + "." + slice.ID},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace:   hubv1alpha1.NamespaceName(key.Namespace),
+			Service:     hubv1alpha1.ServiceName(key.Name),
+			AddressType: hubv1alpha1.IPFamily(slice.AddressType),
+			Ports:       encodeEndpointPorts(slice.Ports),
+			Groups:      encodeGroups(slice.Endpoints),
+		},
+	}
+	if !slice.Trigger.IsZero() {
+		record.Spec.TriggerTime = new(metav1.NewMicroTime(slice.Trigger))
+	}
+	return record
+}
+
+func serviceRecordName(key clusterset.ServiceKey) string { return key.Namespace + "." + key.Name }
+
+func encodePorts(ports []clusterset.Port) []hubv1alpha1.PublishedPort {
+	var result []hubv1alpha1.PublishedPort
+	for _, p := range ports {
+		result = append(result, hubv1alpha1.PublishedPort{
+			Name: p.Name, Protocol: hubv1alpha1.Protocol(p.Protocol), Port: p.Port, AppProtocol: p.AppProtocol,
+		})
+	}
+	return result
+}
+
+func encodeEndpointPorts(ports []clusterset.EndpointPort) []hubv1alpha1.PublishedEndpointPort {
+	var result []hubv1alpha1.PublishedEndpointPort
+	for _, p := range ports {
+		result = append(result, hubv1alpha1.PublishedEndpointPort{
+			Name: p.Name, Protocol: hubv1alpha1.Protocol(p.Protocol), Port: p.Port, AppProtocol: p.AppProtocol,
+		})
+	}
+	return result
+}
+
+// groupKey is what the endpoints of a group have in common.
+type groupKey struct {
+	zone                        string
+	ready, serving, terminating clusterset.Condition
+	addresses                   int
+}
+
+func encodeGroups(endpoints []clusterset.Endpoint) []hubv1alpha1.EndpointGroup {
+	members := map[groupKey][]clusterset.Endpoint{}
+	for _, e := range endpoints {
+		key := groupKey{e.Zone, e.Ready, e.Serving, e.Terminating, len(e.Addresses)}
+		members[key] = append(members[key], e)
+	}
+	keys := slices.SortedFunc(maps.Keys(members), func(a, b groupKey) int {
+		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.ready, b.ready), cmp.Compare(a.serving, b.serving),
+			cmp.Compare(a.terminating, b.terminating), cmp.Compare(a.addresses, b.addresses))
+	})
+	var groups []hubv1alpha1.EndpointGroup
+	for _, key := range keys {
+		groups = append(groups, encodeGroup(key, members[key]))
+	}
+	return groups
+}
+
+func encodeGroup(key groupKey, endpoints []clusterset.Endpoint) hubv1alpha1.EndpointGroup {
+	slices.SortStableFunc(endpoints, func(a, b clusterset.Endpoint) int {
+		return cmp.Or(slices.Compare(a.Addresses, b.Addresses), cmp.Compare(a.Hostname, b.Hostname))
+	})
+	group := hubv1alpha1.EndpointGroup{
+		Zone:        key.zone,
+		Ready:       key.ready.Pointer(),
+		Serving:     key.serving.Pointer(),
+		Terminating: key.terminating.Pointer(),
+	}
+	if key.addresses != 1 {
+		group.AddressesPerEndpoint = int32(key.addresses)
+	}
+	named := slices.ContainsFunc(endpoints, func(e clusterset.Endpoint) bool { return e.Hostname != "" })
+	for _, e := range endpoints {
+		group.Addresses = append(group.Addresses, convert[hubv1alpha1.IPAddress](e.Addresses)...)
+		if named {
+			group.Hostnames = append(group.Hostnames, hubv1alpha1.Hostname(e.Hostname))
+		}
+	}
+	return group
+}
+
+// convert returns the same strings as another string type; nil for none.
+func convert[To, From ~string](from []From) []To {
+	var to []To
+	for _, value := range from {
+		to = append(to, To(value))
+	}
+	return to
+}
+
+func convertValues[To, From ~string](from map[string]From) map[string]To {
+	if len(from) == 0 {
+		return nil
+	}
+	to := make(map[string]To, len(from))
+	for key, value := range from {
+		to[key] = To(value)
+	}
+	return to
+}

@@ -1,0 +1,239 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Store holds what the hub is known to hold, and tells its subscribers which services change. It outlives the
+// connection: what was seen last counts until something newer is seen.
+type Store struct {
+	own    clusterset.ClusterID
+	denied clusterset.Fence
+
+	mu          sync.RWMutex
+	members     map[clusterset.ClusterID]*hubv1alpha1.Member
+	heartbeats  map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
+	services    map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
+	endpoints   map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
+	listed      map[kind]bool
+	subscribers []func(Event)
+}
+
+// Event says for which services the hub's records, or what they mean, may have changed.
+type Event struct {
+	// Key is the one service concerned, unless All is set.
+	Key clusterset.ServiceKey
+	// All says that every service may be concerned, those that the hub does not hold included.
+	All bool
+	// Backlog says that this was found by listing the hub, not by watching it: a live change goes first.
+	Backlog bool
+}
+
+// NewStore returns an empty store for a member. denied holds the ranges that no other member may announce to it.
+func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
+	return &Store{
+		own:        own,
+		denied:     denied,
+		members:    map[clusterset.ClusterID]*hubv1alpha1.Member{},
+		heartbeats: map[clusterset.ClusterID]*hubv1alpha1.Heartbeat{},
+		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
+		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
+		listed:     map[kind]bool{},
+	}
+}
+
+// Subscribe has notify called with every change from now on. It must not block and must not call the store.
+func (s *Store) Subscribe(notify func(Event)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subscribers = append(s.subscribers, notify)
+}
+
+// Refresh has every subscriber look at all services again, for reasons that lie outside the store.
+func (s *Store) Refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify(Event{All: true, Backlog: true})
+}
+
+// Knowledge says what the absence of a record means.
+type Knowledge string
+
+// What is known of a source.
+const (
+	// Unknown: its records have not been seen in full. Their absence means nothing (design decision 7).
+	Unknown Knowledge = "Unknown"
+	// Complete: the hub holds all that the source exports, and all of it has been seen.
+	Complete Knowledge = "Complete"
+	// Gone: the source is no member any more. It exports nothing.
+	Gone Knowledge = "Gone"
+)
+
+// Knowledge returns what the absence of a record of this member means.
+func (s *Store) Knowledge(id clusterset.ClusterID) Knowledge {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.knowledge(id)
+}
+
+func (s *Store) knowledge(id clusterset.ClusterID) Knowledge {
+	switch {
+	case !s.synced():
+		return Unknown
+	case s.members[id] == nil:
+		return Gone
+	case s.heartbeats[id] == nil || s.heartbeats[id].Spec.Publication != hubv1alpha1.PublicationComplete:
+		return Unknown
+	}
+	return Complete
+}
+
+// Synced reports whether the hub's records of all kinds have been seen, this cluster's own Member among them. A hub
+// that does not know us is not the hub of our clusterset, or has lost its memory.
+func (s *Store) Synced() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.synced()
+}
+
+func (s *Store) synced() bool { return len(s.listed) == len(kinds) && s.members[s.own] != nil }
+
+// Listed reports whether the hub's records of all kinds have been seen, whether or not we are a member.
+func (s *Store) Listed() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.listed) == len(kinds)
+}
+
+// Member returns the Member of a cluster as the hub's administrator wrote it; nil if none is known. It must not be
+// changed.
+func (s *Store) Member(id clusterset.ClusterID) *hubv1alpha1.Member {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.members[id]
+}
+
+// Heartbeat returns the last Heartbeat of a cluster; nil if none is known. It must not be changed.
+func (s *Store) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.heartbeats[id]
+}
+
+// Service is what the hub is known to hold about one service.
+type Service struct {
+	// Exports and Slices are those of the other members, sorted, as far as they are acceptable.
+	Exports []clusterset.Export
+	Slices  []clusterset.Slice
+	// Refused are the records and endpoints that are not, and why.
+	Refused []error
+	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
+	Own          *hubv1alpha1.PublishedService
+	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
+}
+
+// Service returns what the hub is known to hold about a service. Records of clusters that are no members are not
+// looked at.
+func (s *Store) Service(key clusterset.ServiceKey) Service {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	result := Service{Own: s.services[key][s.own]}
+	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
+		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
+		if id == s.own || s.members[id] == nil {
+			continue
+		}
+		s.addSource(&result, key, id)
+	}
+	return result
+}
+
+// addSource adds the records of one member to result. Endpoints count only beside an acceptable service record.
+func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
+	p, err := newPolicy(s.members[id], s.denied)
+	if err != nil {
+		result.Refused = append(result.Refused, err)
+		return
+	}
+	record := s.services[key][id]
+	export, err := decodeService(record, p)
+	if err != nil {
+		result.Refused = append(result.Refused, refusal(record.Namespace, record.Name, err))
+		return
+	}
+	result.Exports = append(result.Exports, export)
+	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][id])) {
+		slice, errs := decodeEndpoints(s.endpoints[key][id][name], p)
+		for _, err := range errs {
+			result.Refused = append(result.Refused, refusal(id.HubNamespace(), name, err))
+		}
+		if slice != nil {
+			result.Slices = append(result.Slices, *slice)
+		}
+	}
+}
+
+// refusal names the record that an error is about.
+func refusal(namespace, name string, err error) error {
+	return fmt.Errorf("record %s/%s on the hub is refused: %w", namespace, name, err)
+}
+
+// OwnKeys returns the services that this cluster has records of, in no order.
+func (s *Store) OwnKeys() []clusterset.ServiceKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := map[clusterset.ServiceKey]struct{}{}
+	for key, records := range s.services {
+		if records[s.own] != nil {
+			keys[key] = struct{}{}
+		}
+	}
+	for key, records := range s.endpoints {
+		if records[s.own] != nil {
+			keys[key] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(keys))
+}
+
+// OwnFence returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
+func (s *Store) OwnFence() clusterset.Fence {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.members[s.own] == nil {
+		return clusterset.Fence{}
+	}
+	p, err := newPolicy(s.members[s.own], clusterset.Fence{})
+	if err != nil { // the hub admits no such Member: nothing may pass
+		return clusterset.Fence{}
+	}
+	return p.fence
+}
+
+// Keys returns the services that any member, this cluster included, has records of, in no order.
+func (s *Store) Keys() []clusterset.ServiceKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := keySet(s.services)
+	maps.Copy(keys, keySet(s.endpoints))
+	return slices.Collect(maps.Keys(keys))
+}
+
+func keySet[V any](m map[clusterset.ServiceKey]V) map[clusterset.ServiceKey]struct{} {
+	set := make(map[clusterset.ServiceKey]struct{}, len(m))
+	for key := range m {
+		set[key] = struct{}{}
+	}
+	return set
+}

@@ -1,0 +1,181 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// kind is a kind of object that is read from the hub.
+type kind string
+
+const (
+	kindMember    kind = "members"
+	kindHeartbeat kind = "heartbeats"
+	kindService   kind = "publishedservices"
+	kindEndpoints kind = "publishedendpoints"
+)
+
+var kinds = [...]kind{kindMember, kindHeartbeat, kindService, kindEndpoints}
+
+// table is a Store as the reflector of one kind sees it (client-go's ReflectorStore). Objects that lie in no member's
+// namespace are not seen at all.
+type table struct {
+	store *Store
+	kind  kind
+}
+
+// Add takes over an object that the hub's watch announces.
+func (t table) Add(object any) error { return t.Update(object) }
+
+// Update takes over an object that the hub's watch announces.
+func (t table) Update(object any) error {
+	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.put(o, id) })
+}
+
+// Delete forgets an object whose deletion the hub's watch announces.
+func (t table) Delete(object any) error {
+	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.remove(o, id) })
+}
+
+// Resync does nothing: nothing here needs to be told twice.
+func (t table) Resync() error { return nil }
+
+// Replace makes the objects of a list the only ones of their kind. Everything is concerned: what is missing from the
+// list is as much news as what is on it.
+func (t table) Replace(objects []any, _ string) error {
+	s := t.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear(t.kind)
+	s.listed[t.kind] = true
+	for _, object := range objects {
+		if o, ok := object.(client.Object); ok {
+			if id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace()); ok {
+				s.put(o, id)
+			}
+		}
+	}
+	s.notify(Event{All: true, Backlog: true})
+	return nil
+}
+
+func (t table) live(object any, change func(client.Object, clusterset.ClusterID) []Event) error {
+	o, ok := object.(client.Object)
+	if !ok {
+		return fmt.Errorf("%T from the hub is no object", object)
+	}
+	id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace())
+	if !ok {
+		return nil
+	}
+	s := t.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify(change(o, id)...)
+	return nil
+}
+
+func (s *Store) notify(events ...Event) {
+	for _, event := range events {
+		for _, subscriber := range s.subscribers {
+			subscriber(event)
+		}
+	}
+}
+
+func (s *Store) clear(k kind) {
+	switch k {
+	case kindMember:
+		clear(s.members)
+	case kindHeartbeat:
+		clear(s.heartbeats)
+	case kindService:
+		clear(s.services)
+	case kindEndpoints:
+		clear(s.endpoints)
+	}
+}
+
+// put takes over an object of a member and returns what it concerns.
+func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
+	object.SetManagedFields(nil)
+	switch o := object.(type) {
+	case *hubv1alpha1.Member:
+		s.members[id] = o
+		return []Event{{All: true}}
+	case *hubv1alpha1.Heartbeat:
+		before := s.knowledge(id)
+		s.heartbeats[id] = o
+		return s.changedKnowledge(id, before)
+	case *hubv1alpha1.PublishedService:
+		if key, ok := keyOfRecord(o.Name); ok {
+			set(s.services, key, id, o)
+			return []Event{{Key: key}}
+		}
+	case *hubv1alpha1.PublishedEndpoints:
+		if key, ok := keyOfRecord(o.Name); ok {
+			if s.endpoints[key][id] == nil {
+				set(s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
+			}
+			s.endpoints[key][id][o.Name] = o
+			return []Event{{Key: key}}
+		}
+	}
+	return nil
+}
+
+// remove forgets an object of a member and returns what that concerns.
+func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
+	switch o := object.(type) {
+	case *hubv1alpha1.Member:
+		delete(s.members, id)
+		return []Event{{All: true}}
+	case *hubv1alpha1.Heartbeat:
+		before := s.knowledge(id)
+		delete(s.heartbeats, id)
+		return s.changedKnowledge(id, before)
+	case *hubv1alpha1.PublishedService:
+		if key, ok := keyOfRecord(o.Name); ok {
+			unset(s.services, key, id)
+			return []Event{{Key: key}}
+		}
+	case *hubv1alpha1.PublishedEndpoints:
+		if key, ok := keyOfRecord(o.Name); ok {
+			delete(s.endpoints[key][id], o.Name)
+			if len(s.endpoints[key][id]) == 0 {
+				unset(s.endpoints, key, id)
+			}
+			return []Event{{Key: key}}
+		}
+	}
+	return nil
+}
+
+// changedKnowledge returns an event only where a heartbeat says something new: most of them merely say "still here".
+func (s *Store) changedKnowledge(id clusterset.ClusterID, before Knowledge) []Event {
+	if s.knowledge(id) == before {
+		return nil
+	}
+	return []Event{{All: true, Backlog: true}}
+}
+
+func set[V any](table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {
+	if table[key] == nil {
+		table[key] = map[clusterset.ClusterID]V{}
+	}
+	table[key][id] = value
+}
+
+func unset[V any](table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID) {
+	delete(table[key], id)
+	if len(table[key]) == 0 {
+		delete(table, key)
+	}
+}

@@ -1,0 +1,158 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Conflict is one field in which exports of the same service disagree.
+type Conflict struct {
+	Reason mcsv1beta1.ServiceExportConditionReason
+	// Field is the field's name, for people.
+	Field string
+	// Using is the value that counts, for people.
+	Using string
+	// Disagree are the clusters whose export differs from the oldest, sorted.
+	Disagree []clusterset.ClusterID
+}
+
+// field is one row of the table of what exports must agree on.
+type field struct {
+	reason mcsv1beta1.ServiceExportConditionReason
+	name   string
+	equal  func(oldest, other clusterset.Export) bool
+	using  func(oldest clusterset.Export, merged Merged) string
+}
+
+// fields returns the table, in the order in which reasons are reported.
+func fields() []field {
+	return []field{
+		{
+			mcsv1beta1.ServiceExportReasonPortConflict, "ports", samePorts,
+			func(_ clusterset.Export, merged Merged) string { return describePorts(merged.Ports) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonTypeConflict, "type",
+			func(a, b clusterset.Export) bool { return a.Type == b.Type },
+			func(oldest clusterset.Export, _ Merged) string { return string(oldest.Type) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonSessionAffinityConflict, "session affinity",
+			func(a, b clusterset.Export) bool { return eitherHeadless(a, b) || a.Affinity.Mode == b.Affinity.Mode },
+			func(oldest clusterset.Export, _ Merged) string { return string(oldest.Affinity.Mode) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict, "session affinity config",
+			func(a, b clusterset.Export) bool {
+				return eitherHeadless(a, b) || a.Affinity.TimeoutSeconds == b.Affinity.TimeoutSeconds
+			},
+			func(oldest clusterset.Export, _ Merged) string {
+				return describeTimeout(oldest.Affinity.TimeoutSeconds)
+			},
+		},
+		{
+			mcsv1beta1.ServiceExportReasonLabelsConflict, "exported labels",
+			func(a, b clusterset.Export) bool { return maps.Equal(a.Labels, b.Labels) },
+			func(oldest clusterset.Export, _ Merged) string { return describeMetadata(oldest.Labels) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonAnnotationsConflict, "exported annotations",
+			func(a, b clusterset.Export) bool { return maps.Equal(a.Annotations, b.Annotations) },
+			func(oldest clusterset.Export, _ Merged) string { return describeMetadata(oldest.Annotations) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonInternalTrafficPolicyConflict, "internal traffic policy",
+			func(a, b clusterset.Export) bool { return a.InternalTrafficPolicy == b.InternalTrafficPolicy },
+			func(oldest clusterset.Export, _ Merged) string { return string(oldest.InternalTrafficPolicy) },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonTrafficDistributionConflict, "traffic distribution",
+			func(a, b clusterset.Export) bool { return a.TrafficDistribution == b.TrafficDistribution },
+			func(oldest clusterset.Export, _ Merged) string { return oldest.TrafficDistribution },
+		},
+		{
+			mcsv1beta1.ServiceExportReasonIPFamilyConflict, "IP families", sameFamilies,
+			func(_ clusterset.Export, merged Merged) string { return describeFamilies(merged.IPFamilies) },
+		},
+	}
+}
+
+// conflicts returns the fields in which any export differs from the oldest.
+func conflicts(oldest clusterset.Export, others []clusterset.Export, merged Merged) []Conflict {
+	var found []Conflict
+	for _, f := range fields() {
+		var disagree []clusterset.ClusterID
+		for _, other := range others {
+			if !f.equal(oldest, other) {
+				disagree = append(disagree, other.Cluster)
+			}
+		}
+		if len(disagree) > 0 {
+			slices.Sort(disagree)
+			found = append(found, Conflict{Reason: f.reason, Field: f.name, Using: f.using(oldest, merged), Disagree: disagree})
+		}
+	}
+	return found
+}
+
+// samePorts compares ports as sets: their order means nothing.
+func samePorts(a, b clusterset.Export) bool {
+	return len(a.Ports) == len(b.Ports) &&
+		!slices.ContainsFunc(a.Ports, func(p clusterset.Port) bool { return !slices.Contains(b.Ports, p) })
+}
+
+// sameFamilies compares families as sets: with equal sets each protocol reaches every backend (spec R5).
+func sameFamilies(a, b clusterset.Export) bool {
+	return len(a.IPFamilies) == len(b.IPFamilies) &&
+		!slices.ContainsFunc(a.IPFamilies, func(f corev1.IPFamily) bool { return !slices.Contains(b.IPFamilies, f) })
+}
+
+// eitherHeadless reports whether affinity means nothing for one of two exports, so that they cannot disagree on it.
+func eitherHeadless(a, b clusterset.Export) bool {
+	return a.Type == mcsv1beta1.Headless || b.Type == mcsv1beta1.Headless
+}
+
+func describePorts(ports []clusterset.Port) string {
+	words := make([]string, len(ports))
+	for i, port := range ports {
+		words[i] = port.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+func describeFamilies(families []corev1.IPFamily) string {
+	words := make([]string, len(families))
+	for i, family := range families {
+		words[i] = string(family)
+	}
+	return strings.Join(words, ", ")
+}
+
+func describeTimeout(seconds int32) string {
+	if seconds == 0 {
+		return "no timeout"
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+// describeMetadata returns labels or annotations as "key=value" pairs, sorted.
+func describeMetadata(metadata map[string]string) string {
+	if len(metadata) == 0 {
+		return "none"
+	}
+	words := make([]string, 0, len(metadata))
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		words = append(words, key+"="+metadata[key])
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,87 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
+// where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
+// addresses stay (spec I5).
+func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
+	return ByName(present(desired), observed, overlayService, func(o, d *corev1.Service) bool { return headless(o) != headless(d) })
+}
+
+// ServiceImport returns the changes that make the observed import the desired one; either may be nil. Statuses are
+// left to ServiceImportStatus.
+func ServiceImport(desired, observed *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
+	return ByName(present(desired), present(observed), overlayImport, never)
+}
+
+// ServiceImportStatus returns the write that gives the observed import the desired status, or nothing where it has it.
+func ServiceImportStatus(desired mcsv1beta1.ServiceImportStatus, observed *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
+	if equality.Semantic.DeepEqual(observed.Status, desired) {
+		return nil
+	}
+	updated := observed.DeepCopy()
+	updated.Status = desired
+	return []Change[*mcsv1beta1.ServiceImport]{{Verb: UpdateStatus, Object: updated, Observed: observed}}
+}
+
+// ServiceExportStatus returns the write that gives the observed export the desired status, or nothing where it has it.
+func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, observed *mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
+	if equality.Semantic.DeepEqual(observed.Status, desired) {
+		return nil
+	}
+	updated := observed.DeepCopy()
+	updated.Status = desired
+	return []Change[*mcsv1beta1.ServiceExport]{{Verb: UpdateStatus, Object: updated, Observed: observed}}
+}
+
+// EndpointSlices returns the changes that make the observed mirrored slices of one import the desired ones. A slice's
+// address type cannot change, so a slice that needs another is replaced.
+func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
+	return ByName(desired, observed, overlaySlice, func(o, d *discoveryv1.EndpointSlice) bool { return o.AddressType != d.AddressType })
+}
+
+// overlayService keeps what the API server and others added, the addresses first of all. An address of a family that
+// the Service no longer has is let go; one of a new family is left for the API server to choose.
+func overlayService(o, d *corev1.Service) *corev1.Service {
+	spec := d.Spec.DeepCopy()
+	keep := min(len(o.Spec.ClusterIPs), len(spec.IPFamilies))
+	if headless(o) {
+		keep = len(o.Spec.ClusterIPs)
+	}
+	spec.ClusterIP, spec.ClusterIPs = o.Spec.ClusterIP, o.Spec.ClusterIPs[:keep]
+	o.Labels, o.Spec = maps.Clone(d.Labels), *spec
+	return o
+}
+
+func overlayImport(o, d *mcsv1beta1.ServiceImport) *mcsv1beta1.ServiceImport {
+	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
+	return o
+}
+
+func overlaySlice(o, d *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
+	return o
+}
+
+func headless(s *corev1.Service) bool { return s.Spec.ClusterIP == corev1.ClusterIPNone }
+
+func never[T any](_, _ T) bool { return false }
+
+// present returns a list of the object, or of nothing where it is nil.
+func present[T any](object *T) []*T {
+	if object == nil {
+		return nil
+	}
+	return []*T{object}
+}

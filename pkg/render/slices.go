@@ -1,0 +1,161 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+// Slices returns the mirrored EndpointSlices of the exporters' slices, sorted by name (spec D4-D6). Slices that no
+// traffic of the merged service can reach, for their family or for want of a port that they serve, are left out.
+func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv1.EndpointSlice {
+	names := slicePortNames(m)
+	usable := usableSources(m, site, sources)
+	result := make([]*discoveryv1.EndpointSlice, 0, len(usable))
+	for _, source := range usable {
+		ports := slicePorts(source.Ports, m.PortNames[source.Cluster], names)
+		if len(ports) == 0 && m.Type != mcsv1beta1.Headless {
+			continue
+		}
+		result = append(result, &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: m.Key.Namespace,
+				Name:      clusterset.MirroredSliceName(site.DerivedName, source.Cluster, source.ID),
+				Labels:    sliceLabels(m, site, source.Cluster),
+			},
+			AddressType: source.AddressType,
+			Ports:       ports,
+			Endpoints:   sliceEndpoints(source.Endpoints),
+		})
+	}
+	addHints(result, zonedFamilies(m, usable))
+	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return result
+}
+
+// usableSources returns the slices of clusters that are among the exporters, in families that the import has.
+func usableSources(m merge.Merged, site Site, sources []clusterset.Slice) []clusterset.Slice {
+	families := serviceFamilies(m, site)
+	var usable []clusterset.Slice
+	for _, source := range sources {
+		_, exports := m.PortNames[source.Cluster]
+		if exports && slices.Contains(families, corev1.IPFamily(source.AddressType)) {
+			usable = append(usable, source)
+		}
+	}
+	return usable
+}
+
+func sliceLabels(m merge.Merged, site Site, source clusterset.ClusterID) map[string]string {
+	labels := map[string]string{
+		discoveryv1.LabelServiceName:  site.DerivedName,
+		discoveryv1.LabelManagedBy:    clusterset.ManagedBy,
+		mcsv1beta1.LabelServiceName:   m.Key.Name,
+		mcsv1beta1.LabelSourceCluster: string(source),
+	}
+	if m.Type == mcsv1beta1.Headless {
+		labels[corev1.IsHeadlessService] = ""
+	}
+	return labels
+}
+
+// slicePorts returns the ports that the source serves under the names they have in the derived Service: served maps
+// the source's names to merged ones, names maps those on (spec R2).
+func slicePorts(ports []clusterset.EndpointPort, served, names map[string]string) []discoveryv1.EndpointPort {
+	result := make([]discoveryv1.EndpointPort, 0, len(ports))
+	for _, port := range ports {
+		merged, ok := served[port.Name]
+		if !ok {
+			continue
+		}
+		result = append(result, discoveryv1.EndpointPort{
+			Name:        new(names[merged]),
+			Protocol:    new(port.Protocol),
+			Port:        number(port.Port),
+			AppProtocol: optional(port.AppProtocol),
+		})
+	}
+	return result
+}
+
+func sliceEndpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
+	result := make([]discoveryv1.Endpoint, 0, len(endpoints))
+	for _, endpoint := range endpoints {
+		result = append(result, discoveryv1.Endpoint{
+			Addresses: endpoint.Addresses,
+			Conditions: discoveryv1.EndpointConditions{
+				Ready:       endpoint.Ready.Pointer(),
+				Serving:     endpoint.Serving.Pointer(),
+				Terminating: endpoint.Terminating.Pointer(),
+			},
+			Hostname: optional(endpoint.Hostname),
+			NodeName: optional(endpoint.NodeName),
+			Zone:     optional(endpoint.Zone),
+		})
+	}
+	slices.SortStableFunc(result, func(a, b discoveryv1.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) })
+	return result
+}
+
+// addHints has traffic stay in its zone, in the families in which that can be.
+func addHints(mirrored []*discoveryv1.EndpointSlice, zoned map[discoveryv1.AddressType]bool) {
+	for _, slice := range mirrored {
+		if !zoned[slice.AddressType] {
+			continue
+		}
+		for i := range slice.Endpoints {
+			if zone := slice.Endpoints[i].Zone; zone != nil {
+				slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: *zone}}}
+			}
+		}
+	}
+}
+
+// zonedFamilies returns the address families in which traffic can be kept in its zone: the service asks for it, and
+// every ready endpoint has a zone, without which kube-proxy uses no hint at all (spec D6).
+func zonedFamilies(m merge.Merged, sources []clusterset.Slice) map[discoveryv1.AddressType]bool {
+	zoned := map[discoveryv1.AddressType]bool{}
+	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
+		return zoned
+	}
+	for _, source := range sources {
+		zoned[source.AddressType] = true
+	}
+	for _, source := range sources {
+		for _, endpoint := range source.Endpoints {
+			if endpoint.IsReady() && endpoint.Zone == "" {
+				zoned[source.AddressType] = false
+			}
+		}
+	}
+	return zoned
+}
+
+// prefersZone reports whether a trafficDistribution keeps traffic in its zone. To prefer the same node means nothing
+// across clusters, so it becomes the same zone.
+func prefersZone(distribution string) bool {
+	switch distribution {
+	case corev1.ServiceTrafficDistributionPreferClose,
+		corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode:
+		return true
+	}
+	return false
+}
+
+func number(port int32) *int32 {
+	if port == 0 {
+		return nil
+	}
+	return &port
+}
