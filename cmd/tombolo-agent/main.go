@@ -1,0 +1,133 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command tombolo-agent makes a cluster a member of a clusterset: it publishes what the cluster exports and imports
+// what the others do.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+)
+
+// version is set when a release is built.
+var version string
+
+func main() {
+	options, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = agent.Run(ctrl.SetupSignalHandler(), options)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tombolo-agent:", err)
+		os.Exit(1)
+	}
+}
+
+// parse returns the options that the command line and the environment state.
+func parse(args []string) (agent.Options, error) {
+	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
+	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
+	hubKubeconfig := flags.String("hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
+	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
+	elect := flags.Bool("leader-elect", true, "choose a leader among replicas")
+	logFormat := flags.String("log-format", "json", "json or text")
+	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
+	flags.StringVar(&options.ClusterID, "cluster-id", "", "the cluster's ID, where it has no ClusterProperty cluster.clusterset.k8s.io")
+	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the agent's own namespace (default $POD_NAMESPACE)")
+	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
+	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
+	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
+	if err := flags.Parse(args); err != nil {
+		return options, err
+	}
+	if flags.NArg() > 0 {
+		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
+	}
+	options.Election = agent.RunAlone
+	if *elect {
+		options.Election = agent.ElectLeader
+	}
+	if *serviceCIDRs != "" {
+		options.ServiceCIDRs = strings.Split(*serviceCIDRs, ",")
+	}
+	var err error
+	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
+		return options, err
+	}
+	if options.Member, err = config(*kubeconfig); err != nil {
+		return options, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if *hubKubeconfig == "" {
+		return options, nil // Validate says what to do
+	}
+	if options.Hub, err = config(*hubKubeconfig); err != nil {
+		return options, fmt.Errorf("--hub-kubeconfig: %w", err)
+	}
+	return options, nil
+}
+
+// config returns the configuration that a kubeconfig states, or that of the cluster we run in; nil outside of one.
+func config(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig != "" {
+		return clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	inCluster, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil
+	}
+	return inCluster, err
+}
+
+// newLogger returns the process's one logger, to which the libraries log as well.
+func newLogger(format string, verbosity int) (logr.Logger, error) {
+	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	var handler slog.Handler
+	switch format {
+	case "json":
+		handler = slog.NewJSONHandler(os.Stderr, options)
+	case "text":
+		handler = slog.NewTextHandler(os.Stderr, options)
+	default:
+		return logr.Logger{}, fmt.Errorf("--log-format=%s: must be json or text", format)
+	}
+	logger := logr.FromSlogHandler(handler)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	return logger, nil
+}
+
+// versionOf returns the release, or the commit that the binary was built from.
+func versionOf(release string) string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				return "devel-" + setting.Value[:min(12, len(setting.Value))]
+			}
+		}
+	}
+	return "devel"
+}

@@ -1,0 +1,87 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+)
+
+// name is the agent's in Events, leases and requests.
+const name = "tombolo-agent"
+
+// gracePeriods is how many heartbeat intervals a member may be silent.
+const gracePeriods = 4
+
+// Run runs an agent until ctx ends; then it returns nil. It returns an error where the options are wrong, the lease is
+// lost, or the cluster's ID changes. Anything that is merely away, it waits for.
+func Run(ctx context.Context, options Options) error {
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	ctx = log.IntoContext(ctx, options.Log)
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	member := rest.CopyConfig(options.Member)
+	member.QPS = -1 // the API server's Priority and Fairness protects it
+	member.UserAgent = name
+	mgr, err := manager.New(member, manager.Options{
+		Scheme:                        scheme,
+		Logger:                        options.Log,
+		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:        options.ProbeAddress,
+		LeaderElection:                options.Election == ElectLeader,
+		LeaderElectionID:              name,
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
+	})
+	if err != nil {
+		return fmt.Errorf("set up the agent: %w", err)
+	}
+	start := &starter{manager: mgr, options: options, since: time.Now()}
+	if err := errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("started", func(*http.Request) error { return start.check() }),
+		mgr.Add(start),
+	); err != nil {
+		return fmt.Errorf("set up the agent: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the agent: %w", err)
+	}
+	return nil
+}
+
+// Scheme returns the kinds that an agent works with in its own cluster.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		mcsv1beta1.Install(scheme),
+		aboutv1beta1.AddToScheme(scheme),
+	); err != nil {
+		return nil, fmt.Errorf("build the scheme: %w", err)
+	}
+	return scheme, nil
+}

@@ -1,0 +1,90 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// identity is what an agent must know of its own cluster before it can do anything.
+type identity struct {
+	id clusterset.ClusterID
+	// declared says that the ID comes from the cluster's ClusterProperty, not from a flag.
+	declared bool
+	// uid is that of the kube-system namespace.
+	uid          string
+	serviceCIDRs []netip.Prefix
+}
+
+// identify asks the cluster who it is.
+func identify(ctx context.Context, member client.Reader, options Options) (identity, error) {
+	var result identity
+	var err error
+	if result.id, result.declared, err = clusterID(ctx, member, options.ClusterID); err != nil {
+		return identity{}, err
+	}
+	system := &metav1.PartialObjectMetadata{}
+	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := member.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return identity{}, fmt.Errorf("get namespace %s, whose UID tells this cluster from others: %w", metav1.NamespaceSystem, err)
+	}
+	result.uid = string(system.UID)
+	if result.serviceCIDRs = options.serviceCIDRs(); len(result.serviceCIDRs) == 0 {
+		if result.serviceCIDRs, err = serviceCIDRs(ctx, member); err != nil {
+			return identity{}, err
+		}
+	}
+	return result, nil
+}
+
+// clusterID returns the cluster's ID (spec K1) and whether the cluster itself declares it; else it is the fallback.
+func clusterID(ctx context.Context, member client.Reader, fallback string) (clusterset.ClusterID, bool, error) {
+	property := &aboutv1beta1.ClusterProperty{}
+	err := member.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
+	if absent(err) {
+		id, err := clusterset.ParseClusterID(fallback)
+		return id, false, err
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+	}
+	id, err := clusterset.ParseClusterID(property.Spec.Value)
+	if err != nil {
+		return "", false, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+	}
+	return id, true, nil
+}
+
+// serviceCIDRs returns the ranges that the cluster takes its Services' addresses from.
+func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, error) {
+	ranges := &networkingv1.ServiceCIDR{}
+	err := member.Get(ctx, client.ObjectKey{Name: "kubernetes"}, ranges)
+	if absent(err) {
+		return nil, errors.New("this cluster does not tell the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ServiceCIDR kubernetes: %w", err)
+	}
+	prefixes, err := clusterset.ParsePrefixes(ranges.Spec.CIDRs)
+	if err != nil {
+		return nil, fmt.Errorf("ServiceCIDR kubernetes: %w", err)
+	}
+	return prefixes, nil
+}
+
+// absent reports whether an object, or its whole kind, does not exist.
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -1,0 +1,111 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// metrics are what an agent tells Prometheus.
+type metrics struct {
+	imports imports.Metrics
+	hub     prometheus.Gauge
+}
+
+func newMetrics(registry prometheus.Registerer, member client.Reader, since time.Time) (metrics, error) {
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
+	ofImports, err := imports.NewMetrics(registry, since)
+	if err != nil {
+		return metrics{}, fmt.Errorf("register metrics: %w", err)
+	}
+	m := metrics{imports: ofImports, hub: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tombolo_hub_connected",
+		Help: "1 while everything can be read from the hub, else 0.",
+	})}
+	for _, collector := range []prometheus.Collector{m.hub, inventory{member}} {
+		if err := registry.Register(collector); err != nil {
+			return metrics{}, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// reachability notes whether everything can be read from the hub.
+func (m metrics) reachability(r hub.Reachability) {
+	m.hub.Set(map[hub.Reachability]float64{hub.Reachable: 1, hub.Unreachable: 0}[r])
+}
+
+var (
+	exportsDesc     = prometheus.NewDesc("tombolo_exports", "ServiceExports in this cluster.", nil, nil)
+	unexportedDesc  = prometheus.NewDesc("tombolo_exports_not_ready", "ServiceExports in this cluster that the hub does not hold.", nil, nil)
+	conflictingDesc = prometheus.NewDesc("tombolo_exports_conflicting", "ServiceExports in this cluster with which another cluster's export is in conflict.", nil, nil)
+	importsDesc     = prometheus.NewDesc("tombolo_imports", "ServiceImports in this cluster that are managed by Tombolo.", nil, nil)
+	notImportedDesc = prometheus.NewDesc("tombolo_imports_not_ready", "ServiceImports in this cluster, managed by Tombolo, that cannot be used.", nil, nil)
+)
+
+// inventory counts exports and imports in the cache whenever it is asked.
+type inventory struct{ member client.Reader }
+
+// Describe announces the metrics.
+func (inventory) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{exportsDesc, unexportedDesc, conflictingDesc, importsDesc, notImportedDesc} {
+		descriptions <- description
+	}
+}
+
+// Collect counts. What cannot be read is reported as an invalid metric, not left out.
+func (i inventory) Collect(values chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	gauge := func(description *prometheus.Desc, value int) {
+		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value))
+	}
+	exports := &mcsv1beta1.ServiceExportList{}
+	if err := i.member.List(ctx, exports); err != nil {
+		values <- prometheus.NewInvalidMetric(exportsDesc, err)
+		return
+	}
+	ready, conflicting := 0, 0
+	for _, export := range exports.Items {
+		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
+			ready++
+		}
+		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionConflict)) {
+			conflicting++
+		}
+	}
+	gauge(exportsDesc, len(exports.Items))
+	gauge(unexportedDesc, len(exports.Items)-ready)
+	gauge(conflictingDesc, conflicting)
+	imported := &mcsv1beta1.ServiceImportList{}
+	if err := i.member.List(ctx, imported); err != nil {
+		values <- prometheus.NewInvalidMetric(importsDesc, err)
+		return
+	}
+	ours, usable := 0, 0
+	for _, serviceImport := range imported.Items {
+		if !clusterset.IsManaged(serviceImport.Labels) {
+			continue
+		}
+		ours++
+		if meta.IsStatusConditionTrue(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
+			usable++
+		}
+	}
+	gauge(importsDesc, ours)
+	gauge(notImportedDesc, ours-usable)
+}

@@ -1,0 +1,91 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent puts the controllers of a member cluster together and runs them.
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Options are all that an agent can be told.
+type Options struct {
+	// Member and Hub say how to reach the two API servers.
+	Member, Hub *rest.Config
+	// ClusterID is used where the cluster has no ClusterProperty cluster.clusterset.k8s.io.
+	ClusterID string
+	// ServiceCIDRs are the cluster's ranges for Services. Empty means to ask the API server, which knows them from
+	// Kubernetes 1.33 on.
+	ServiceCIDRs []string
+	// Namespace is where the agent runs: its Lease lies there, and nothing is imported into it.
+	Namespace string
+	// Election says whether replicas choose a leader.
+	Election Election
+	// Workers is how many services each controller works on at a time.
+	Workers int
+	// HeartbeatInterval is the time between heartbeats. A member that is silent for four of them counts as silent.
+	HeartbeatInterval time.Duration
+	// MetricsAddress and ProbeAddress are where to serve; "0" means not at all.
+	MetricsAddress, ProbeAddress string
+	// Registry takes the agent's metrics.
+	Registry prometheus.Registerer
+	Log      logr.Logger
+	// Version is what the agent says of itself.
+	Version string
+}
+
+// Election says whether the replicas of an agent choose a leader.
+type Election string
+
+// Whether the replicas of an agent choose a leader.
+const (
+	ElectLeader Election = "leader"
+	RunAlone    Election = "alone"
+)
+
+// Validate returns what is wrong with the options, all of it at once; nil if nothing is.
+func (o Options) Validate() error {
+	var problems []error
+	if o.Member == nil {
+		problems = append(problems, errors.New("no member cluster: run in a cluster, or pass --kubeconfig"))
+	}
+	if o.Hub == nil {
+		problems = append(problems, errors.New("no hub: pass --hub-kubeconfig"))
+	}
+	if o.ClusterID != "" {
+		if _, err := clusterset.ParseClusterID(o.ClusterID); err != nil {
+			problems = append(problems, fmt.Errorf("--cluster-id: %w", err))
+		}
+	}
+	if _, err := clusterset.ParsePrefixes(o.ServiceCIDRs); err != nil {
+		problems = append(problems, fmt.Errorf("--service-cidrs: %w", err))
+	}
+	if o.Election == ElectLeader && o.Namespace == "" {
+		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
+	}
+	if o.Workers < 1 || o.Workers > 256 {
+		problems = append(problems, fmt.Errorf("--workers=%d: must be between 1 and 256", o.Workers))
+	}
+	if o.HeartbeatInterval < time.Second || o.HeartbeatInterval > 5*time.Minute {
+		problems = append(problems, fmt.Errorf("--heartbeat-interval=%s: must be between 1s and 5m", o.HeartbeatInterval))
+	}
+	return errors.Join(problems...)
+}
+
+// serviceCIDRs returns the ranges that were given; they have been validated.
+func (o Options) serviceCIDRs() []netip.Prefix {
+	prefixes, err := clusterset.ParsePrefixes(o.ServiceCIDRs)
+	if err != nil { // Validate has refused it
+		return nil
+	}
+	return prefixes
+}

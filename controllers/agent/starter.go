@@ -1,0 +1,191 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/presence"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// retryInterval is how often a cluster that lacks something is asked again.
+const retryInterval = 2 * time.Second
+
+// starter waits until the cluster has what the controllers need, then adds them to the running manager.
+type starter struct {
+	manager manager.Manager
+	options Options
+	since   time.Time
+
+	mu      sync.Mutex
+	waiting error
+	started bool
+}
+
+// NeedLeaderElection returns false: a standby gets ready too.
+func (s *starter) NeedLeaderElection() bool { return false }
+
+// Start waits, adds the controllers, and returns; it returns an error where they cannot be set up.
+func (s *starter) Start(ctx context.Context) error {
+	var who identity
+	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if who, err = identify(ctx, s.manager.GetAPIReader(), s.options); err == nil {
+			err = checkCRDs(s.manager.GetConfig(), s.manager)
+		}
+		s.wait(err)
+		return err == nil, nil
+	})
+	if err != nil { // ctx has ended
+		return nil
+	}
+	if err := s.add(ctx, who); err != nil {
+		return err
+	}
+	s.options.Log.Info("started", "clusterID", who.id, "clusterUID", who.uid, "serviceCIDRs", who.serviceCIDRs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = true
+	return nil
+}
+
+// wait notes what the agent is waiting for, and says so when that changes.
+func (s *starter) wait(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reason != nil && (s.waiting == nil || s.waiting.Error() != reason.Error()) {
+		s.options.Log.Info("waiting", "reason", reason.Error())
+	}
+	s.waiting = reason
+}
+
+// check returns nil once the controllers run, else what is missing.
+func (s *starter) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started {
+		return nil
+	}
+	if s.waiting != nil {
+		return s.waiting
+	}
+	return errors.New("starting")
+}
+
+// checkCRDs returns nil where the cluster serves the Multi-Cluster Services API, else what to do.
+func checkCRDs(config *rest.Config, mgr manager.Manager) error {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("set up discovery: %w", err)
+	}
+	resources, err := client.ServerResourcesForGroupVersion(mcsv1beta1.GroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("ask what the cluster serves: %w", err)
+	}
+	served := map[string]bool{}
+	if resources != nil {
+		for _, resource := range resources.APIResources {
+			served[resource.Name] = true
+		}
+	}
+	for _, wanted := range []string{mcsv1beta1.ServiceExportPluralName, mcsv1beta1.ServiceImportPluralName} {
+		if !served[wanted] {
+			return fmt.Errorf("the cluster does not serve %s.%s: apply the CRDs of the Multi-Cluster Services API", wanted, mcsv1beta1.GroupVersion)
+		}
+	}
+	return nil
+}
+
+// add adds the connection to the hub and the controllers to the manager, which starts them.
+func (s *starter) add(ctx context.Context, who identity) error {
+	if err := sources.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
+		return err
+	}
+	hubClient, err := hub.Client(s.options.Hub)
+	if err != nil {
+		return fmt.Errorf("set up the client of the hub: %w", err)
+	}
+	metrics, err := newMetrics(s.options.Registry, s.manager.GetClient(), s.since)
+	if err != nil {
+		return err
+	}
+	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})
+	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.reachability)
+	parts := s.controllers(who, store, apply.ToHub(hubClient, who.id.HubNamespace()), metrics)
+	if err := errors.Join(s.manager.Add(connection), s.manager.Add(parts.presence)); err != nil {
+		return fmt.Errorf("add the connection to the hub: %w", err)
+	}
+	if who.declared {
+		if err := s.manager.Add(&guard{cache: s.manager.GetCache(), id: who.id}); err != nil {
+			return fmt.Errorf("add the guard of the cluster ID: %w", err)
+		}
+	}
+	return errors.Join(
+		parts.publish.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.exportstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.imports.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+	)
+}
+
+// parts are the controllers of an agent.
+type parts struct {
+	publish      *publish.Reconciler
+	exportstatus *exportstatus.Reconciler
+	imports      *imports.Reconciler
+	presence     *presence.Presence
+}
+
+func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer, metrics metrics) parts {
+	reader := sources.Reader{Cluster: who.id, Member: s.manager.GetClient(), Hub: store}
+	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
+	recorder := s.manager.GetEventRecorder(name)
+	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
+	present := &presence.Presence{
+		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
+		Interval: s.options.HeartbeatInterval, Grace: gracePeriods * s.options.HeartbeatInterval,
+		Store: store, Hub: toHub, Progress: progress,
+		Clock: clock.RealClock{}, Log: s.options.Log.WithName("presence"),
+	}
+	return parts{
+		presence: present,
+		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Admitted: present.Admitted, Progress: progress, Outcomes: outcomes},
+		exportstatus: &exportstatus.Reconciler{
+			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
+		},
+		imports: &imports.Reconciler{
+			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
+			OwnNamespace: s.options.Namespace, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+		},
+	}
+}
+
+// controllerOptions has first events go at once, and failures back off each on its own.
+func (s *starter) controllerOptions() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: s.options.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
+	}
+}

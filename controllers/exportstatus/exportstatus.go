@@ -1,0 +1,143 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exportstatus tells the owners of ServiceExports what became of them. It is the only writer of
+// ServiceExport.status.
+package exportstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// Reconciler writes the conditions of one ServiceExport at a time.
+type Reconciler struct {
+	Sources  sources.Reader
+	Member   apply.Writer
+	Outcomes *publish.Outcomes
+	// Refusal returns why this cluster may not publish at all; "" where it may.
+	Refusal func() string
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = r
+	c, err := controller.New("exportstatus", mgr, options)
+	if err != nil {
+		return fmt.Errorf("create controller exportstatus: %w", err)
+	}
+	return errors.Join(
+		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
+		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
+		c.Watch(sources.FromHub(r.Sources.Hub, r.Sources.ExportKeys)),
+		c.Watch(r.Outcomes.Source()),
+	)
+}
+
+// Reconcile writes the status of one ServiceExport where it has changed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	known, err := r.Sources.Read(ctx, request.NamespacedName)
+	if err != nil || known.Export == nil {
+		return reconcile.Result{}, err
+	}
+	desired := r.decide(known)
+	before := known.Export.Status.Conditions
+	status := mcsv1beta1.ServiceExportStatus{
+		Conditions: conditions.Set(before, desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
+	}
+	written, err := apply.Do(ctx, r.Member, plan.ServiceExportStatus(status, known.Export))
+	if errors.Is(err, apply.ErrStale) {
+		return reconcile.Result{}, nil // the watch brings the newer export, and it again
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("write the status of ServiceExport %s: %w", request.NamespacedName, err)
+	}
+	for _, export := range written {
+		r.announce(export, before)
+	}
+	return reconcile.Result{}, nil
+}
+
+// decide returns the conditions about which something is known. The others stay as they are: what was true before the
+// agent was restarted, or the hub went away, still is as far as anybody knows.
+func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
+	result := []metav1.Condition{conditions.Valid(known.Rejection)}
+	if known.Rejection != nil {
+		return append(result, conditions.Exported(known.Rejection, conditions.Publication{}), conditions.Conflict(merge.Merged{}))
+	}
+	publication := r.publication(known)
+	said := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	if publication.Hub == conditions.HubSynced || publication.Failure != "" || said == nil {
+		result = append(result, conditions.Exported(nil, publication))
+	}
+	if publication.Published && r.Sources.Hub.Synced() {
+		merged, _ := merge.Merge(known.Exports())
+		result = append(result, conditions.Conflict(merged))
+	}
+	return result
+}
+
+func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
+	outcome := r.Outcomes.Of(known.Key)
+	publication := conditions.Publication{
+		Hub:       conditions.HubUnknown,
+		Published: known.Hub.Own != nil,
+		Failure:   outcome.Failure,
+		LeftOut:   outcome.LeftOut,
+	}
+	switch {
+	case r.Refusal() != "":
+		publication.Failure = r.Refusal()
+	case r.Sources.Hub.Synced():
+		publication.Hub = conditions.HubSynced
+	case r.Sources.Hub.Listed():
+		publication.Failure = fmt.Sprintf("it has no Member for cluster ID %q; the hub's administrator lets the cluster join first", r.Sources.Cluster)
+	}
+	return publication
+}
+
+// announce sends an Event for each condition that has turned bad, or bad for another reason.
+func (r *Reconciler) announce(export *mcsv1beta1.ServiceExport, before []metav1.Condition) {
+	for _, condition := range export.Status.Conditions {
+		previous := meta.FindStatusCondition(before, condition.Type)
+		if !isBad(condition) || previous != nil && previous.Status == condition.Status && previous.Reason == condition.Reason {
+			continue
+		}
+		r.Events.Eventf(export, nil, corev1.EventTypeWarning, condition.Reason, "Export", "%s", condition.Message)
+	}
+}
+
+// isBad reports whether a condition says something that the export's owner has to look into.
+func isBad(condition metav1.Condition) bool {
+	switch condition.Type {
+	case string(mcsv1beta1.ServiceExportConditionValid):
+		return condition.Status == metav1.ConditionFalse
+	case string(mcsv1beta1.ServiceExportConditionReady):
+		return condition.Reason == string(mcsv1beta1.ServiceExportReasonFailed)
+	case string(mcsv1beta1.ServiceExportConditionConflict):
+		return condition.Status == metav1.ConditionTrue
+	}
+	return false
+}

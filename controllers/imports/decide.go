@@ -1,0 +1,142 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// decision says what this cluster should hold of one service.
+type decision struct {
+	// exported is false where nobody exports the service any more.
+	exported bool
+	merged   merge.Merged
+	site     render.Site
+	// slices are the sources whose endpoints are used.
+	slices []clusterset.Slice
+	// held are clusters of which nothing is known at present: what there is of theirs stays as it is.
+	held map[clusterset.ClusterID]bool
+}
+
+// decide is the one place that says which exports form the import and whose endpoints it uses. It is pure.
+func decide(v view) decision {
+	exports := v.known.Exports()
+	d := decision{held: held(v, exports)}
+	if len(d.held) > 0 && v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
+		exports = append(exports, established(v.serviceImport))
+	}
+	if d.merged, d.exported = merge.Merge(exports); !d.exported {
+		return d
+	}
+	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, d.held)
+	d.site = site(v, d.merged)
+	d.slices = append(slices.Clone(v.known.Hub.Slices), v.ownSlices...)
+	return d
+}
+
+// held returns the clusters that the import or its slices name, that export nothing as far as is known, and of which
+// not enough is known to believe it (design decision 7).
+func held(v view, exports []clusterset.Export) map[clusterset.ClusterID]bool {
+	result := map[clusterset.ClusterID]bool{}
+	for id, knowledge := range v.knowledge {
+		exporting := slices.ContainsFunc(exports, func(e clusterset.Export) bool { return e.Cluster == id })
+		if knowledge == hub.Unknown && !exporting {
+			result[id] = true
+		}
+	}
+	return result
+}
+
+// established returns the import as it stands as if it were the oldest export, so that what held clusters agreed on
+// stays in force until they are heard of again. It belongs to no cluster.
+func established(serviceImport *mcsv1beta1.ServiceImport) clusterset.Export {
+	spec := serviceImport.Spec
+	export := clusterset.Export{
+		Key:         clusterset.ServiceKey{Namespace: serviceImport.Namespace, Name: serviceImport.Name},
+		Type:        spec.Type,
+		IPFamilies:  spec.IPFamilies,
+		Affinity:    clusterset.Affinity{Mode: spec.SessionAffinity},
+		Labels:      without(serviceImport.Labels, clusterset.LabelManagedBy),
+		Annotations: without(serviceImport.Annotations, clusterset.AnnotationDerivedService),
+	}
+	for _, port := range spec.Ports {
+		export.Ports = append(export.Ports, clusterset.Port{
+			Name: port.Name, Protocol: port.Protocol, Port: port.Port, AppProtocol: valueOf(port.AppProtocol),
+		})
+	}
+	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil {
+		export.Affinity.TimeoutSeconds = valueOf(config.ClientIP.TimeoutSeconds)
+	}
+	export.InternalTrafficPolicy = valueOf(spec.InternalTrafficPolicy)
+	export.TrafficDistribution = valueOf(spec.TrafficDistribution)
+	return export
+}
+
+// constituents returns the exporters of the merged service: those that are known to export, and the held ones that
+// the import names already.
+func constituents(known []clusterset.ClusterID, serviceImport *mcsv1beta1.ServiceImport, held map[clusterset.ClusterID]bool) []clusterset.ClusterID {
+	result := slices.DeleteFunc(slices.Clone(known), func(id clusterset.ClusterID) bool { return id == "" })
+	if serviceImport != nil {
+		for _, status := range serviceImport.Status.Clusters {
+			if id := clusterset.ClusterID(status.Cluster); held[id] {
+				result = append(result, id)
+			}
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}
+
+// site returns what this cluster adds to the merged service. Addresses and their order outlive everything but a change
+// between headless and not (spec I5).
+func site(v view, merged merge.Merged) render.Site {
+	result := render.Site{IPFamilies: v.ownFamilies}
+	recorded := ""
+	if i := v.serviceImport; i != nil && clusterset.IsManaged(i.Labels) {
+		recorded = i.Annotations[clusterset.AnnotationDerivedService]
+		if i.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) > 0 {
+			result.IPs, result.Established = i.Spec.IPs, i.Spec.IPFamilies
+		}
+	}
+	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named)
+	for _, service := range v.derived() {
+		sameKind := (service.Spec.ClusterIP == corev1.ClusterIPNone) == (merged.Type == mcsv1beta1.Headless)
+		if service.Name == result.DerivedName && sameKind {
+			result.Established = service.Spec.IPFamilies
+		}
+	}
+	return result
+}
+
+// concerned returns the mirrored slices that the decision covers: all but those of held clusters.
+func (d decision) concerned(mirrored []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+	return slices.DeleteFunc(slices.Clone(mirrored), func(s *discoveryv1.EndpointSlice) bool { return d.held[sourceOf(s)] })
+}
+
+func without(metadata map[string]string, key string) map[string]string {
+	result := map[string]string{}
+	for k, v := range metadata {
+		if k != key {
+			result[k] = v
+		}
+	}
+	return result
+}
+
+func valueOf[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,162 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// view is all that the import of one service depends on.
+type view struct {
+	// importable says that services of this namespace can be imported here now (spec I1, E8).
+	importable bool
+	known      sources.Sources
+	ownSlices  []clusterset.Slice
+	// ownFamilies are those that this cluster's Services can have.
+	ownFamilies []corev1.IPFamily
+	// knowledge says, for each cluster that the import or its slices name, what the absence of its export means.
+	knowledge map[clusterset.ClusterID]hub.Knowledge
+
+	// serviceImport is the import as it stands, nil if there is none.
+	serviceImport *mcsv1beta1.ServiceImport
+	// named are the Services that bear one of the derived Service's names, ours or not.
+	named []*corev1.Service
+	// mirrored are our slices of this service.
+	mirrored []*discoveryv1.EndpointSlice
+}
+
+// gather reads everything, from caches.
+func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (view, error) {
+	importable, err := r.importable(ctx, key.Namespace)
+	if err != nil || !importable {
+		return view{}, err
+	}
+	v := view{importable: true, ownFamilies: r.IPFamilies, knowledge: map[clusterset.ClusterID]hub.Knowledge{}}
+	if v.known, err = r.Sources.Read(ctx, key); err != nil {
+		return view{}, err
+	}
+	if v.known.Own != nil {
+		if v.ownSlices, err = r.Sources.OwnSlices(ctx, key); err != nil {
+			return view{}, err
+		}
+	}
+	if err := r.observe(ctx, key, &v); err != nil {
+		return view{}, err
+	}
+	for _, id := range v.namedClusters() {
+		v.knowledge[id] = r.Sources.Hub.Knowledge(id)
+		if id == r.Sources.Cluster { // known by its own API server
+			v.knowledge[id] = hub.Complete
+		}
+	}
+	return v, nil
+}
+
+// importable reports whether services of a namespace are imported: it exists, is not being deleted, and is neither
+// reserved nor the agent's own.
+func (r *Reconciler) importable(ctx context.Context, namespace string) (bool, error) {
+	if clusterset.IsReservedNamespace(namespace) || namespace == r.OwnNamespace {
+		return false, nil
+	}
+	found := namespaceMetadata()
+	err := r.Member.Get(ctx, client.ObjectKey{Name: namespace}, found)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get namespace %s: %w", namespace, err)
+	}
+	return found.DeletionTimestamp.IsZero(), nil
+}
+
+// observe reads what this cluster holds of the import.
+func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *view) error {
+	serviceImport := &mcsv1beta1.ServiceImport{}
+	switch err := r.Member.Get(ctx, key, serviceImport); {
+	case err == nil:
+		v.serviceImport = serviceImport
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("get ServiceImport %s: %w", key, err)
+	}
+	for _, name := range []string{clusterset.ShortDerivedName(key.Name), clusterset.LongDerivedName(key.Name)} {
+		service := &corev1.Service{}
+		switch err := r.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, service); {
+		case err == nil:
+			v.named = append(v.named, service)
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("get derived Service of %s: %w", key, err)
+		}
+	}
+	list := &discoveryv1.EndpointSliceList{}
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexMirror: key.Name}); err != nil {
+		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
+	}
+	for i := range list.Items {
+		v.mirrored = append(v.mirrored, &list.Items[i])
+	}
+	return nil
+}
+
+// namedClusters returns the clusters that the import's status or its slices name.
+func (v view) namedClusters() []clusterset.ClusterID {
+	var ids []clusterset.ClusterID
+	if v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
+		for _, status := range v.serviceImport.Status.Clusters {
+			ids = append(ids, clusterset.ClusterID(status.Cluster))
+		}
+	}
+	for _, slice := range v.mirrored {
+		ids = append(ids, sourceOf(slice))
+	}
+	return ids
+}
+
+// derived returns our derived Services for the import: one, unless its name has just been changed by hand.
+func (v view) derived() []*corev1.Service {
+	var ours []*corev1.Service
+	for _, service := range v.named {
+		if render.IsDerivedFor(service, v.known.Key.Name) {
+			ours = append(ours, service)
+		}
+	}
+	return ours
+}
+
+func sourceOf(slice *discoveryv1.EndpointSlice) clusterset.ClusterID {
+	return clusterset.ClusterID(slice.Labels[mcsv1beta1.LabelSourceCluster])
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+// servicesOfNamespace enqueues all services that the hub holds of a namespace which appears or changes.
+func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, key := range r.Sources.Hub.Keys() {
+			if key.Namespace == namespace.Name {
+				requests = append(requests, reconcile.Request{NamespacedName: key})
+			}
+		}
+		return requests
+	})
+}

@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imports gives this cluster, for every service that is exported anywhere, its ServiceImport, derived Service
+// and mirrored EndpointSlices. It is the only writer of these.
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Reconciler imports one service at a time.
+type Reconciler struct {
+	Sources sources.Reader
+	// Members reads this cluster from the same cache as Sources.
+	Member client.Reader
+	Writer apply.Writer
+	// IPFamilies are those that this cluster's Services can have.
+	IPFamilies []corev1.IPFamily
+	// OwnNamespace is the agent's, into which nothing is imported; empty outside a cluster.
+	OwnNamespace string
+	Events       events.EventRecorder
+	Clock        clock.PassiveClock
+	Metrics      Metrics
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = r
+	c, err := controller.New("imports", mgr, options)
+	if err != nil {
+		return fmt.Errorf("create controller imports: %w", err)
+	}
+	return errors.Join(
+		c.Watch(source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Typed[*mcsv1beta1.ServiceImport](sources.SameName))),
+		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
+		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
+		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.DerivedService))),
+		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService))),
+		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.MirroredService))),
+		c.Watch(source.Kind(members, namespaceMetadata(), r.servicesOfNamespace())),
+		c.Watch(sources.FromHub(r.Sources.Hub, r.everything)),
+	)
+}
+
+// everything returns the services that are exported or imported, here or elsewhere.
+func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	exports, err := r.Sources.ExportKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	imports, err := r.Sources.ImportKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(r.Sources.Hub.Keys(), exports...), imports...), nil
+}
+
+// Reconcile makes what this cluster holds of one service what its exporters offer.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	view, err := r.gather(ctx, request.NamespacedName)
+	if err != nil || !view.importable {
+		return reconcile.Result{}, err
+	}
+	r.Metrics.refused(len(view.known.Hub.Refused))
+	decision := decide(view)
+	if decision.exported {
+		err = r.write(ctx, view, decision)
+	} else {
+		err = r.withdraw(ctx, view, decision)
+	}
+	switch {
+	case errors.Is(err, apply.ErrStale):
+		return reconcile.Result{}, nil // the watch brings what has changed, and this service again
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// now returns the time of a condition's transition.
+func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }

@@ -1,0 +1,138 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// write brings the import about: the derived Service, its slices, then the ServiceImport, which is born complete.
+func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
+	if v.serviceImport != nil && !clusterset.IsManaged(v.serviceImport.Labels) {
+		return r.obstructed(v.serviceImport)
+	}
+	service, obstacle, err := r.writeService(ctx, v, d)
+	if err != nil {
+		return err
+	}
+	if service != nil {
+		if err := r.writeSlices(ctx, v, d); err != nil {
+			return err
+		}
+	}
+	return r.writeImport(ctx, v, d, service, obstacle)
+}
+
+// writeService returns the derived Service as it stands now: nil where this cluster has no IP family for it, or where
+// something is in its way, which is returned as the obstacle.
+func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (service *corev1.Service, obstacle, err error) {
+	desired := render.Service(d.merged, d.site)
+	changes := plan.Service(desired, v.derived())
+	r.announceReplacement(v, changes)
+	written, err := apply.Do(ctx, r.Writer, changes)
+	if apierrors.IsInvalid(err) && len(d.site.IPs) > 0 && len(v.derived()) == 0 {
+		// The addresses that the import remembers are taken. Others are better than none.
+		d.site.IPs = nil
+		desired = render.Service(d.merged, d.site)
+		written, err = apply.Do(ctx, r.Writer, plan.Service(desired, nil))
+	}
+	switch {
+	case errors.Is(err, apply.ErrForeign):
+		return nil, err, nil
+	case err != nil || desired == nil:
+		return nil, nil, err
+	case len(written) > 0:
+		return written[len(written)-1], nil, nil
+	}
+	at := slices.IndexFunc(v.derived(), func(s *corev1.Service) bool { return s.Name == desired.Name })
+	return v.derived()[at], nil, nil
+}
+
+func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error {
+	changes := plan.EndpointSlices(render.Slices(d.merged, d.site, d.slices), d.concerned(v.mirrored))
+	written, err := apply.Do(ctx, r.Writer, changes)
+	r.Metrics.propagated(r.Sources.Cluster, d.slices, written, r.Clock.Now())
+	return err
+}
+
+func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, service *corev1.Service, obstacle error) error {
+	var ips []string
+	if service != nil && d.merged.Type == mcsv1beta1.ClusterSetIP {
+		ips = service.Spec.ClusterIPs
+	}
+	written, err := apply.Do(ctx, r.Writer, plan.ServiceImport(render.ServiceImport(d.merged, d.site, ips), v.serviceImport))
+	if errors.Is(err, apply.ErrForeign) && v.serviceImport == nil {
+		return nil // it has just been created by somebody else: the watch brings it, and this service again
+	}
+	if err != nil {
+		return err
+	}
+	current := v.serviceImport
+	if len(written) > 0 {
+		current = written[0]
+	}
+	status := render.ImportStatus(d.merged)
+	status.Conditions = conditions.Set(current.Status.Conditions, []metav1.Condition{ready(d, service, obstacle)}, current.Generation, r.now())
+	if _, err = apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current)); err != nil {
+		return err
+	}
+	return obstacle
+}
+
+// ready returns the import's condition (spec C6).
+func ready(d decision, service *corev1.Service, obstacle error) metav1.Condition {
+	switch {
+	case obstacle != nil:
+		return conditions.ImportPending(obstacle.Error())
+	case service == nil || !render.Supported(d.merged, d.site):
+		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
+	}
+	return conditions.ImportReady()
+}
+
+// withdraw removes what there is of an import that nobody exports to any more, the ServiceImport first. What belongs
+// to held clusters stays.
+func (r *Reconciler) withdraw(ctx context.Context, v view, d decision) error {
+	if v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
+		if _, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.serviceImport)); err != nil {
+			return err
+		}
+	}
+	_, err := apply.Do(ctx, r.Writer, plan.EndpointSlices(nil, d.concerned(v.mirrored)))
+	if err != nil {
+		return err
+	}
+	_, err = apply.Do(ctx, r.Writer, plan.Service(nil, v.derived()))
+	return err
+}
+
+// announceReplacement says that an import is about to change its addresses.
+func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.Service]) {
+	replaced := len(changes) == 2 && changes[0].Verb == plan.Delete && changes[1].Verb == plan.Create
+	if replaced && v.serviceImport != nil {
+		r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import",
+			"The service has changed between headless and not, so the derived Service %s is replaced and its addresses change.", changes[1].Object.Name)
+	}
+}
+
+// obstructed reports a ServiceImport that is not ours in the place of one of ours (spec I7).
+func (r *Reconciler) obstructed(foreign *mcsv1beta1.ServiceImport) error {
+	r.Events.Eventf(foreign, nil, corev1.EventTypeWarning, "ServiceImportObstructed", "Import",
+		"The clusterset exports a service of this name, but this ServiceImport is not managed by Tombolo and is left alone. Delete it to import the service.")
+	r.Metrics.obstructed()
+	return nil
+}

@@ -1,0 +1,152 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package presence tells the others that this member is there, how far its publication has come, and, by which cluster
+// it speaks for, sees to it that no two clusters bear one ID (spec K2). It is the only writer of the own Heartbeat.
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// Presence writes this member's Heartbeat, and decides whether this cluster may speak for its ID.
+type Presence struct {
+	Cluster clusterset.ClusterID
+	// ClusterUID is the UID of this cluster's kube-system namespace.
+	ClusterUID   string
+	AgentVersion string
+	// Interval is the time between heartbeats. A tenth of it is added at random.
+	Interval time.Duration
+	// Grace is how long another cluster under this ID must have been silent before this one takes the ID over.
+	Grace    time.Duration
+	Store    *hub.Store
+	Hub      apply.Writer
+	Progress *publish.Progress
+	Clock    clock.WithTicker
+	Log      logr.Logger
+
+	mu    sync.Mutex
+	rival rival
+	said  string
+}
+
+// rival is another cluster that bears our ID, as it was last seen.
+type rival struct {
+	uid     string
+	version string
+	since   time.Time
+}
+
+// NeedLeaderElection returns true: only one replica speaks for the cluster.
+func (p *Presence) NeedLeaderElection() bool { return true }
+
+// Start writes heartbeats until ctx ends: at every interval, when the hub has been listed, and at once when the
+// publication has become complete.
+func (p *Presence) Start(ctx context.Context) error {
+	listed := make(chan struct{}, 1)
+	p.Store.Subscribe(func(event hub.Event) {
+		if event.All {
+			select {
+			case listed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	timer := p.Clock.NewTimer(0)
+	defer timer.Stop()
+	wasAdmitted := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C():
+			timer.Reset(p.Interval + rand.N(p.Interval/10+1))
+		case <-listed:
+		case <-p.Progress.Completed():
+		}
+		admitted := p.Admitted()
+		if admitted && !wasAdmitted {
+			p.Store.Refresh() // what waited for this may go ahead
+		}
+		wasAdmitted = admitted
+		if admitted && p.Store.Synced() {
+			p.report(p.beat(ctx))
+		}
+	}
+}
+
+// beat writes the Heartbeat once.
+func (p *Presence) beat(ctx context.Context) error {
+	observed := p.Store.Heartbeat(p.Cluster)
+	desired := &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
+		Spec: hubv1alpha1.HeartbeatSpec{
+			RenewTime:    metav1.NewMicroTime(p.Clock.Now()),
+			ClusterUID:   p.ClusterUID,
+			AgentVersion: p.AgentVersion,
+			Services:     int32(len(p.Store.OwnKeys())),
+			Publication:  hubv1alpha1.PublicationPartial,
+		},
+	}
+	if p.Progress.Complete() {
+		desired.Spec.Publication = hubv1alpha1.PublicationComplete
+	}
+	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
+	if errors.Is(err, apply.ErrStale) {
+		return nil // our own last heartbeat is not back yet; the next one will do
+	}
+	return err
+}
+
+// Admitted reports whether this cluster may speak for its ID: the hub knows no other cluster under it, or that one
+// has been silent for the grace period.
+func (p *Presence) Admitted() bool { return p.Refusal() == "" }
+
+// Refusal returns why this cluster may not speak for its ID, for people, and "" where it may.
+func (p *Presence) Refusal() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heartbeat := p.Store.Heartbeat(p.Cluster)
+	if heartbeat == nil || heartbeat.Spec.ClusterUID == p.ClusterUID {
+		p.rival = rival{}
+		return ""
+	}
+	now := p.Clock.Now()
+	if p.rival.uid != heartbeat.Spec.ClusterUID || p.rival.version != heartbeat.ResourceVersion {
+		p.rival = rival{uid: heartbeat.Spec.ClusterUID, version: heartbeat.ResourceVersion, since: now}
+	}
+	if now.Sub(p.rival.since) >= p.Grace {
+		return ""
+	}
+	return fmt.Sprintf("another cluster (kube-system UID %s) is a member of the clusterset under the ID %q: "+
+		"give one of the two another ID and let it join again, or wait until the other has been silent for %s",
+		p.rival.uid, p.Cluster, p.Grace)
+}
+
+// report logs an error once for as long as it stays the same.
+func (p *Presence) report(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != p.said && err != nil {
+		p.Log.Error(err, "cannot write the heartbeat; trying again at the next interval")
+	}
+	p.said = text
+}

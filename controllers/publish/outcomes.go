@@ -1,0 +1,72 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Outcome is what became of the last attempt to publish a service, as far as its owner should know.
+type Outcome struct {
+	// Failure is why the hub refused it; empty where it did not.
+	Failure string
+	// LeftOut are the addresses that may not leave the cluster, and why, sorted.
+	LeftOut []string
+}
+
+func (o Outcome) equal(other Outcome) bool {
+	return o.Failure == other.Failure && slices.Equal(o.LeftOut, other.LeftOut)
+}
+
+// Outcomes holds the outcomes that are worth telling, and tells whoever watches.
+type Outcomes struct {
+	mu     sync.Mutex
+	byKey  map[clusterset.ServiceKey]Outcome
+	notify []func(clusterset.ServiceKey)
+}
+
+// NewOutcomes returns empty Outcomes.
+func NewOutcomes() *Outcomes { return &Outcomes{byKey: map[clusterset.ServiceKey]Outcome{}} }
+
+// Set notes what became of a service.
+func (o *Outcomes) Set(key clusterset.ServiceKey, outcome Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byKey[key].equal(outcome) {
+		return
+	}
+	o.byKey[key] = outcome
+	if outcome.equal(Outcome{}) {
+		delete(o.byKey, key)
+	}
+	for _, notify := range o.notify {
+		notify(key)
+	}
+}
+
+// Of returns what became of a service.
+func (o *Outcomes) Of(key clusterset.ServiceKey) Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byKey[key]
+}
+
+// Source returns a controller's source of services whose outcome changes.
+func (o *Outcomes) Source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.notify = append(o.notify, func(key clusterset.ServiceKey) { sources.Enqueue(queue, 0, key) })
+		return nil
+	})
+}

@@ -1,0 +1,64 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"sync"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Progress tells whether everything that this cluster exports has been published since the hub was last listed. Only
+// then does the absence of a record mean that there is no export (design decision 7).
+type Progress struct {
+	mu       sync.Mutex
+	begun    bool
+	pending  map[clusterset.ServiceKey]struct{}
+	complete chan struct{}
+}
+
+// NewProgress returns a Progress of which nothing is done.
+func NewProgress() *Progress { return &Progress{complete: make(chan struct{}, 1)} }
+
+// Begin starts over: the publication is complete again when each of these services is done.
+func (p *Progress) Begin(keys []clusterset.ServiceKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = true
+	p.pending = make(map[clusterset.ServiceKey]struct{}, len(keys))
+	for _, key := range keys {
+		p.pending[key] = struct{}{}
+	}
+	p.announce()
+}
+
+// Done notes that the hub holds what is exported of a service.
+func (p *Progress) Done(key clusterset.ServiceKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.pending[key]; ok {
+		delete(p.pending, key)
+		p.announce()
+	}
+}
+
+// Complete reports whether everything is published.
+func (p *Progress) Complete() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun && len(p.pending) == 0
+}
+
+// Completed returns a channel that receives whenever the publication has become complete.
+func (p *Progress) Completed() <-chan struct{} { return p.complete }
+
+func (p *Progress) announce() {
+	if len(p.pending) > 0 {
+		return
+	}
+	select {
+	case p.complete <- struct{}{}:
+	default: // not yet taken notice of the last time
+	}
+}

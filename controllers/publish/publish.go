@@ -1,0 +1,181 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package publish keeps this member's records on the hub the same as what it exports. It is the only writer of
+// PublishedServices and PublishedEndpoints.
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// Reconciler publishes one service at a time.
+type Reconciler struct {
+	Sources sources.Reader
+	Hub     apply.Writer
+	// Admitted reports whether this cluster may speak for its ID now (spec K2).
+	Admitted func() bool
+	Progress *Progress
+	Outcomes *Outcomes
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = r
+	c, err := controller.New("publish", mgr, options)
+	if err != nil {
+		return fmt.Errorf("create controller publish: %w", err)
+	}
+	return errors.Join(
+		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
+		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
+		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService))),
+		c.Watch(sources.FromHub(r.Sources.Hub, r.everything)),
+	)
+}
+
+// everything returns the services that are exported or published. Until each has been looked at, the publication is
+// not complete.
+func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	keys, err := r.Sources.ExportKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys = append(keys, r.Sources.Hub.OwnKeys()...)
+	if r.ready() {
+		r.Progress.Begin(keys)
+	}
+	return keys, nil
+}
+
+// ready reports whether anything may be published at all. When that changes, everything comes again.
+func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.Admitted() }
+
+// Reconcile makes the hub's records of one service what this cluster exports.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	key := request.NamespacedName
+	if !r.ready() {
+		return reconcile.Result{}, nil
+	}
+	known, slices, err := r.gather(ctx, key)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired, refused := r.decide(known, slices)
+	err = r.apply(ctx, desired, known.Hub)
+	switch {
+	case errors.Is(err, apply.ErrStale):
+		return reconcile.Result{}, nil // the hub's watch brings the newer record, and this service again
+	case err != nil:
+		r.refused(key, err, refused)
+		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
+	}
+	r.Outcomes.Set(key, Outcome{LeftOut: texts(refused)})
+	r.Progress.Done(key)
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sources.Sources, []clusterset.Slice, error) {
+	known, err := r.Sources.Read(ctx, key)
+	if err != nil || known.Own == nil {
+		return known, nil, err
+	}
+	slices, err := r.Sources.OwnSlices(ctx, key)
+	return known, slices, err
+}
+
+// records are what the hub holds, or is to hold, of one service of this member.
+type records struct {
+	service   *hubv1alpha1.PublishedService
+	endpoints []*hubv1alpha1.PublishedEndpoints
+}
+
+// decide returns the records of what is exported, and the addresses that the hub would refuse, which are left out.
+func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, []error) {
+	if known.Own == nil {
+		return records{}, nil
+	}
+	fenced, refused := export.Fenced(own, r.Sources.Hub.OwnFence())
+	desired := records{service: hub.EncodeService(claimed(known))}
+	for _, slice := range fenced {
+		desired.endpoints = append(desired.endpoints, hub.EncodeEndpoints(known.Key, slice))
+	}
+	return desired, refused
+}
+
+// claimed returns the export with the age that its ServiceExport claims: what age it has is for the hub to say.
+func claimed(known sources.Sources) clusterset.Export {
+	own := *known.Own
+	own.Age = known.Export.CreationTimestamp.UTC()
+	return own
+}
+
+// apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
+// service complete.
+func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) error {
+	service := plan.PublishedService(desired.service, observed.Own)
+	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.OwnEndpoints)
+	if desired.service == nil {
+		if _, err := apply.Do(ctx, r.Hub, service); err != nil {
+			return err
+		}
+		_, err := apply.Do(ctx, r.Hub, endpoints)
+		return err
+	}
+	if _, err := apply.Do(ctx, r.Hub, endpoints); err != nil {
+		return err
+	}
+	_, err := apply.Do(ctx, r.Hub, service)
+	return err
+}
+
+// refused notes that the hub understood the request and said no. What is invalid stays so until it is changed, and is
+// done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
+// not complete.
+func (r *Reconciler) refused(key clusterset.ServiceKey, err error, leftOut []error) {
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		r.Progress.Done(key)
+	} else if !apierrors.IsForbidden(err) {
+		return
+	}
+	r.Outcomes.Set(key, Outcome{Failure: reason(err), LeftOut: texts(leftOut)})
+}
+
+// reason returns what the hub said.
+func reason(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}
+
+func texts(errs []error) []string {
+	var result []string
+	for _, err := range errs {
+		result = append(result, err.Error())
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}

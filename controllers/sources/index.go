@@ -1,0 +1,67 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Names of the indexes over EndpointSlices.
+const (
+	// IndexSource finds the slices of a Service that are not ours, by the Service's name.
+	IndexSource = "tombolo.source"
+	// IndexMirror finds the slices that we mirror for an import, by the import's name.
+	IndexMirror = "tombolo.mirror"
+)
+
+// AddIndexes adds the indexes that this package and the controllers need to a cache.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexSource, indexOf(SourceService)); err != nil {
+		return fmt.Errorf("index EndpointSlices by their Service: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexMirror, indexOf(MirroredService)); err != nil {
+		return fmt.Errorf("index EndpointSlices by their ServiceImport: %w", err)
+	}
+	return nil
+}
+
+func indexOf(keyOf func(client.Object) (types.NamespacedName, bool)) client.IndexerFunc {
+	return func(object client.Object) []string {
+		key, ok := keyOf(object)
+		if !ok {
+			return nil
+		}
+		return []string{key.Name}
+	}
+}
+
+// SourceService returns the Service that an EndpointSlice belongs to, and false for slices of ours.
+func SourceService(slice client.Object) (types.NamespacedName, bool) {
+	name := slice.GetLabels()[discoveryv1.LabelServiceName]
+	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && !isMirror(slice)
+}
+
+// MirroredService returns the service that an EndpointSlice of ours mirrors, and false for others.
+func MirroredService(slice client.Object) (types.NamespacedName, bool) {
+	name := slice.GetLabels()[mcsv1beta1.LabelServiceName]
+	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && isMirror(slice)
+}
+
+func isMirror(slice client.Object) bool {
+	return slice.GetLabels()[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
+}
+
+// DerivedService returns the service that a derived Service of ours stands for, and false for other Services.
+func DerivedService(service client.Object) (types.NamespacedName, bool) {
+	name := service.GetLabels()[mcsv1beta1.LabelServiceName]
+	return types.NamespacedName{Namespace: service.GetNamespace(), Name: name}, name != "" && clusterset.IsManaged(service.GetLabels())
+}

@@ -1,0 +1,120 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sources gathers what is known of one service: what this cluster exports, by its own API server, and what the
+// others export, by the hub. It is where all controllers begin, so that they agree on what they see.
+package sources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// Reader reads the sources of services.
+type Reader struct {
+	Cluster clusterset.ClusterID
+	// Member reads this cluster, from a cache with the indexes of AddIndexes.
+	Member client.Reader
+	Hub    *hub.Store
+}
+
+// Sources is what is known of one service.
+type Sources struct {
+	Key clusterset.ServiceKey
+	// Export is this cluster's ServiceExport, nil if there is none or it is being deleted.
+	Export *mcsv1beta1.ServiceExport
+	// Own is what it exports; nil if nothing. Its age is the effective one (spec R8): until the hub has recorded the
+	// export, it is younger than any other.
+	Own *clusterset.Export
+	// Rejection is why a ServiceExport exports nothing; nil where it exports, or where there is none.
+	Rejection *export.Rejection
+	// Hub is what the others export, and this cluster's own records.
+	Hub hub.Service
+}
+
+// unrecorded is the age of an export that the hub has not recorded: later than any that it has.
+var unrecorded = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Exports returns all exports of the service, this cluster's own among them.
+func (s Sources) Exports() []clusterset.Export {
+	if s.Own == nil {
+		return s.Hub.Exports
+	}
+	return append(slices.Clone(s.Hub.Exports), *s.Own)
+}
+
+// Read returns what is known of a service. Nothing it returns may be changed.
+func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
+	result := Sources{Key: key, Hub: r.Hub.Service(key)}
+	found := &mcsv1beta1.ServiceExport{}
+	exists, err := get(ctx, r.Member, key, found)
+	if err != nil || !exists || !found.DeletionTimestamp.IsZero() {
+		return result, err
+	}
+	result.Export = found
+	service := &corev1.Service{}
+	if exists, err = get(ctx, r.Member, key, service); err != nil {
+		return result, err
+	}
+	if !exists {
+		service = nil
+	}
+	own, rejection := export.Decide(r.Cluster, found, service)
+	if rejection != nil {
+		result.Rejection = rejection
+		return result, nil
+	}
+	own.Age = r.effectiveAge(own.Age, result.Hub)
+	result.Own = &own
+	return result, nil
+}
+
+func (r Reader) effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
+	member := r.Hub.Member(r.Cluster)
+	if recorded.Own == nil || member == nil {
+		return unrecorded
+	}
+	return hub.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, member.Spec.ClaimedAges)
+}
+
+// OwnSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but
+// for the names of nodes, which they carry here.
+func (r Reader) OwnSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{IndexSource: key.Name}); err != nil {
+		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
+	}
+	return export.Slices(r.Cluster, pointers(list.Items)), nil
+}
+
+// get reads an object and reports whether it exists.
+func get(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := reader.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+func pointers[T any](items []T) []*T {
+	result := make([]*T, len(items))
+	for i := range items {
+		result[i] = &items[i]
+	}
+	return result
+}

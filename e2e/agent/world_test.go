@@ -1,0 +1,211 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent_test runs real agents between real API servers and looks at what users would see.
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// patience is how long a test waits for what users would see within a second: these machines are shared.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// world is a hub and its members.
+type world struct {
+	hub     *lab.Cluster
+	hubKube client.Client
+	members map[string]*member
+}
+
+// member is a member cluster as its users and its agent see it.
+type member struct {
+	client.Client
+	id      string
+	cluster *lab.Cluster
+	// hub holds the credentials of the member on the hub.
+	hub      *rest.Config
+	registry *prometheus.Registry
+}
+
+// newWorld starts a hub, and the clusters as its members, without agents.
+func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
+	t.Helper()
+	l := lab.Start(t, append([]lab.ClusterOptions{lab.Hub()}, clusters...)...)
+	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
+	w.hubKube = clientOf(t, w.hub)
+	objects, err := manifests.Hub()
+	must(t, err)
+	apply(t, w.hub, objects)
+	for i, options := range clusters {
+		w.members[options.Name] = w.join(t, l.Cluster(options.Name), i+1)
+	}
+	// The quota controller looks for new kinds every 30 s only, and at its start.
+	must(t, w.hub.ControllerManager.Restart(t.Context()))
+	eventually(t, w.quotasCount)
+	return w
+}
+
+// quotasCount returns nil once every member's quota admits records.
+func (w *world) quotasCount(ctx context.Context) error {
+	quotas := &corev1.ResourceQuotaList{}
+	if err := w.hubKube.List(ctx, quotas); err != nil {
+		return err
+	}
+	for _, quota := range quotas.Items {
+		if len(quota.Status.Used) < len(quota.Spec.Hard) {
+			return fmt.Errorf("the quota of %s does not count yet", quota.Namespace)
+		}
+	}
+	return nil
+}
+
+// join makes a cluster a member. Its pods have addresses of 10.<n>.0.0/16 and fd00:<n>::/64.
+func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
+	t.Helper()
+	must(t, cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
+	objects, err := manifests.Member(manifests.MemberOptions{
+		ClusterID:    clusterset.ClusterID(cluster.Name),
+		PodCIDRs:     []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", n)), netip.MustParsePrefix(fmt.Sprintf("fd00:%d::/64", n))},
+		ServiceCIDRs: cluster.ServiceCIDRs,
+	})
+	must(t, err)
+	apply(t, w.hub, objects)
+	config, err := w.hub.ServiceAccountConfig(t.Context(), "member-"+cluster.Name, manifests.MemberServiceAccount)
+	must(t, err)
+	return &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config, registry: prometheus.NewRegistry()}
+}
+
+// start runs the member's agent until the test ends or stop is called.
+func (m *member) start(t *testing.T) (stop func()) {
+	t.Helper()
+	return m.startWith(t, func(*agent.Options) {})
+}
+
+func (m *member) startWith(t *testing.T, adjust func(*agent.Options)) (stop func()) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	m.registry = registry
+	output := &output{}
+	options := agent.Options{
+		Member: m.cluster.Config(), Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
+		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: registry,
+		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
+	}
+	adjust(&options)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- agent.Run(ctx, options) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("agent of %s: %v", m.id, err)
+		}
+		if t.Failed() {
+			t.Logf("agent of %s:\n%s", m.id, output.tail(80))
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// output collects an agent's log.
+type output struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *output) line(prefix, args string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, prefix+" "+args)
+}
+
+func (o *output) tail(n int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.lines[max(0, len(o.lines)-n):], "\n")
+}
+
+// namespace creates a namespace named after the test in each of the members and returns its name.
+func namespace(t *testing.T, members ...*member) string {
+	t.Helper()
+	name := strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
+	for _, m := range members {
+		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	return name
+}
+
+// eventually fails the test unless check succeeds in time; then with check's last error.
+func eventually(t *testing.T, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("not within %s: %v", patience, last)
+	}
+}
+
+func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
+	t.Helper()
+	scheme, err := agent.Scheme()
+	must(t, err)
+	must(t, hubv1alpha1.AddToScheme(scheme))
+	must(t, aboutv1beta1.AddToScheme(scheme))
+	c, err := cluster.Client(scheme)
+	must(t, err)
+	return c
+}
+
+func apply[T runtime.Object](t *testing.T, cluster *lab.Cluster, objects []T) {
+	t.Helper()
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		must(t, err)
+		must(t, cluster.Apply(t.Context(), text))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

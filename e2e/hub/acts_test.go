@@ -1,0 +1,334 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+func (m *member) heartbeat() *hubv1alpha1.Heartbeat {
+	return &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: hubv1alpha1.HeartbeatName},
+		Spec: hubv1alpha1.HeartbeatSpec{
+			RenewTime:    metav1.NowMicro(),
+			ClusterUID:   "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f",
+			AgentVersion: "v0.1.0",
+			Services:     7,
+			Publication:  hubv1alpha1.PublicationComplete,
+		},
+	}
+}
+
+func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
+
+func (h *hub) testNamespaces(t *testing.T) {
+	const reserved = "is never part of a clusterset: export services of other namespaces only"
+	limited := h.join(t, manifests.MemberOptions{ClusterID: "limited", PodCIDRs: prefixes("10.1.0.0/16"), Namespaces: []string{"shop", "kube-system"}})
+	defer h.leave(t, limited)
+	for name, tc := range map[string]struct {
+		member    *member
+		namespace string
+		want      string
+	}{
+		"any":                          {h.a, "other", ""},
+		"kube-system":                  {h.a, "kube-system", "namespace kube-system " + reserved},
+		"kube-public":                  {h.a, "kube-public", "namespace kube-public " + reserved},
+		"kube-node-lease":              {h.a, "kube-node-lease", "namespace kube-node-lease " + reserved},
+		"allowed":                      {limited, "shop", ""},
+		"not allowed":                  {limited, "other", "the Member of cluster limited does not allow namespace other: do not export from it, or let an administrator of the hub add it to the Member"},
+		"kube-system, even if allowed": {limited, "kube-system", "namespace kube-system " + reserved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := tc.member.service(inNamespace(tc.namespace))
+			checkError(t, tc.member.Create(t.Context(), service), tc.want)
+			remove(t, tc.member, service)
+			slice := tc.member.endpoints(func(e *hubv1alpha1.PublishedEndpoints) {
+				e.Name, e.Spec.Namespace = tc.namespace+".web.x", hubv1alpha1.NamespaceName(tc.namespace)
+			})
+			checkError(t, tc.member.Create(t.Context(), slice), tc.want)
+			remove(t, tc.member, slice)
+		})
+	}
+	t.Run("no longer allowed", func(t *testing.T) {
+		service := limited.service()
+		checkError(t, limited.Create(t.Context(), service), "")
+		h.setNamespaces(t, limited, "other")
+		eventually(t, "the Member's change is heeded", func(ctx context.Context) error {
+			service.Spec.TrafficDistribution += "x"
+			if err := limited.Update(ctx, service, client.DryRunAll); err == nil {
+				return errAccepted
+			}
+			return nil
+		})
+		checkError(t, limited.Update(t.Context(), service), "the Member of cluster limited does not allow namespace shop")
+		// What is not allowed any more can still be withdrawn.
+		checkError(t, limited.Delete(t.Context(), service), "")
+	})
+}
+
+func (h *hub) setNamespaces(t *testing.T, m *member, names ...hubv1alpha1.NamespaceName) {
+	t.Helper()
+	object := &hubv1alpha1.Member{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Spec.Namespaces = names
+	if err := h.admin.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a member writes has a name and a spec, whatever its kind.
+func (h *hub) testMetadata(t *testing.T) {
+	const rest = ": remove them from the metadata"
+	for name, tc := range map[string]struct {
+		change func(client.Object)
+		want   string
+	}{
+		"as it is":    {func(client.Object) {}, ""},
+		"labels":      {func(o client.Object) { o.SetLabels(map[string]string{"app": "web"}) }, "what a member writes has no labels" + rest},
+		"annotations": {func(o client.Object) { o.SetAnnotations(map[string]string{"app": "web"}) }, "what a member writes has no annotations" + rest},
+		"finalizers":  {func(o client.Object) { o.SetFinalizers([]string{"example.com/stay"}) }, "what a member writes has no finalizers" + rest},
+		"owners": {func(o client.Object) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}})
+		}, "what a member writes has no ownerReferences" + rest},
+		"generated name": {func(o client.Object) { o.SetGenerateName("shop.web") }, "what a member writes has no generateName" + rest},
+		"several": {func(o client.Object) {
+			o.SetLabels(map[string]string{"app": "web"})
+			o.SetFinalizers([]string{"example.com/stay"})
+		}, "what a member writes has no finalizers, labels" + rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for kind, good := range map[string]func() client.Object{
+				"PublishedService":   func() client.Object { return h.a.service() },
+				"PublishedEndpoints": func() client.Object { return h.a.endpoints() },
+				"Heartbeat":          func() client.Object { return h.a.heartbeat() },
+			} {
+				t.Run(kind, func(t *testing.T) {
+					// As the administrator, who may delete a heartbeat: the policy binds everybody.
+					try(t, h.admin, good, tc.change, tc.want)
+				})
+			}
+		})
+	}
+	t.Run("generated name alone", func(t *testing.T) {
+		for _, prefix := range []string{"shop.web.x", "shop.other", "shop."} {
+			slice := h.a.endpoints(func(e *hubv1alpha1.PublishedEndpoints) { e.Name, e.GenerateName = "", prefix })
+			if err := h.a.Create(t.Context(), slice); err == nil {
+				t.Errorf("%s was accepted", slice.Name)
+			}
+		}
+	})
+	t.Run("managedFields", func(t *testing.T) {
+		const want = "managedFields names more than the fields of the spec: leave it out, the server writes it"
+		claim := func(fields string) func(*hubv1alpha1.PublishedService) {
+			return func(s *hubv1alpha1.PublishedService) {
+				s.ManagedFields = append(s.ManagedFields, metav1.ManagedFieldsEntry{
+					Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: hubv1alpha1.GroupVersion.String(),
+					FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+				})
+			}
+		}
+		for name, tc := range map[string]struct{ fields, want string }{
+			"another manager":    {`{"f:spec":{".":{},"f:type":{}}}`, ""},
+			"another field":      {`{"f:data":{}}`, want},
+			"a long name":        {`{"f:spec":{"f:` + strings.Repeat("x", 100_000) + `":{}}}`, want},
+			"many fields":        {`{"f:spec":{` + manyFields(5000) + `}}`, want},
+			"many fields deeper": {`{"f:spec":{"f:x":{` + manyFields(5000) + `}}}`, want},
+		} {
+			t.Run(name, func(t *testing.T) {
+				try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, claim(tc.fields), tc.want)
+			})
+		}
+		t.Run("many managers", func(t *testing.T) {
+			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, func(s *hubv1alpha1.PublishedService) {
+				for i := range 9 {
+					claim(`{"f:spec":{"f:none":{}}}`)(s)
+					s.ManagedFields[len(s.ManagedFields)-1].Manager = "manager-" + strconv.Itoa(i)
+				}
+			}, want)
+		})
+	})
+	t.Run("status", func(t *testing.T) {
+		object, err := toUnstructured(h.a.service())
+		if err != nil {
+			t.Fatal(err)
+		}
+		object.Object["status"] = map[string]any{"big": "thing"}
+		object.Object["more"] = "x"
+		checkError(t, h.a.Create(t.Context(), object), "")
+		for _, field := range []string{"status", "more"} {
+			if _, there := object.Object[field]; there {
+				t.Errorf("%s was stored", field)
+			}
+		}
+		checkError(t, h.a.Status().Update(t.Context(), h.a.service()), `is forbidden: User "system:serviceaccount:member-a:tombolo-agent" cannot update resource "publishedservices/status"`)
+		remove(t, h.a, object)
+	})
+}
+
+func toUnstructured(s *hubv1alpha1.PublishedService) (*unstructured.Unstructured, error) {
+	content, err := convert(s)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(hubv1alpha1.GroupVersion.WithKind("PublishedService"))
+	return object, nil
+}
+
+func manyFields(n int) string {
+	var fields []string
+	for i := range n {
+		fields = append(fields, `"f:field`+strconv.Itoa(i)+`":{}`)
+	}
+	return strings.Join(fields, ",")
+}
+
+func (h *hub) testHeartbeats(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*hubv1alpha1.Heartbeat)
+		want   string
+	}{
+		"as it is":       {func(*hubv1alpha1.Heartbeat) {}, ""},
+		"renewed":        {func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = metav1.NowMicro() }, ""},
+		"a second one":   {func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }, "a member's namespace has one Heartbeat, named heartbeat"},
+		"publication":    {func(b *hubv1alpha1.Heartbeat) { b.Spec.Publication = "Half" }, `Unsupported value: "Half"`},
+		"services below": {func(b *hubv1alpha1.Heartbeat) { b.Spec.Services = -1 }, "spec.services: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			try(t, h.admin, func() *hubv1alpha1.Heartbeat { return h.a.heartbeat() }, tc.change, tc.want)
+		})
+	}
+	t.Run("by the member", func(t *testing.T) {
+		beat := h.a.heartbeat()
+		checkError(t, h.a.Create(t.Context(), beat), "")
+		beat.Spec.Services++
+		checkError(t, h.a.Update(t.Context(), beat), "")
+		checkError(t, h.a.Delete(t.Context(), beat), `cannot delete resource "heartbeats"`)
+		checkError(t, h.b.Get(t.Context(), keyOf(beat), beat), "")
+		checkError(t, h.b.Update(t.Context(), beat), `cannot update resource "heartbeats"`)
+		remove(t, h.admin, beat)
+	})
+}
+
+// Records are gone at once: another kind of deletion would leave them with a finalizer, which could hold up a namespace.
+func (h *hub) testDeletions(t *testing.T) {
+	const want = "a record must not outlive its deletion: delete it with propagationPolicy Background (kubectl delete --cascade=background)"
+	for name, tc := range map[string]struct {
+		options []client.DeleteOption
+		want    string
+	}{
+		"plain":        {nil, ""},
+		"Background":   {[]client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}, ""},
+		"with a grace": {[]client.DeleteOption{client.GracePeriodSeconds(3600)}, ""},
+		"Foreground":   {[]client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground)}, want},
+		"Orphan":       {[]client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationOrphan)}, want},
+		"orphanDependents": {[]client.DeleteOption{&client.DeleteOptions{
+			Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}, //nolint:staticcheck // old clients send it
+		}}, want},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, record := range []client.Object{h.a.service(), h.a.endpoints()} {
+				checkError(t, h.a.Create(t.Context(), record), "")
+				checkError(t, h.a.Delete(t.Context(), record, tc.options...), tc.want)
+				remove(t, h.a, record)
+				if err := h.a.Get(t.Context(), keyOf(record), record); !apierrors.IsNotFound(err) {
+					t.Errorf("%s is still there: %v", record.GetName(), err)
+				}
+			}
+		})
+	}
+}
+
+// The hub's own creationTimestamp is what bounds a claimed age, so a member must not set it.
+// spec: R8
+func (h *hub) testAges(t *testing.T) {
+	long := metav1.NewTime(time.Now().Add(-100 * time.Hour))
+	service := h.a.service(func(s *hubv1alpha1.PublishedService) { s.CreationTimestamp, s.Spec.ExportedAt = long, long })
+	checkError(t, h.a.Create(t.Context(), service), "")
+	defer remove(t, h.a, service)
+	if age := time.Since(service.CreationTimestamp.Time); age > time.Hour {
+		t.Errorf("a new record is %s old", age)
+	}
+	created := service.CreationTimestamp
+	service.CreationTimestamp = long
+	if err := h.a.Update(t.Context(), service); err == nil && !service.CreationTimestamp.Equal(&created) {
+		t.Errorf("an update changed creationTimestamp to %s", service.CreationTimestamp)
+	}
+	m := &hubv1alpha1.Member{}
+	checkError(t, h.a.Get(t.Context(), client.ObjectKey{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, m), "")
+	if m.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
+		t.Errorf("claimedAges is %q by default", m.Spec.ClaimedAges)
+	}
+	m.Spec.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
+	checkError(t, h.a.Update(t.Context(), m), `cannot update resource "members"`)
+}
+
+func (h *hub) testWithoutMember(t *testing.T) {
+	m := h.join(t, manifests.MemberOptions{ClusterID: "orphan", PodCIDRs: prefixes("10.1.0.0/16")})
+	defer h.leave(t, m)
+	existing := m.service()
+	checkError(t, m.Create(t.Context(), existing), "")
+	object := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: hubv1alpha1.MemberName}}
+	checkError(t, h.admin.Delete(t.Context(), object), "")
+	const want = "no params found for policy binding with `Deny` parameterNotFoundAction"
+	eventually(t, "the Member's deletion is heeded", func(ctx context.Context) error {
+		if err := m.Create(ctx, m.endpoints(), client.DryRunAll); err == nil {
+			return errAccepted
+		}
+		return nil
+	})
+	checkError(t, m.Create(t.Context(), m.endpoints()), want)
+	checkError(t, m.Create(t.Context(), m.service(inNamespace("other"))), want)
+	existing.Spec.TrafficDistribution = "x"
+	checkError(t, m.Update(t.Context(), existing), want)
+	checkError(t, m.Delete(t.Context(), existing), "")
+}
+
+// spec: K3
+func (h *hub) testLeave(t *testing.T) {
+	m := h.join(t, manifests.MemberOptions{ClusterID: "leaver", PodCIDRs: prefixes("10.1.0.0/16")})
+	for _, o := range []client.Object{m.service(), m.endpoints(), m.heartbeat()} {
+		checkError(t, m.Create(t.Context(), o), "")
+	}
+	if before := h.traces(t, "leaver"); len(before) < len(m.objects) {
+		t.Fatalf("the search finds only %v", before)
+	}
+	h.leave(t, m)
+	eventually(t, "the namespace is gone", func(ctx context.Context) error {
+		namespace := m.objects[0].DeepCopy()
+		if err := h.admin.Get(ctx, keyOf(namespace), namespace); !apierrors.IsNotFound(err) {
+			return errors.Join(err, fmt.Errorf("%s is there", namespace.GetName()))
+		}
+		return nil
+	})
+	if left := h.traces(t, "leaver"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// leave deletes what join applied, as "kubectl delete -k --wait=false" would.
+func (h *hub) leave(t *testing.T, m *member) {
+	t.Helper()
+	for _, o := range m.objects {
+		if err := client.IgnoreNotFound(h.admin.Delete(context.WithoutCancel(t.Context()), o.DeepCopy())); err != nil {
+			t.Error(err)
+		}
+	}
+}

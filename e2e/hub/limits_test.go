@@ -1,0 +1,145 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// The largest record that the schema admits, of the member with the most CIDRs, keeps within the limits of CEL, wherever
+// its addresses are, and whether it is accepted or refused.
+// spec: D5
+func (h *hub) testLimits(t *testing.T) {
+	pods, nodes := manyCIDRs(63, 0), manyCIDRs(63, 100)
+	m := h.join(t, manifests.MemberOptions{
+		ClusterID: "large",
+		PodCIDRs:  prefixes(append(texts(pods), "fd00:aaaa:aaaa:aaaa:aaaa::/80")...),
+		NodeCIDRs: prefixes(append(texts(nodes), "fd00:bbbb:bbbb:bbbb:bbbb::/80")...),
+	})
+	defer h.leave(t, m)
+	const tooMany = "the groups have more than 1000 addresses in all: spread the endpoints over several records"
+	for name, tc := range map[string]struct {
+		range_         string
+		groups, inEach int
+		want           string
+	}{
+		"in the last podCIDR, one group":         {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1000, ""},
+		"in the last podCIDR, 1000 groups":       {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1000, 1, ""},
+		"in the last nodeCIDR, one group":        {"fd00:bbbb:bbbb:bbbb:bbbb:1111:2222", 1, 1000, ""},
+		"in the last nodeCIDR, 1000 groups":      {"fd00:bbbb:bbbb:bbbb:bbbb:1111:2222", 1000, 1, ""},
+		"outside all CIDRs, one group":           {"fd00:cccc:cccc:cccc:cccc:1111:2222", 1, 1000, "address fd00:cccc:cccc:cccc:cccc:1111:2222:1000 is outside the podCIDRs and nodeCIDRs of the Member of cluster large"},
+		"outside all CIDRs, 1000 groups":         {"fd00:cccc:cccc:cccc:cccc:1111:2222", 1000, 1, "address fd00:cccc:cccc:cccc:cccc:1111:2222:1000 is outside the podCIDRs and nodeCIDRs of the Member of cluster large"},
+		"link-local, one group":                  {"fe80:cccc:cccc:cccc:cccc:1111:2222", 1, 1000, "address fe80:cccc:cccc:cccc:cccc:1111:2222:1000 is loopback, link-local"},
+		"link-local, 1000 groups":                {"fe80:cccc:cccc:cccc:cccc:1111:2222", 1000, 1, "address fe80:cccc:cccc:cccc:cccc:1111:2222:1000 is loopback, link-local"},
+		"not canonical, one group":               {"FD00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1000, `address "FD00:aaaa:aaaa:aaaa:aaaa:1111:2222:1000" is no IP address in canonical form`},
+		"not canonical, 1000 groups":             {"FD00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1000, 1, `address "FD00:aaaa:aaaa:aaaa:aaaa:1111:2222:1000" is no IP address in canonical form`},
+		"1002 addresses in two groups":           {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 2, 501, tooMany},
+		"1001 addresses in one group":            {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1001, "spec.groups[0].addresses: Too many: 1001: must have at most 1000 items"},
+		"1001 groups":                            {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1001, 1, "spec.groups: Too many: 1001: must have at most 1000 items"},
+		"as many as fit in a request, 50 of 700": {"fd00:cccc:cccc:cccc:cccc:1111:2222", 50, 700, tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := m.endpoints(func(e *hubv1alpha1.PublishedEndpoints) {
+				e.Spec.AddressType, e.Spec.Groups = "IPv6", nil
+				for g := range tc.groups {
+					group := hubv1alpha1.EndpointGroup{Zone: strings.Repeat("z", 63), Ready: new(true), Serving: new(true), Terminating: new(false)}
+					for i := range tc.inEach {
+						group.Addresses = append(group.Addresses, hubv1alpha1.IPAddress(fmt.Sprintf("%s:%x", tc.range_, 0x1000+g*tc.inEach+i)))
+						group.Hostnames = append(group.Hostnames, hubv1alpha1.Hostname(fmt.Sprintf("host-%d", i)))
+					}
+					e.Spec.Groups = append(e.Spec.Groups, group)
+				}
+			})
+			content, err := json.Marshal(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d bytes", len(content))
+			checkError(t, m.Create(t.Context(), record), tc.want)
+			remove(t, m, record)
+		})
+	}
+}
+
+// manyCIDRs returns IPv6 CIDRs that differ in their last bits, which makes them the dearest to compare.
+func manyCIDRs(n, from int) []hubv1alpha1.CIDR {
+	var out []hubv1alpha1.CIDR
+	for i := range n {
+		out = append(out, hubv1alpha1.CIDR(fmt.Sprintf("fd00:cccc:cccc:cccc:cccc:1111:3333:%x/128", 0x1000+from+i)))
+	}
+	return out
+}
+
+func texts(cidrs []hubv1alpha1.CIDR) []string {
+	var out []string
+	for _, cidr := range cidrs {
+		out = append(out, netip.MustParsePrefix(string(cidr)).String())
+	}
+	return out
+}
+
+func (h *hub) testQuota(t *testing.T) {
+	m := h.join(t, manifests.MemberOptions{ClusterID: "small", PodCIDRs: prefixes("10.1.0.0/16"), MaxServices: 2, MaxEndpoints: 1})
+	defer h.leave(t, m)
+	first, second := m.service(), m.service(inNamespace("second"))
+	checkError(t, m.Create(t.Context(), first), "")
+	checkError(t, m.Create(t.Context(), second), "")
+	checkError(t, m.Create(t.Context(), m.service(inNamespace("third"))),
+		"exceeded quota: tombolo, requested: count/publishedservices.hub.tombolo-mcs.io=1, used: count/publishedservices.hub.tombolo-mcs.io=2, limited: count/publishedservices.hub.tombolo-mcs.io=2")
+	checkError(t, m.Create(t.Context(), m.endpoints()), "")
+	checkError(t, m.Create(t.Context(), m.endpoints(func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.more" })),
+		"exceeded quota: tombolo, requested: count/publishedendpoints.hub.tombolo-mcs.io=1")
+	// Updates need none, and a deletion makes room.
+	first.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
+	checkError(t, m.Update(t.Context(), first), "")
+	checkError(t, m.Delete(t.Context(), second), "")
+	eventually(t, "a deletion makes room", func(ctx context.Context) error {
+		return m.Create(ctx, m.service(inNamespace("third")))
+	})
+	// The others have quotas of their own.
+	checkError(t, h.a.Create(t.Context(), h.a.service()), "")
+	remove(t, h.a, h.a.service())
+}
+
+// traces returns all objects of the cluster that are in a namespace, or have a name, with this text.
+func (h *hub) traces(t *testing.T, text string) []string {
+	t.Helper()
+	var found []string
+	for _, list := range h.resources(t) {
+		for _, resource := range list.APIResources {
+			if !slices.Contains([]string(resource.Verbs), "list") || strings.Contains(resource.Name, "/") {
+				continue
+			}
+			all := &metav1.PartialObjectMetadataList{}
+			all.APIVersion, all.Kind = list.GroupVersion, resource.Kind+"List"
+			if err := h.admin.List(t.Context(), all); err != nil {
+				t.Errorf("listing %s: %v", resource.Name, err)
+			}
+			for _, o := range all.Items {
+				if strings.Contains(o.Namespace+"/"+o.Name, text) {
+					found = append(found, fmt.Sprintf("%s %s/%s", resource.Name, o.Namespace, o.Name))
+				}
+			}
+		}
+	}
+	return found
+}
+
+func convert(o client.Object) (map[string]any, error) {
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+}

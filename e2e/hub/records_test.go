@@ -1,0 +1,274 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+var errAccepted = errors.New("it was accepted")
+
+type (
+	serviceChange   func(*hubv1alpha1.PublishedService)
+	endpointsChange func(*hubv1alpha1.PublishedEndpoints)
+)
+
+// service returns a good record of the service shop/web, after the changes.
+func (m *member) service(changes ...func(*hubv1alpha1.PublishedService)) *hubv1alpha1.PublishedService {
+	s := &hubv1alpha1.PublishedService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "shop.web"},
+		Spec: hubv1alpha1.PublishedServiceSpec{
+			Namespace:  "shop",
+			Service:    "web",
+			ExportedAt: metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second)),
+			Type:       mcsv1beta1.ClusterSetIP,
+			Ports:      []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80, AppProtocol: "kubernetes.io/h2c"}},
+			IPFamilies: []hubv1alpha1.IPFamily{"IPv4"},
+		},
+	}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+// endpoints returns a good record of a slice of shop/web that member a may publish, after the changes.
+func (m *member) endpoints(changes ...func(*hubv1alpha1.PublishedEndpoints)) *hubv1alpha1.PublishedEndpoints {
+	e := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "shop.web.0123456789"},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace:   "shop",
+			Service:     "web",
+			AddressType: "IPv4",
+			Ports:       []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
+			Groups:      []hubv1alpha1.EndpointGroup{{Zone: "z1", Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.1.0.1", "10.1.0.2"}}},
+		},
+	}
+	for _, change := range changes {
+		change(e)
+	}
+	return e
+}
+
+// inNamespace makes a record one of the service web in another namespace.
+func inNamespace(namespace string) serviceChange {
+	return func(s *hubv1alpha1.PublishedService) {
+		s.Name, s.Spec.Namespace = namespace+".web", hubv1alpha1.NamespaceName(namespace)
+	}
+}
+
+// addresses makes a record hold one group of these addresses, of the family of the first.
+func addresses(all ...hubv1alpha1.IPAddress) endpointsChange {
+	return func(e *hubv1alpha1.PublishedEndpoints) {
+		if strings.Contains(string(all[0]), ":") {
+			e.Spec.AddressType = "IPv6"
+		}
+		e.Spec.Groups = []hubv1alpha1.EndpointGroup{{Addresses: all}}
+	}
+}
+
+// try writes a record that a change has made, once as a new one and once as an update of a good one, and checks that both
+// are refused with a text, or accepted where it is empty. A change of the name cannot be an update.
+func try[T client.Object](t *testing.T, c client.Client, good func() T, change func(T), text string) {
+	t.Helper()
+	t.Run("create", func(t *testing.T) {
+		object := good()
+		change(object)
+		checkError(t, c.Create(t.Context(), object), text)
+		remove(t, c, object)
+	})
+	changed := good()
+	change(changed)
+	if changed.GetName() != good().GetName() {
+		return
+	}
+	t.Run("update", func(t *testing.T) {
+		object := good()
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		change(object)
+		checkError(t, c.Update(t.Context(), object), text)
+		remove(t, c, object)
+	})
+}
+
+func remove(t *testing.T, c client.Client, object client.Object) {
+	t.Helper()
+	if err := client.IgnoreNotFound(c.Delete(t.Context(), object)); err != nil && object.GetName() != "" {
+		t.Error(err)
+	}
+}
+
+// spec: R1, E7
+func (h *hub) testServices(t *testing.T) {
+	ports := func(ports ...hubv1alpha1.PublishedPort) serviceChange {
+		return func(s *hubv1alpha1.PublishedService) { s.Spec.Ports = ports }
+	}
+	label := func(key, value string) serviceChange {
+		return func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Labels = map[string]hubv1alpha1.LabelValue{key: hubv1alpha1.LabelValue(value)}
+		}
+	}
+	annotation := func(key, value string) serviceChange {
+		return func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: hubv1alpha1.AnnotationValue(value)}
+		}
+	}
+	const (
+		illegalKey = "a label or annotation key is no qualified name such as app or example.com/app: correct or remove it"
+		reserved   = " is reserved, as it could act in other clusters: remove it from exportedLabels and exportedAnnotations"
+		unnamed    = "each port needs a name of its own: only a single port may go without"
+	)
+	for name, tc := range map[string]struct {
+		change serviceChange
+		want   string
+	}{
+		"as it is":                    {func(*hubv1alpha1.PublishedService) {}, ""},
+		"everything set":              {everything, ""},
+		"name of another service":     {func(s *hubv1alpha1.PublishedService) { s.Name = "shop.other" }, "the name must be <namespace>.<service>"},
+		"name of another namespace":   {func(s *hubv1alpha1.PublishedService) { s.Name = "other.web" }, "the name must be <namespace>.<service>"},
+		"claims another service":      {func(s *hubv1alpha1.PublishedService) { s.Spec.Service = "other" }, "the name must be <namespace>.<service>"},
+		"claims another namespace":    {func(s *hubv1alpha1.PublishedService) { s.Spec.Namespace = "other" }, "the name must be <namespace>.<service>"},
+		"service with a dot":          {func(s *hubv1alpha1.PublishedService) { s.Spec.Service = "web.x"; s.Name = "shop.web.x" }, "spec.service: Invalid value"},
+		"service begins with a digit": {func(s *hubv1alpha1.PublishedService) { s.Spec.Service = "1web"; s.Name = "shop.1web" }, ""},
+		"type ExternalName":           {func(s *hubv1alpha1.PublishedService) { s.Spec.Type = "ExternalName" }, `Unsupported value: "ExternalName"`},
+		"no family":                   {func(s *hubv1alpha1.PublishedService) { s.Spec.IPFamilies = nil }, "spec.ipFamilies"},
+		"a family twice":              {func(s *hubv1alpha1.PublishedService) { s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv4"} }, "an IP family is named twice: leave one out"},
+		"no ports":                    {ports(), "a ClusterSetIP service needs a port: only a headless one may have none"},
+		"headless without ports":      {func(s *hubv1alpha1.PublishedService) { s.Spec.Ports, s.Spec.Type = nil, mcsv1beta1.Headless }, ""},
+		"one port without a name":     {ports(hubv1alpha1.PublishedPort{Protocol: "TCP", Port: 80}), ""},
+		"two ports, one without name": {ports(hubv1alpha1.PublishedPort{Protocol: "TCP", Port: 80}, hubv1alpha1.PublishedPort{Name: "b", Protocol: "TCP", Port: 81}), unnamed},
+		"two ports of one name":       {ports(hubv1alpha1.PublishedPort{Name: "a", Protocol: "TCP", Port: 80}, hubv1alpha1.PublishedPort{Name: "a", Protocol: "TCP", Port: 81}), unnamed},
+		"a port twice":                {ports(hubv1alpha1.PublishedPort{Name: "a", Protocol: "TCP", Port: 80}, hubv1alpha1.PublishedPort{Name: "b", Protocol: "TCP", Port: 80}), "two ports have the same protocol and number: leave one out"},
+		"a number with two protocols": {ports(hubv1alpha1.PublishedPort{Name: "a", Protocol: "TCP", Port: 53}, hubv1alpha1.PublishedPort{Name: "b", Protocol: "UDP", Port: 53}), ""},
+		"port name in capitals":       {ports(hubv1alpha1.PublishedPort{Name: "HTTP", Protocol: "TCP", Port: 80}), "spec.ports[0].name: Invalid value"},
+		"port 0":                      {ports(hubv1alpha1.PublishedPort{Protocol: "TCP"}), "spec.ports[0].port: Invalid value"},
+		"appProtocol is no name":      {ports(hubv1alpha1.PublishedPort{Protocol: "TCP", Port: 80, AppProtocol: "a b"}), "spec.ports[0].appProtocol: Invalid value"},
+		"101 ports":                   {ports(manyPorts(101)...), "spec.ports: Too many: 101: must have at most 100 items"},
+		"100 ports":                   {ports(manyPorts(100)...), ""},
+		"label":                       {label("example.com/app.kubernetes.io", "web"), ""},
+		"label of Kubernetes":         {label("kubernetes.io/x", ""), "label or annotation kubernetes.io/x" + reserved},
+		"label below Kubernetes":      {label("service.kubernetes.io/headless", ""), "label or annotation service.kubernetes.io/headless" + reserved},
+		"label like Kubernetes":       {label("mykubernetes.io/x", ""), ""},
+		"label of Argo CD":            {label("argocd.argoproj.io/instance", "x"), "label or annotation argocd.argoproj.io/instance" + reserved},
+		"label value":                 {label("app", "a b"), "spec.labels.app: Invalid value"},
+		"label key with a space":      {label("a b", ""), illegalKey},
+		"label key that is empty":     {label("", ""), illegalKey},
+		"label key of two slashes":    {label("a/b/c", ""), illegalKey},
+		"label key in a bad domain":   {label("a_b/c", ""), illegalKey},
+		"label key in a capital domain": {
+			label("Example.com/c", ""), illegalKey,
+		},
+		"label key at its longest":      {label(longDomain(253)+"/"+strings.Repeat("n", 63), ""), ""},
+		"label key of a long domain":    {label(longDomain(254)+"/n", ""), illegalKey},
+		"label key of a long name":      {label(strings.Repeat("n", 64), ""), illegalKey},
+		"annotation":                    {annotation("Example.com/note", "any: \u2014 \x01 thing\n"), ""},
+		"annotation of a load balancer": {annotation("service.beta.kubernetes.io/aws-load-balancer-type", "x"), "label or annotation service.beta.kubernetes.io/aws-load-balancer-type" + reserved},
+		"annotation of Flux":            {annotation("kustomize.toolkit.fluxcd.io/x", "x"), "label or annotation kustomize.toolkit.fluxcd.io/x" + reserved},
+		"annotation key":                {annotation("-", ""), illegalKey},
+		"annotation key, very long":     {annotation(strings.Repeat("n", 100_000), ""), illegalKey},
+		"annotation of 4097 characters": {annotation("a", strings.Repeat("x", 4097)), "spec.annotations.a: Too long"},
+		"annotations of 257 KiB": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Annotations = manyAnnotations(64, strings.Repeat("x", 4096))
+		}, "the annotations have more than 256 KiB in all: export fewer"},
+		"annotations of 257 KiB in 2-byte characters": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Annotations = manyAnnotations(33, strings.Repeat("\u00e4", 4096))
+		}, "the annotations have more than 256 KiB in all: export fewer"},
+		"annotations of 255 KiB": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Annotations = manyAnnotations(63, strings.Repeat("x", 4096))
+		}, ""},
+		"65 annotations": {func(s *hubv1alpha1.PublishedService) { s.Spec.Annotations = manyAnnotations(65, "") }, "spec.annotations: Too many: 65: must have at most 64 items"},
+		"affinity":       {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, tc.change, tc.want)
+		})
+	}
+}
+
+func (h *hub) testEndpoints(t *testing.T) {
+	ports := func(names ...string) endpointsChange {
+		return func(e *hubv1alpha1.PublishedEndpoints) {
+			e.Spec.Ports = nil
+			for _, name := range names {
+				e.Spec.Ports = append(e.Spec.Ports, hubv1alpha1.PublishedEndpointPort{Name: name, Protocol: "TCP", Port: 80})
+			}
+		}
+	}
+	group := func(perEndpoint int32, hostnames []hubv1alpha1.Hostname, all ...hubv1alpha1.IPAddress) endpointsChange {
+		return func(e *hubv1alpha1.PublishedEndpoints) {
+			e.Spec.Groups = []hubv1alpha1.EndpointGroup{{AddressesPerEndpoint: perEndpoint, Hostnames: hostnames, Addresses: all}}
+		}
+	}
+	const hostnames = "hostnames must have one entry for each endpoint, or be absent"
+	for name, tc := range map[string]struct {
+		change endpointsChange
+		want   string
+	}{
+		"as it is":                  {func(*hubv1alpha1.PublishedEndpoints) {}, ""},
+		"no endpoints, no ports":    {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.Groups, e.Spec.Ports = nil, nil }, ""},
+		"a group without addresses": {group(0, nil), "spec.groups[0].addresses"},
+		"name of the service only":  {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web" }, "the name must be <namespace>.<service>.<slice>"},
+		"name of another service":   {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web2.x" }, "the name must be <namespace>.<service>.<slice>"},
+		"claims another service":    {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.Service = "we" }, "the name must be <namespace>.<service>.<slice>"},
+		"FQDN":                      {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.AddressType = "FQDN" }, `Unsupported value: "FQDN"`},
+		"ports of other names":      {ports("a", "b", ""), ""},
+		"ports of one name":         {ports("a", "a"), "two ports have the same name: leave one out"},
+		"ports without names":       {ports("", ""), "two ports have the same name: leave one out"},
+		"port name":                 {ports("a_b"), "spec.ports[0].name: Invalid value"},
+		"hostnames":                 {group(0, []hubv1alpha1.Hostname{"db-0", ""}, "10.1.0.1", "10.1.0.2"), ""},
+		"too few hostnames":         {group(0, []hubv1alpha1.Hostname{"db-0"}, "10.1.0.1", "10.1.0.2"), hostnames},
+		"hostname per endpoint":     {group(2, []hubv1alpha1.Hostname{"db-0"}, "10.1.0.1", "10.1.0.2"), ""},
+		"hostname per address":      {group(2, []hubv1alpha1.Hostname{"db-0", "db-1"}, "10.1.0.1", "10.1.0.2"), hostnames},
+		"hostname with a dot":       {group(0, []hubv1alpha1.Hostname{"db.0"}, "10.1.0.1"), "spec.groups[0].hostnames[0]: Invalid value"},
+		"odd number of addresses":   {group(2, nil, "10.1.0.1", "10.1.0.2", "10.1.0.3"), "the addresses are no multiple of addressesPerEndpoint: each endpoint needs that many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			try(t, h.a, func() *hubv1alpha1.PublishedEndpoints { return h.a.endpoints() }, tc.change, tc.want)
+		})
+	}
+}
+
+func everything(s *hubv1alpha1.PublishedService) {
+	s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6", "IPv4"}
+	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	s.Spec.SessionAffinityTimeoutSeconds = 86400
+	s.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
+	s.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
+	s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"app": "web", "example.com/tier": ""}
+	s.Spec.Annotations = manyAnnotations(10, "x")
+}
+
+func manyPorts(n int) []hubv1alpha1.PublishedPort {
+	var out []hubv1alpha1.PublishedPort
+	for i := range n {
+		out = append(out, hubv1alpha1.PublishedPort{Name: "p" + strconv.Itoa(i), Protocol: "TCP", Port: int32(i + 1)})
+	}
+	return out
+}
+
+func manyAnnotations(n int, value string) map[string]hubv1alpha1.AnnotationValue {
+	out := map[string]hubv1alpha1.AnnotationValue{}
+	for i := range n {
+		out["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(value)
+	}
+	return out
+}
+
+// longDomain returns a DNS subdomain of n characters.
+func longDomain(n int) string {
+	return strings.Repeat(strings.Repeat("d", 49)+".", n/50) + strings.Repeat("d", n%50)
+}
