@@ -17,8 +17,11 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -115,31 +118,40 @@ func (m *member) start(t *testing.T) (stop func()) {
 	return m.startWith(t, func(*agent.Options) {})
 }
 
+// startWith is start with other options.
 func (m *member) startWith(t *testing.T, adjust func(*agent.Options)) (stop func()) {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	m.registry = registry
-	output := &output{}
-	options := agent.Options{
-		Member: m.cluster.Config(), Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
-		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: registry,
-		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
-	}
-	adjust(&options)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- agent.Run(ctx, options) }()
+	ended := m.run(t, ctx, adjust)
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-ended; err != nil {
 			t.Errorf("agent of %s: %v", m.id, err)
-		}
-		if t.Failed() {
-			t.Logf("agent of %s:\n%s", m.id, output.tail(80))
 		}
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// run runs the member's agent until ctx ends, and returns a channel that receives its error then.
+func (m *member) run(t *testing.T, ctx context.Context, adjust func(*agent.Options)) <-chan error {
+	t.Helper()
+	m.registry = prometheus.NewRegistry()
+	output := &output{}
+	options := agent.Options{
+		Member: m.cluster.Config(), Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
+		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: m.registry,
+		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
+	}
+	adjust(&options)
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(ctx, options) }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("agent of %s:\n%s", m.id, output.tail(80))
+		}
+	})
+	return ended
 }
 
 // output collects an agent's log.
@@ -168,6 +180,22 @@ func namespace(t *testing.T, members ...*member) string {
 		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	return name
+}
+
+// deleteCRD removes a CRD and waits until it is gone.
+func (m *member) deleteCRD(t *testing.T, name string) {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName(name)
+	must(t, m.Delete(t.Context(), definition))
+	eventually(t, func(ctx context.Context) error {
+		err := m.Get(ctx, client.ObjectKey{Name: name}, definition)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("CRD %s is still there (%v)", name, err)
+	})
 }
 
 // eventually fails the test unless check succeeds in time; then with check's last error.

@@ -1,0 +1,392 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/mcs-api/config/crd"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestNamespaces: a service is imported where its namespace is, whenever that comes.
+//
+// spec: I1, E8
+func TestNamespaces(t *testing.T) {
+	b := lab.Member("b")
+	b.Controllers = lab.DefaultControllers() // without them a namespace never ends
+	w := newWorld(t, lab.Member("a"), b)
+	exporter, importer := w.members["a"], w.members["b"]
+	exporter.start(t)
+	importer.start(t)
+	k := key{Namespace: "shop", Name: "web"}
+	create := func(m *member) {
+		eventually(t, func(ctx context.Context) error {
+			return m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}})
+		})
+	}
+	create(exporter)
+	service := clusterIPService(k, port("http", 80))
+	exporter.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	exporter.imported(t, k)
+	for range 2 { // created late, deleted, created again
+		create(importer)
+		importer.imported(t, k)
+		importer.endpoints(t, k, "a 10.1.0.1:http:8080")
+		must(t, importer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+		eventually(t, func(ctx context.Context) error {
+			err := importer.Get(ctx, client.ObjectKey{Name: k.Namespace}, &corev1.Namespace{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("the namespace is still there (%v)", err)
+		})
+	}
+}
+
+// TestHubAway: an agent starts and works while the hub is away, and joins in when it comes; nothing is lost meanwhile.
+//
+// spec: C2, I1
+func TestHubAway(t *testing.T) {
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	stopB := b.start(t)
+	stopA := a.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	before, _ := b.imported(t, k)
+	stopB()
+	stopA()
+	must(t, w.hub.APIServer.Stop(t.Context()))
+
+	b.start(t)
+	a.start(t)
+	alone := key{Namespace: k.Namespace, Name: "alone"}
+	local := clusterIPService(alone, port("http", 80))
+	b.exportService(t, local, slice(local, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1"))
+	b.imported(t, alone) // its own exports work here
+	b.endpoints(t, alone, "b 10.2.0.1:http:8080")
+	b.condition(t, alone, valid, metav1.ConditionTrue, "Valid")
+	b.condition(t, alone, ready, metav1.ConditionUnknown, "Pending")
+	a.condition(t, k, ready, metav1.ConditionTrue, "Exported") // as far as anybody knows
+	after, _ := b.imported(t, k)                               // nothing is deleted on the word of a hub that does not answer
+	if after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the import was written: %+v", after)
+	}
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.gauge(t, "tombolo_hub_connected", 0)
+
+	must(t, w.hub.APIServer.Start(t.Context()))
+	b.condition(t, alone, ready, metav1.ConditionTrue, "Exported")
+	a.imported(t, alone)
+	a.endpoints(t, alone, "b 10.2.0.1:http:8080")
+	b.gauge(t, "tombolo_hub_connected", 1)
+	must(t, a.Delete(t.Context(), export(k)))
+	b.gone(t, k)
+}
+
+// TestCRDsAbsent: an agent that finds no CRDs says so, stays up, and starts to work when they appear.
+func TestCRDsAbsent(t *testing.T) {
+	w := newWorld(t, lab.Member("a"))
+	a := w.members["a"]
+	address := freeAddress(t)
+	for _, name := range []string{"serviceexports", "serviceimports"} {
+		a.deleteCRD(t, name+".multicluster.x-k8s.io")
+	}
+	a.startWith(t, func(o *agent.Options) { o.ProbeAddress = address })
+	eventually(t, func(context.Context) error {
+		return answers("http://"+address+"/readyz?verbose", http.StatusInternalServerError, "started failed")
+	})
+	must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
+	must(t, a.cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
+	eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
+	k := key{Namespace: namespace(t, a), Name: "web"}
+	a.exportService(t, clusterIPService(k, port("http", 80)))
+	a.imported(t, k)
+}
+
+// TestRestart: what went on while an agent was down is made up for, and what has not changed is not written again.
+//
+// spec: D7, E3
+func TestRestart(t *testing.T) {
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	stopA, stopB := a.start(t), b.start(t)
+	ns := namespace(t, a, b)
+	kept, withdrawn := key{Namespace: ns, Name: "kept"}, key{Namespace: ns, Name: "withdrawn"}
+	for i, k := range []key{kept, withdrawn} {
+		service := clusterIPService(k, port("http", 80))
+		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		for _, m := range []*member{a, b} {
+			m.imported(t, k)
+		}
+	}
+	stopA()
+	stopB()
+	before := w.versions(t, kept)
+	must(t, a.Delete(t.Context(), export(withdrawn)))
+	a.start(t)
+	b.start(t)
+	a.gone(t, withdrawn)
+	b.gone(t, withdrawn)
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	if after := w.versions(t, kept); after != before {
+		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", kept, after, before)
+	}
+}
+
+// TestIdentity: an agent takes its ID from the cluster, and stops rather than change it.
+//
+// spec: K1, K2
+func TestIdentity(t *testing.T) {
+	w := newWorld(t, lab.Member("a"))
+	a := w.members["a"]
+	objects, err := manifests.Render("crd")
+	must(t, err)
+	for _, object := range objects {
+		if strings.HasPrefix(object.GetName(), "clusterproperties.") {
+			apply(t, a.cluster, []*unstructured.Unstructured{object})
+		}
+	}
+	property := &aboutv1beta1.ClusterProperty{
+		ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty},
+		Spec:       aboutv1beta1.ClusterPropertySpec{Value: "a"},
+	}
+	eventually(t, func(ctx context.Context) error { return a.Create(ctx, property.DeepCopy()) })
+	ended := a.run(t, t.Context(), func(o *agent.Options) { o.ClusterID = "from-the-flag" })
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(property), property))
+	property.Spec.Value = "other"
+	must(t, a.Update(t.Context(), property))
+	err = <-ended
+	want := `the ClusterProperty cluster.clusterset.k8s.io has changed from "a" to "other": a cluster keeps its ID while it is a member; ` +
+		`set it back, or let the cluster leave the clusterset and join again under the new ID`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the agent ended with %v, want: %s", err, want)
+	}
+}
+
+// TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why.
+//
+// spec: K2, C2
+func TestForeignID(t *testing.T) {
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	for id, want := range map[string]string{
+		"a": `The hub refuses the export: another cluster (kube-system UID ` + a.uid(t) + `) is a member of the clusterset under the ID "a": ` +
+			`give one of the two another ID and let it join again, or wait until the other has been silent for 4s`,
+		"nobody": `The hub refuses the export: it has no Member for cluster ID "nobody"; the hub's administrator lets the cluster join first`,
+	} {
+		t.Run(id, func(t *testing.T) {
+			stop := b.startWith(t, func(o *agent.Options) { o.ClusterID, o.Hub = id, a.hub })
+			b.exportService(t, clusterIPService(k, port("http", 80)))
+			c := b.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+			if c.Message != want {
+				t.Errorf("message %q\nwant    %q", c.Message, want)
+			}
+			stop()
+			must(t, b.Delete(t.Context(), export(k)))
+			must(t, b.Delete(t.Context(), clusterIPService(k)))
+		})
+	}
+	records := &hubv1alpha1.PublishedServiceList{}
+	must(t, w.hubKube.List(t.Context(), records))
+	if len(records.Items) > 0 {
+		t.Errorf("published all the same: %+v", records.Items)
+	}
+}
+
+// TestLeader: of two replicas one works, and the other takes over when it ends.
+func TestLeader(t *testing.T) {
+	w := newWorld(t, lab.Member("a"))
+	a := w.members["a"]
+	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, "default" }
+	stop := a.startWith(t, elect)
+	lease := &coordinationv1.Lease{}
+	holder := func(ctx context.Context) error {
+		if err := a.Get(ctx, key{Namespace: "default", Name: "tombolo-agent"}, lease); err != nil {
+			return err
+		}
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			return errors.New("nobody leads")
+		}
+		return nil
+	}
+	eventually(t, holder)
+	first := *lease.Spec.HolderIdentity
+	a.startWith(t, elect)
+	stop()
+	eventually(t, func(ctx context.Context) error {
+		if err := holder(ctx); err != nil {
+			return err
+		}
+		if *lease.Spec.HolderIdentity == first {
+			return fmt.Errorf("%s still leads", first)
+		}
+		return nil
+	})
+	k := key{Namespace: namespace(t, a), Name: "web"}
+	a.exportService(t, clusterIPService(k, port("http", 80)))
+	a.imported(t, k)
+}
+
+// TestMetrics: what an agent does can be seen in its metrics.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
+	source.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: time.Now().UTC().Format(time.RFC3339Nano)}
+	a.exportService(t, service, source)
+	b.imported(t, k)
+	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	for name, want := range map[string]float64{
+		"tombolo_hub_connected": 1, "tombolo_exports": 1, "tombolo_exports_not_ready": 0, "tombolo_exports_conflicting": 0,
+		"tombolo_imports": 1, "tombolo_imports_not_ready": 0,
+	} {
+		a.gauge(t, name, want)
+	}
+	for _, m := range []*member{a, b} {
+		count, err := testutil.GatherAndCount(m.registry, "tombolo_propagation_seconds")
+		if err != nil || count != 1 {
+			t.Errorf("%s: %d series of tombolo_propagation_seconds (%v), want 1", m.id, count, err)
+		}
+	}
+	problems, err := testutil.GatherAndLint(a.registry)
+	must(t, err)
+	for _, problem := range problems {
+		t.Errorf("metric %s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// gauge waits until a metric of the member's agent has a value.
+func (m *member) gauge(t *testing.T, name string, want float64) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		families, err := m.registry.Gather()
+		if err != nil {
+			return err
+		}
+		for _, family := range families {
+			if family.GetName() == name {
+				if got := family.GetMetric()[0].GetGauge().GetValue(); got != want {
+					return fmt.Errorf("%s: %s is %v, want %v", m.id, name, got, want)
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("%s: no metric %s", m.id, name)
+	})
+}
+
+// says returns nil once the member's heartbeat tells this of its publication.
+func (m *member) says(ctx context.Context, w *world, want hubv1alpha1.Publication) error {
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	if err := w.hubKube.Get(ctx, key{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+		return err
+	}
+	if heartbeat.Spec.Publication != want {
+		return fmt.Errorf("the heartbeat of %s says %s", m.id, heartbeat.Spec.Publication)
+	}
+	return nil
+}
+
+// versions returns the resource versions of everything that there is of a service, in all clusters and on the hub.
+func (w *world) versions(t *testing.T, k key) string {
+	t.Helper()
+	var text strings.Builder
+	note := func(where string, objects ...client.Object) {
+		for _, o := range objects {
+			fmt.Fprintf(&text, "%s %T %s %s\n", where, o, o.GetName(), o.GetResourceVersion())
+		}
+	}
+	for _, id := range []string{"a", "b"} {
+		m := w.members[id]
+		serviceImport, derived := m.imported(t, k)
+		note(id, serviceImport, derived)
+		mirrored, err := m.mirrored(t.Context(), k)
+		must(t, err)
+		for i := range mirrored {
+			note(id, &mirrored[i])
+		}
+	}
+	exported := &mcsv1beta1.ServiceExport{}
+	must(t, w.members["a"].Get(t.Context(), k, exported))
+	service := &hubv1alpha1.PublishedService{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
+	endpoints := &hubv1alpha1.PublishedEndpointsList{}
+	must(t, w.hubKube.List(t.Context(), endpoints))
+	note("a", exported)
+	note("hub", service)
+	for i := range endpoints.Items {
+		if strings.HasPrefix(endpoints.Items[i].Name, k.Namespace+"."+k.Name+".") {
+			note("hub", &endpoints.Items[i])
+		}
+	}
+	return text.String()
+}
+
+func (m *member) uid(t *testing.T) string {
+	t.Helper()
+	system := &corev1.Namespace{}
+	must(t, m.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
+	return string(system.UID)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// answers returns nil where a URL answers with this status and text.
+func answers(url string, status int, text string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != status || !strings.Contains(string(body), text) {
+		return fmt.Errorf("%s answers %s: %s", url, response.Status, body)
+	}
+	return nil
+}
