@@ -18,7 +18,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,11 +57,7 @@ func TestNamespaces(t *testing.T) {
 		importer.endpoints(t, k, "a 10.1.0.1:http:8080")
 		must(t, importer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 		eventually(t, func(ctx context.Context) error {
-			err := importer.Get(ctx, client.ObjectKey{Name: k.Namespace}, &corev1.Namespace{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return fmt.Errorf("the namespace is still there (%v)", err)
+			return absent(importer.Get(ctx, client.ObjectKey{Name: k.Namespace}, &corev1.Namespace{}))
 		})
 	}
 }
@@ -179,7 +174,7 @@ func TestIdentity(t *testing.T) {
 		Spec:       aboutv1beta1.ClusterPropertySpec{Value: "a"},
 	}
 	eventually(t, func(ctx context.Context) error { return a.Create(ctx, property.DeepCopy()) })
-	ended := a.run(t, t.Context(), func(o *agent.Options) { o.ClusterID = "from-the-flag" })
+	ended := a.run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 
 	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(property), property))

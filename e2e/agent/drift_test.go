@@ -149,8 +149,8 @@ func testAddressLeftOut(t *testing.T, a, b *member) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	eventually(t, func(ctx context.Context) error {
 		c := a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
-		want := "The service is exported to the clusterset. 1 addresses are left out: 192.0.2.1 is outside the cluster's pod and node CIDRs. " +
-			"If they are right, the hub's administrator adds their range to this cluster's Member."
+		want := "The service is exported to the clusterset. Left out: 192.0.2.1 is outside the cluster's pod and node CIDRs. " +
+			"If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 		if c.Message != want {
 			return fmt.Errorf("message %q, want %q", c.Message, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,7 @@ const (
 
 // TestLife follows services through their ordinary life, between two members and their hub.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	w.members["a"].start(t)
 	w.members["b"].start(t)
@@ -241,7 +243,7 @@ func testManyEndpoints(t *testing.T, a, b *member) {
 			addresses = append(addresses, fmt.Sprintf("10.1.%d.%d", i, j+1))
 			want = append(want, fmt.Sprintf("a 10.1.%d.%d:http:8080", i, j+1))
 		}
-		sources = append(sources, slice(service, fmt.Sprint(i), discoveryv1.AddressTypeIPv4, addresses...))
+		sources = append(sources, slice(service, strconv.Itoa(i), discoveryv1.AddressTypeIPv4, addresses...))
 	}
 	a.exportService(t, service, sources...)
 	b.endpoints(t, k, want...)

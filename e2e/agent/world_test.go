@@ -6,6 +6,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,7 +122,7 @@ func (m *member) start(t *testing.T) (stop func()) {
 func (m *member) startWith(t *testing.T, adjust func(*agent.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := m.run(t, ctx, adjust)
+	ended := m.run(ctx, t, adjust)
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -134,7 +134,7 @@ func (m *member) startWith(t *testing.T, adjust func(*agent.Options)) (stop func
 }
 
 // run runs the member's agent until ctx ends, and returns a channel that receives its error then.
-func (m *member) run(t *testing.T, ctx context.Context, adjust func(*agent.Options)) <-chan error {
+func (m *member) run(ctx context.Context, t *testing.T, adjust func(*agent.Options)) <-chan error {
 	t.Helper()
 	m.registry = prometheus.NewRegistry()
 	output := &output{}
@@ -190,12 +190,16 @@ func (m *member) deleteCRD(t *testing.T, name string) {
 	definition.SetName(name)
 	must(t, m.Delete(t.Context(), definition))
 	eventually(t, func(ctx context.Context) error {
-		err := m.Get(ctx, client.ObjectKey{Name: name}, definition)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("CRD %s is still there (%v)", name, err)
+		return absent(m.Get(ctx, client.ObjectKey{Name: name}, definition))
 	})
+}
+
+// absent returns nil for the error of a read that found nothing.
+func absent(err error) error {
+	if err == nil {
+		return errors.New("it is still there")
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // eventually fails the test unless check succeeds in time; then with check's last error.
