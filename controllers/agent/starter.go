@@ -29,6 +29,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // retryInterval is how often a cluster that lacks something is asked again.
@@ -167,7 +168,8 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
 		Interval: s.options.HeartbeatInterval, Grace: gracePeriods * s.options.HeartbeatInterval,
 		Store: store, Hub: toHub, Progress: progress,
-		Clock: clock.RealClock{}, Log: s.options.Log.WithName("presence"),
+		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, gracePeriods*s.options.HeartbeatInterval),
+		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
 	}
 	return parts{
 		presence: present,
@@ -177,6 +179,7 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 		},
 		imports: &imports.Reconciler{
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
+			State: present.State, Policies: liveness.DefaultPolicies(),
 			OwnNamespace: s.options.Namespace, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
@@ -186,6 +189,6 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 func (s *starter) controllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: s.options.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 30*time.Second),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 10*time.Second),
 	}
 }

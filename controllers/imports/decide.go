@@ -12,6 +12,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
@@ -40,8 +41,27 @@ func decide(v view) decision {
 	}
 	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, d.held)
 	d.site = site(v, d.merged)
-	d.slices = append(slices.Clone(v.known.Hub.Slices), v.ownSlices...)
+	d.slices = liveness.Serving(d.merged, v.policies, candidates(v, d.site.DerivedName))
 	return d
+}
+
+// candidates returns the slices of all exporters, each with what is known of its cluster's life.
+func candidates(v view, derived string) []liveness.Source {
+	mirrored := make(map[string]bool, len(v.mirrored))
+	for _, slice := range v.mirrored {
+		mirrored[slice.Name] = true
+	}
+	var result []liveness.Source
+	for _, slice := range v.known.Hub.Slices {
+		result = append(result, liveness.Source{
+			Slice: slice, State: v.states[slice.Cluster],
+			Mirrored: mirrored[clusterset.MirroredSliceName(derived, slice.Cluster, slice.ID)],
+		})
+	}
+	for _, slice := range v.ownSlices {
+		result = append(result, liveness.Source{Slice: slice, State: liveness.Live})
+	}
+	return result
 }
 
 // held returns the clusters that the import or its slices name, that export nothing as far as is known, and of which

@@ -19,6 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -32,6 +33,9 @@ type view struct {
 	ownFamilies []corev1.IPFamily
 	// knowledge says, for each cluster that the import or its slices name, what the absence of its export means.
 	knowledge map[clusterset.ClusterID]hub.Knowledge
+	// states says, for each other exporter, what is known of its life, and policies what follows from it.
+	states   map[clusterset.ClusterID]liveness.State
+	policies liveness.Policies
 
 	// serviceImport is the import as it stands, nil if there is none.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -47,7 +51,10 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	if err != nil || !importable {
 		return view{}, err
 	}
-	v := view{importable: true, ownFamilies: r.IPFamilies, knowledge: map[clusterset.ClusterID]hub.Knowledge{}}
+	v := view{
+		importable: true, ownFamilies: r.IPFamilies, policies: r.Policies,
+		knowledge: map[clusterset.ClusterID]hub.Knowledge{}, states: map[clusterset.ClusterID]liveness.State{},
+	}
 	if v.known, err = r.Sources.Read(ctx, key); err != nil {
 		return view{}, err
 	}
@@ -58,6 +65,9 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	}
 	if err := r.observe(ctx, key, &v); err != nil {
 		return view{}, err
+	}
+	for _, export := range v.known.Hub.Exports {
+		v.states[export.Cluster] = r.State(export.Cluster)
 	}
 	for _, id := range v.namedClusters() {
 		v.knowledge[id] = r.Sources.Hub.Knowledge(id)

@@ -26,6 +26,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Reconciler imports one service at a time.
@@ -36,6 +37,9 @@ type Reconciler struct {
 	Writer apply.Writer
 	// IPFamilies are those that this cluster's Services can have.
 	IPFamilies []corev1.IPFamily
+	// State returns what is known of a member's life, and Policies what becomes of the endpoints of silent ones.
+	State    func(clusterset.ClusterID) liveness.State
+	Policies liveness.Policies
 	// OwnNamespace is the agent's, into which nothing is imported; empty outside a cluster.
 	OwnNamespace string
 	Events       events.EventRecorder

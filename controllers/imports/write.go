@@ -6,6 +6,7 @@ package imports
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,11 +45,16 @@ func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (serv
 	changes := plan.Service(desired, v.derived())
 	r.announceReplacement(v, changes)
 	written, err := apply.Do(ctx, r.Writer, changes)
-	if apierrors.IsInvalid(err) && len(d.site.IPs) > 0 && len(v.derived()) == 0 {
-		// The addresses that the import remembers are taken. Others are better than none.
-		d.site.IPs = nil
-		desired = render.Service(d.merged, d.site)
-		written, err = apply.Do(ctx, r.Writer, plan.Service(desired, nil))
+	if apierrors.IsInvalid(err) && len(v.derived()) == 0 {
+		taken, lookup := r.taken(ctx, d.site.IPs)
+		if lookup != nil {
+			return nil, nil, lookup
+		}
+		if taken { // others are better than none
+			d.site.IPs = nil
+			desired = render.Service(d.merged, d.site)
+			written, err = apply.Do(ctx, r.Writer, plan.Service(desired, nil))
+		}
 	}
 	switch {
 	case errors.Is(err, apply.ErrForeign):
@@ -60,6 +66,18 @@ func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (serv
 	}
 	at := slices.IndexFunc(v.derived(), func(s *corev1.Service) bool { return s.Name == desired.Name })
 	return v.derived()[at], nil, nil
+}
+
+// taken reports whether another Service has one of the addresses that an import remembers. An address that no Service
+// has is free, or will be in a moment: the API server releases it only after it has deleted the Service that had it.
+func (r *Reconciler) taken(ctx context.Context, ips []string) (bool, error) {
+	services := &corev1.ServiceList{}
+	if err := r.Member.List(ctx, services); err != nil {
+		return false, fmt.Errorf("list Services: %w", err)
+	}
+	return slices.ContainsFunc(services.Items, func(s corev1.Service) bool {
+		return slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(ips, ip) })
+	}), nil
 }
 
 func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error {

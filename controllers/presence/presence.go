@@ -22,10 +22,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// Presence writes this member's Heartbeat, and decides whether this cluster may speak for its ID.
+// Presence writes this member's Heartbeat, decides whether this cluster may speak for its ID, and listens to the
+// others' heartbeats.
 type Presence struct {
 	Cluster clusterset.ClusterID
 	// ClusterUID is the UID of this cluster's kube-system namespace.
@@ -38,8 +40,10 @@ type Presence struct {
 	Store    *hub.Store
 	Hub      apply.Writer
 	Progress *publish.Progress
-	Clock    clock.WithTicker
-	Log      logr.Logger
+	// Tracker judges which members are alive.
+	Tracker *liveness.Tracker
+	Clock   clock.WithTicker
+	Log     logr.Logger
 
 	mu    sync.Mutex
 	rival rival
@@ -68,6 +72,7 @@ func (p *Presence) Start(ctx context.Context) error {
 			}
 		}
 	})
+	heard := listen(p.Store)
 	timer := p.Clock.NewTimer(0)
 	defer timer.Stop()
 	wasAdmitted := false
@@ -79,6 +84,9 @@ func (p *Presence) Start(ctx context.Context) error {
 			timer.Reset(p.Interval + rand.N(p.Interval/10+1))
 		case <-listed:
 		case <-p.Progress.Completed():
+		case <-heard.news:
+			p.judge(heard.take())
+			continue
 		}
 		admitted := p.Admitted()
 		if admitted && !wasAdmitted {

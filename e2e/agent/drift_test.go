@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -54,9 +55,13 @@ func testDrift(t *testing.T, a, b *member) {
 	for name, drift := range edits {
 		want := drift.object
 		got := want.DeepCopyObject().(client.Object)
-		must(t, b.Get(t.Context(), client.ObjectKeyFromObject(want), got))
-		drift.edit(got)
-		must(t, b.Update(t.Context(), got))
+		must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := b.Get(t.Context(), client.ObjectKeyFromObject(want), got); err != nil {
+				return err
+			}
+			drift.edit(got)
+			return b.Update(t.Context(), got)
+		}))
 		b.restored(t, name, want)
 	}
 	for name, want := range map[string]client.Object{"the import": serviceImport, "the slice": &mirrored[0], "the derived Service": derived} {

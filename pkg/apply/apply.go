@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -109,12 +110,17 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	if !w.owns(existing) {
 		return ErrForeign
 	}
-	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice {
+	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice || sameImport(object, existing) {
 		return ErrStale
 	}
 	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
 	object.SetResourceVersion(existing.GetResourceVersion())
 	return stale(w.client.Update(ctx, object))
+}
+
+// sameImport reports whether two mirrored slices say that they belong to the same import, by which they are found.
+func sameImport(a, b client.Object) bool {
+	return a.GetLabels()[mcsv1beta1.LabelServiceName] == b.GetLabels()[mcsv1beta1.LabelServiceName]
 }
 
 // delete deletes the very object that was observed.

@@ -26,6 +26,9 @@ type Store struct {
 	endpoints   map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
 	listed      map[kind]bool
 	subscribers []func(Event)
+	listeners   []func(Sign)
+	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
+	renewals map[clusterset.ClusterID]string
 }
 
 // Event says for which services the hub's records, or what they mean, may have changed.
@@ -48,6 +51,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
+		renewals:   map[clusterset.ClusterID]string{},
 	}
 }
 
@@ -56,6 +60,47 @@ func (s *Store) Subscribe(notify func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.subscribers = append(s.subscribers, notify)
+}
+
+// Sign is a sign of a member's life, or of its end.
+type Sign struct {
+	Cluster clusterset.ClusterID
+	Says    Saying
+}
+
+// Saying is what a Sign says.
+type Saying string
+
+// What a Sign says.
+const (
+	// Exists: there is such a member.
+	Exists Saying = "exists"
+	// Renewed: its heartbeat was renewed since it was last seen.
+	Renewed Saying = "renewed"
+	// Left: it is no member any more.
+	Left Saying = "left"
+)
+
+// Listen has notify called with every sign of a member's life from now on. It must not block and must not call the
+// store.
+func (s *Store) Listen(notify func(Sign)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, notify)
+	for id := range s.members {
+		notify(Sign{id, Exists})
+	}
+}
+
+// RefreshMember has every subscriber look again at the services that a member exports.
+func (s *Store) RefreshMember(id clusterset.ClusterID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, records := range s.services {
+		if records[id] != nil {
+			s.notify(Event{Key: key})
+		}
+	}
 }
 
 // Refresh has every subscriber look at all services again, for reasons that lie outside the store.

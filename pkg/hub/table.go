@@ -5,6 +5,7 @@ package hub
 
 import (
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +54,7 @@ func (t table) Replace(objects []any, _ string) error {
 	s := t.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := maps.Clone(s.members)
 	s.clear(t.kind)
 	s.listed[t.kind] = true
 	for _, object := range objects {
@@ -60,6 +62,11 @@ func (t table) Replace(objects []any, _ string) error {
 			if id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace()); ok {
 				s.put(o, id)
 			}
+		}
+	}
+	for id := range before {
+		if s.members[id] == nil {
+			s.sign(Sign{id, Left})
 		}
 	}
 	s.notify(Event{All: true, Backlog: true})
@@ -90,6 +97,15 @@ func (s *Store) notify(events ...Event) {
 	}
 }
 
+func (s *Store) sign(sign Sign) {
+	if sign.Says == Left {
+		delete(s.renewals, sign.Cluster)
+	}
+	for _, listener := range s.listeners {
+		listener(sign)
+	}
+}
+
 func (s *Store) clear(k kind) {
 	switch k {
 	case kindMember:
@@ -109,10 +125,15 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		s.members[id] = o
+		s.sign(Sign{id, Exists})
 		return []Event{{All: true}}
 	case *hubv1alpha1.Heartbeat:
 		before := s.knowledge(id)
 		s.heartbeats[id] = o
+		if last, seen := s.renewals[id]; seen && last != o.ResourceVersion {
+			s.sign(Sign{id, Renewed})
+		}
+		s.renewals[id] = o.ResourceVersion
 		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name); ok {
@@ -136,6 +157,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		delete(s.members, id)
+		s.sign(Sign{id, Left})
 		return []Event{{All: true}}
 	case *hubv1alpha1.Heartbeat:
 		before := s.knowledge(id)

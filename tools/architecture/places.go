@@ -37,6 +37,7 @@ var places = map[string]group{
 	"pkg/render":     pure,
 	"pkg/conditions": pure,
 	"pkg/plan":       pure,
+	"pkg/liveness":   pure,
 	"pkg/hub":        shell,
 	"pkg/apply":      writer,
 	"controllers":    controllers,

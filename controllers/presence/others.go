@@ -1,0 +1,81 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"sync"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+)
+
+// State returns what is known of a member's life. This cluster itself is alive.
+func (p *Presence) State(id clusterset.ClusterID) liveness.State {
+	if id == p.Cluster {
+		return liveness.Live
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Tracker.State(id)
+}
+
+// judge takes signs of life in, in their order, and has the services of members looked at whose state changes.
+func (p *Presence) judge(signs []hub.Sign) {
+	for _, id := range p.changed(signs) {
+		p.Log.Info("a member's state has changed", "member", id, "state", p.State(id))
+		p.Store.RefreshMember(id)
+	}
+}
+
+func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var changed []clusterset.ClusterID
+	for _, sign := range signs {
+		switch {
+		case sign.Says == hub.Left:
+			p.Tracker.Left(sign.Cluster)
+		case sign.Cluster == p.Cluster && sign.Says == hub.Renewed:
+			changed = append(changed, p.Tracker.Own(p.Clock.Now())...)
+		case sign.Cluster == p.Cluster:
+		case sign.Says == hub.Exists:
+			p.Tracker.Known(sign.Cluster)
+		case p.Tracker.Renewed(sign.Cluster):
+			changed = append(changed, sign.Cluster)
+		}
+	}
+	return changed
+}
+
+// signs collects signs of life between the store, which must not be kept waiting, and whoever takes them.
+type signs struct {
+	news chan struct{}
+
+	mu   sync.Mutex
+	list []hub.Sign
+}
+
+func listen(store *hub.Store) *signs {
+	s := &signs{news: make(chan struct{}, 1)}
+	store.Listen(func(sign hub.Sign) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.list = append(s.list, sign)
+		select {
+		case s.news <- struct{}{}:
+		default: // announced already
+		}
+	})
+	return s
+}
+
+// take returns the signs that have come since it was last called.
+func (s *signs) take() []hub.Sign {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.list
+	s.list = nil
+	return taken
+}

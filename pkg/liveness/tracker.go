@@ -1,0 +1,142 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package liveness judges which members are alive, and whose endpoints an import uses while some are not (design
+// decision 9). It is pure: whoever calls it brings the time.
+package liveness
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// State is what is known of a member's life.
+type State string
+
+// The states of a member.
+const (
+	// Unknown: not heard of since we started. What there is of its slices stays as it is.
+	Unknown State = "Unknown"
+	// Live: it renews its heartbeat.
+	Live State = "Live"
+	// Silent: it has not for the grace period, or not yet often enough since.
+	Silent State = "Silent"
+)
+
+const (
+	// firstHold is how often a member must have renewed its heartbeat after a silence to count as alive again.
+	firstHold = 2
+	// mostHold bounds the number to which that grows when a member comes and goes.
+	mostHold = 32
+	// flapWindow is the time since a member's last return within which another silence doubles the number.
+	flapWindow = 5 * time.Minute
+)
+
+// Tracker judges the members by their heartbeats.
+//
+// Others age only while our own heartbeat comes back to us: a hub that is frozen or out of reach, or an agent that was,
+// ages nobody. No two clocks are compared, and no other member's clock counts.
+type Tracker struct {
+	interval, grace time.Duration
+
+	// link is how long our own heartbeats have been coming back without a gap, all such times added up.
+	link time.Duration
+	// own is when our own heartbeat last came back; zero if never.
+	own     time.Time
+	members map[clusterset.ClusterID]*life
+}
+
+// life is what is known of one member. Times are readings of Tracker.link.
+type life struct {
+	state State
+	seen  time.Duration
+	// renewals are those since the last silence, while it lasts.
+	renewals, hold int
+	returned       time.Duration
+	hasReturned    bool
+}
+
+// NewTracker returns a Tracker for heartbeats that come every interval. A member is silent after grace without one.
+func NewTracker(interval, grace time.Duration) *Tracker {
+	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*life{}}
+}
+
+// Own notes that our own heartbeat came back at now, and returns the members whose state that changes, sorted.
+func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
+	if gap := now.Sub(t.own); !t.own.IsZero() && gap > 0 && gap <= 2*t.interval+t.interval/2 {
+		t.link += gap
+	}
+	t.own = now
+	var changed []clusterset.ClusterID
+	for _, id := range slices.Sorted(maps.Keys(t.members)) {
+		m := t.members[id]
+		if t.link-m.seen <= t.grace {
+			continue
+		}
+		m.renewals = 0
+		if m.state == Silent {
+			continue
+		}
+		if m.hasReturned && t.link-m.returned <= flapWindow+t.grace {
+			m.hold = min(2*m.hold, mostHold)
+		} else {
+			m.hold = firstHold
+		}
+		m.state = Silent
+		changed = append(changed, id)
+	}
+	return changed
+}
+
+// Known notes that there is a member, without having heard of it.
+func (t *Tracker) Known(id clusterset.ClusterID) {
+	if t.members[id] == nil {
+		t.members[id] = &life{state: Unknown, seen: t.link, hold: firstHold}
+	}
+}
+
+// Renewed notes that a member's heartbeat was renewed, and reports whether that changes its state.
+func (t *Tracker) Renewed(id clusterset.ClusterID) bool {
+	t.Known(id)
+	m := t.members[id]
+	m.seen = t.link
+	switch m.state {
+	case Live:
+		return false
+	case Silent:
+		if m.renewals++; m.renewals < m.hold {
+			return false
+		}
+		m.returned, m.hasReturned = t.link, true
+	case Unknown:
+	}
+	m.state, m.renewals = Live, 0
+	return true
+}
+
+// Left forgets a member that is none any more.
+func (t *Tracker) Left(id clusterset.ClusterID) { delete(t.members, id) }
+
+// State returns what is known of a member.
+func (t *Tracker) State(id clusterset.ClusterID) State {
+	if m := t.members[id]; m != nil {
+		return m.state
+	}
+	return Unknown
+}
+
+// Silent returns the silent members, sorted.
+func (t *Tracker) Silent() []clusterset.ClusterID {
+	var silent []clusterset.ClusterID
+	for id, m := range t.members {
+		if m.state == Silent {
+			silent = append(silent, id)
+		}
+	}
+	slices.SortFunc(silent, cmp.Compare)
+	return silent
+}

@@ -1,0 +1,185 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+)
+
+const (
+	interval = 10 * time.Second
+	grace    = 4 * interval
+)
+
+// hub is a hub on which we and other members renew our heartbeats every interval, in time of its own.
+type hub struct {
+	*liveness.Tracker
+	now   time.Time
+	alive map[clusterset.ClusterID]bool
+}
+
+func newHub(others ...clusterset.ClusterID) *hub {
+	h := &hub{
+		Tracker: liveness.NewTracker(interval, grace),
+		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		alive:   map[clusterset.ClusterID]bool{},
+	}
+	for _, id := range others {
+		h.Known(id)
+		h.alive[id] = true
+	}
+	h.Own(h.now)
+	return h
+}
+
+// pass lets time pass with a working hub and returns the members whose state changed in it.
+func (h *hub) pass(d time.Duration) []clusterset.ClusterID {
+	var changed []clusterset.ClusterID
+	for end := h.now.Add(d); h.now.Before(end); {
+		h.now = h.now.Add(interval)
+		changed = append(changed, h.Own(h.now)...)
+		for id, alive := range h.alive {
+			if alive && h.Renewed(id) {
+				changed = append(changed, id)
+			}
+		}
+	}
+	return changed
+}
+
+func (h *hub) want(t *testing.T, id clusterset.ClusterID, want liveness.State) {
+	t.Helper()
+	if got := h.State(id); got != want {
+		t.Fatalf("%s is %s, want %s", id, got, want)
+	}
+}
+
+// spec: D9
+func TestSilentMember(t *testing.T) {
+	h := newHub("a", "b")
+	h.want(t, "a", liveness.Unknown)
+	h.pass(interval)
+	h.want(t, "a", liveness.Live)
+
+	h.alive["a"] = false
+	if changed := h.pass(grace); changed != nil {
+		t.Errorf("%v changed within the grace period", changed)
+	}
+	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, h.pass(interval)); diff != "" {
+		t.Errorf("changed after the grace period (-want +got):\n%s", diff)
+	}
+	h.want(t, "a", liveness.Silent)
+	h.want(t, "b", liveness.Live)
+	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, h.Silent()); diff != "" {
+		t.Errorf("silent (-want +got):\n%s", diff)
+	}
+
+	h.alive["a"] = true
+	h.pass(interval)
+	h.want(t, "a", liveness.Silent) // one renewal may be the last
+	h.pass(interval)
+	h.want(t, "a", liveness.Live)
+}
+
+// spec: D9
+func TestNeverHeardOf(t *testing.T) {
+	h := newHub("a")
+	h.alive["a"] = false
+	h.pass(grace)
+	h.want(t, "a", liveness.Unknown)
+	h.pass(interval)
+	h.want(t, "a", liveness.Silent)
+	h.want(t, "stranger", liveness.Unknown)
+}
+
+// TestNobodyAgesWithoutTheHub: while our own heartbeat does not come back, the silence of others means nothing.
+//
+// spec: D9
+func TestNobodyAgesWithoutTheHub(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	h.alive["a"] = false
+	for range 10 { // away for an hour, back for one heartbeat, and again
+		h.now = h.now.Add(time.Hour)
+		if changed := h.Own(h.now); changed != nil {
+			t.Fatalf("%v changed though the hub was away", changed)
+		}
+	}
+	h.want(t, "a", liveness.Live)
+	h.pass(grace + interval)
+	h.want(t, "a", liveness.Silent)
+}
+
+// TestClockSteps: a clock that is set back or stands still ages nobody.
+func TestClockSteps(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	for range 100 {
+		h.Own(h.now)
+		h.now = h.now.Add(-time.Second)
+	}
+	h.want(t, "a", liveness.Live)
+}
+
+// TestFlapping: a member that comes and goes has to stay longer each time before it counts, until it has stayed.
+//
+// spec: D9
+func TestFlapping(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	returns := 0
+	for elapsed := time.Duration(0); elapsed < 10*time.Minute; elapsed += 90 * time.Second {
+		h.alive["a"] = false
+		h.pass(time.Minute)
+		h.alive["a"] = true
+		for _, id := range h.pass(30 * time.Second) {
+			if h.State(id) == liveness.Live {
+				returns++
+			}
+		}
+	}
+	if returns != 1 { // after the second silence four renewals are wanted, and 30 s have room for three
+		t.Errorf("it came back %d times, want once", returns)
+	}
+	h.pass(interval)
+	h.want(t, "a", liveness.Live) // the fourth in a row
+	h.pass(time.Hour)
+	h.alive["a"] = false
+	h.pass(grace + interval)
+	h.want(t, "a", liveness.Silent)
+	h.alive["a"] = true
+	h.pass(2 * interval)
+	h.want(t, "a", liveness.Live) // all forgiven
+}
+
+// TestHoldIsBounded: however often a member flaps, half an hour of life is enough.
+func TestHoldIsBounded(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	for range 20 {
+		h.alive["a"] = false
+		h.pass(grace + interval)
+		h.want(t, "a", liveness.Silent)
+		h.alive["a"] = true
+		h.pass(32 * interval)
+		h.want(t, "a", liveness.Live)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	h.Left("a")
+	delete(h.alive, "a")
+	h.want(t, "a", liveness.Unknown)
+	if changed := h.pass(time.Hour); changed != nil {
+		t.Errorf("%v changed though it had left", changed)
+	}
+}
