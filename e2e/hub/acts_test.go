@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -140,7 +141,7 @@ func (h *hub) testMetadata(t *testing.T) {
 			return func(s *hubv1alpha1.PublishedService) {
 				s.ManagedFields = append(s.ManagedFields, metav1.ManagedFieldsEntry{
 					Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: hubv1alpha1.GroupVersion.String(),
-					FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 				})
 			}
 		}
@@ -183,7 +184,7 @@ func (h *hub) testMetadata(t *testing.T) {
 }
 
 func toUnstructured(s *hubv1alpha1.PublishedService) (*unstructured.Unstructured, error) {
-	content, err := convert(s)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 	if err != nil {
 		return nil, err
 	}
@@ -327,8 +328,14 @@ func (h *hub) testLeave(t *testing.T) {
 func (h *hub) leave(t *testing.T, m *member) {
 	t.Helper()
 	for _, o := range m.objects {
-		if err := client.IgnoreNotFound(h.admin.Delete(context.WithoutCancel(t.Context()), o.DeepCopy())); err != nil {
-			t.Error(err)
-		}
+		h.delete(t, o.DeepCopy())
+	}
+}
+
+// delete also works when the test is ending.
+func (h *hub) delete(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := client.IgnoreNotFound(h.admin.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
+		t.Error(err)
 	}
 }

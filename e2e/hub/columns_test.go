@@ -25,7 +25,7 @@ func (h *hub) testColumns(t *testing.T) {
 		h.a.heartbeat(),
 	} {
 		checkError(t, h.a.Create(t.Context(), o), "")
-		defer remove(t, h.admin, o)
+		t.Cleanup(func() { h.delete(t, o) })
 	}
 	for resource, want := range map[string][]string{
 		"members": {
@@ -70,7 +70,7 @@ func (h *hub) testColumns(t *testing.T) {
 	}
 }
 
-var duration = regexp.MustCompile(`^([0-9]+[smhd])+$`)
+var duration = regexp.MustCompile(`^(\d+[smhd])+$`)
 
 // firstRow returns "column: cell" for each column of the first object in the namespace of member a.
 func (h *hub) firstRow(t *testing.T, resource string) []string {

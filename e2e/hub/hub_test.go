@@ -19,12 +19,14 @@ import (
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -79,6 +81,14 @@ type member struct {
 	objects   []*unstructured.Unstructured
 }
 
+// persistent creates again where it lost a race for the quota, which every creation and every count updates.
+type persistent struct{ client.Client }
+
+func (p persistent) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 12}
+	return retry.OnError(backoff, apierrors.IsConflict, func() error { return p.Client.Create(ctx, o, options...) })
+}
+
 // start returns a hub with everything installed, and no members.
 func start(t *testing.T) *hub {
 	t.Helper()
@@ -88,7 +98,7 @@ func start(t *testing.T) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.admin = admin
+	h.admin = persistent{admin}
 	objects, err := manifests.Hub()
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +123,11 @@ func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 	m.config = rest.AnonymousClientConfig(h.cluster.Config())
 	m.config.BearerToken = h.token(t, m.namespace)
 	m.config.QPS = -1
-	if m.Client, err = client.New(m.config, client.Options{Scheme: scheme(t)}); err != nil {
+	agent, err := client.New(m.config, client.Options{Scheme: scheme(t)})
+	if err != nil {
 		t.Fatal(err)
 	}
+	m.Client = persistent{agent}
 	h.awaitQuota(t, m)
 	eventually(t, "a good record is accepted", func(ctx context.Context) error {
 		good := m.service()
@@ -141,7 +153,7 @@ func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 
 // awaitQuota returns when a member's quota counts. Until then it refuses everything ("status unknown for quota"). A quota
 // that was made before kube-controller-manager knew the kinds would wait for its next full pass, 5 minutes later; a new one
-// is looked at at once.
+// is counted at once.
 func (h *hub) awaitQuota(t *testing.T, m *member) {
 	t.Helper()
 	i := slices.IndexFunc(m.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" })

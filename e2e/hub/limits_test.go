@@ -14,8 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -23,7 +21,6 @@ import (
 
 // The largest record that the schema admits, of the member with the most CIDRs, keeps within the limits of CEL, wherever
 // its addresses are, and whether it is accepted or refused.
-// spec: D5
 func (h *hub) testLimits(t *testing.T) {
 	pods, nodes := manyCIDRs(63, 0), manyCIDRs(63, 100)
 	m := h.join(t, manifests.MemberOptions{
@@ -34,7 +31,7 @@ func (h *hub) testLimits(t *testing.T) {
 	defer h.leave(t, m)
 	const tooMany = "the groups have more than 1000 addresses in all: spread the endpoints over several records"
 	for name, tc := range map[string]struct {
-		range_         string
+		prefix         string
 		groups, inEach int
 		want           string
 	}{
@@ -59,7 +56,7 @@ func (h *hub) testLimits(t *testing.T) {
 				for g := range tc.groups {
 					group := hubv1alpha1.EndpointGroup{Zone: strings.Repeat("z", 63), Ready: new(true), Serving: new(true), Terminating: new(false)}
 					for i := range tc.inEach {
-						group.Addresses = append(group.Addresses, hubv1alpha1.IPAddress(fmt.Sprintf("%s:%x", tc.range_, 0x1000+g*tc.inEach+i)))
+						group.Addresses = append(group.Addresses, hubv1alpha1.IPAddress(fmt.Sprintf("%s:%x", tc.prefix, 0x1000+g*tc.inEach+i)))
 						group.Hostnames = append(group.Hostnames, hubv1alpha1.Hostname(fmt.Sprintf("host-%d", i)))
 					}
 					e.Spec.Groups = append(e.Spec.Groups, group)
@@ -138,8 +135,4 @@ func (h *hub) traces(t *testing.T, text string) []string {
 		}
 	}
 	return found
-}
-
-func convert(o client.Object) (map[string]any, error) {
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 }

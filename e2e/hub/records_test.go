@@ -112,7 +112,6 @@ func remove(t *testing.T, c client.Client, object client.Object) {
 	}
 }
 
-// spec: R1, E7
 func (h *hub) testServices(t *testing.T) {
 	ports := func(ports ...hubv1alpha1.PublishedPort) serviceChange {
 		return func(s *hubv1alpha1.PublishedService) { s.Spec.Ports = ports }

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxEndpoints bounds the endpoints of one PublishedEndpoints, as discovery.k8s.io bounds those of an EndpointSlice.
+// MaxEndpoints bounds the endpoints of one PublishedEndpoints, as discovery.k8s.io bounds those of an EndpointSlice, and
+// their addresses, all groups together: endpoints with more than one are rare.
 const MaxEndpoints = 1000
 
 // +kubebuilder:object:root=true
