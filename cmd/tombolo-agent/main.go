@@ -56,6 +56,7 @@ func parse(args []string) (agent.Options, error) {
 	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the agent's own namespace (default $POD_NAMESPACE)")
 	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
 	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub")
+	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
 	if err := flags.Parse(args); err != nil {

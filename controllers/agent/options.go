@@ -34,6 +34,8 @@ type Options struct {
 	Workers int
 	// HeartbeatInterval is the time between heartbeats. A member that is silent for four of them counts as silent.
 	HeartbeatInterval time.Duration
+	// Confirmation is how long the loss of most of a member's records is not believed, at least.
+	Confirmation time.Duration
 	// MetricsAddress and ProbeAddress are where to serve; "0" means not at all.
 	MetricsAddress, ProbeAddress string
 	// Registry takes the agent's metrics.
@@ -77,6 +79,9 @@ func (o Options) Validate() error {
 	}
 	if o.HeartbeatInterval < time.Second || o.HeartbeatInterval > 5*time.Minute {
 		problems = append(problems, fmt.Errorf("--heartbeat-interval=%s: must be between 1s and 5m", o.HeartbeatInterval))
+	}
+	if o.Confirmation < 0 || o.Confirmation > 24*time.Hour {
+		problems = append(problems, fmt.Errorf("--deletion-confirmation=%s: must be between 0s and 24h", o.Confirmation))
 	}
 	return errors.Join(problems...)
 }

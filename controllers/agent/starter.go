@@ -166,7 +166,7 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
 	present := &presence.Presence{
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
-		Interval: s.options.HeartbeatInterval, Grace: gracePeriods * s.options.HeartbeatInterval,
+		Interval: s.options.HeartbeatInterval, Grace: gracePeriods * s.options.HeartbeatInterval, Confirmation: s.options.Confirmation,
 		Store: store, Hub: toHub, Progress: progress,
 		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, gracePeriods*s.options.HeartbeatInterval),
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),

@@ -5,6 +5,7 @@ package imports
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,41 +26,70 @@ type decision struct {
 	site     render.Site
 	// slices are the sources whose endpoints are used.
 	slices []clusterset.Slice
-	// held are clusters of which nothing is known at present: what there is of theirs stays as it is.
-	held map[clusterset.ClusterID]bool
+	// kept are the names of mirrored slices of which nothing is known at present: they stay as they are.
+	kept map[string]bool
 }
 
 // decide is the one place that says which exports form the import and whose endpoints it uses. It is pure.
 func decide(v view) decision {
 	exports := v.known.Exports()
-	d := decision{held: held(v, exports)}
-	if len(d.held) > 0 && v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
+	d := decision{kept: kept(v)}
+	held := held(v, exports)
+	if len(held) > 0 && v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
 		exports = append(exports, established(v.serviceImport))
 	}
 	if d.merged, d.exported = merge.Merge(exports); !d.exported {
 		return d
 	}
-	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, d.held)
+	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, held)
 	d.site = site(v, d.merged)
-	d.slices = liveness.Serving(d.merged, v.policies, candidates(v, d.site.DerivedName))
+	d.slices = liveness.Serving(d.merged, v.policies, candidates(v))
 	return d
 }
 
 // candidates returns the slices of all exporters, each with what is known of its cluster's life.
-func candidates(v view, derived string) []liveness.Source {
-	mirrored := make(map[string]bool, len(v.mirrored))
+func candidates(v view) []liveness.Source {
+	mirrored := map[sliceKey]bool{}
 	for _, slice := range v.mirrored {
-		mirrored[slice.Name] = true
+		mirrored[keyOf(slice)] = true
 	}
 	var result []liveness.Source
 	for _, slice := range v.known.Hub.Slices {
 		result = append(result, liveness.Source{
-			Slice: slice, State: v.states[slice.Cluster],
-			Mirrored: mirrored[clusterset.MirroredSliceName(derived, slice.Cluster, slice.ID)],
+			Slice: slice, State: v.states[slice.Cluster], Mirrored: mirrored[sliceKey{slice.Cluster, slice.ID}],
 		})
 	}
 	for _, slice := range v.ownSlices {
 		result = append(result, liveness.Source{Slice: slice, State: liveness.Live})
+	}
+	return result
+}
+
+// sliceKey names a source slice of one service.
+type sliceKey struct {
+	cluster clusterset.ClusterID
+	id      string
+}
+
+// keyOf returns the source slice that a mirrored slice stands for.
+func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
+	cluster := sourceOf(mirrored)
+	prefix := clusterset.MirroredSliceName(mirrored.Labels[discoveryv1.LabelServiceName], cluster, "")
+	return sliceKey{cluster, strings.TrimPrefix(mirrored.Name, prefix)}
+}
+
+// kept returns the mirrored slices whose source slice is not known, of clusters of which not enough is known to
+// believe that it is gone.
+func kept(v view) map[string]bool {
+	present := map[sliceKey]bool{}
+	for _, slice := range v.known.Hub.Slices {
+		present[sliceKey{slice.Cluster, slice.ID}] = true
+	}
+	result := map[string]bool{}
+	for _, slice := range v.mirrored {
+		if v.knowledge[sourceOf(slice)] == hub.Unknown && !present[keyOf(slice)] {
+			result[slice.Name] = true
+		}
 	}
 	return result
 }
@@ -138,9 +168,9 @@ func site(v view, merged merge.Merged) render.Site {
 	return result
 }
 
-// concerned returns the mirrored slices that the decision covers: all but those of held clusters.
+// concerned returns the mirrored slices that the decision covers: all but those that are kept.
 func (d decision) concerned(mirrored []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
-	return slices.DeleteFunc(slices.Clone(mirrored), func(s *discoveryv1.EndpointSlice) bool { return d.held[sourceOf(s)] })
+	return slices.DeleteFunc(slices.Clone(mirrored), func(s *discoveryv1.EndpointSlice) bool { return d.kept[s.Name] })
 }
 
 func without(metadata map[string]string, key string) map[string]string {

@@ -54,7 +54,7 @@ func importOf(port mcsv1beta1.ServicePort, exporters ...string) *mcsv1beta1.Serv
 func mirrorOf(id string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: "derived-43254079-" + id + "-0",
-		Labels: map[string]string{mcsv1beta1.LabelSourceCluster: id},
+		Labels: map[string]string{mcsv1beta1.LabelSourceCluster: id, discoveryv1.LabelServiceName: "derived-43254079"},
 	}}
 }
 
@@ -72,6 +72,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	own := exportOf("own", 5, otherHTTP)
 	for name, test := range map[string]struct {
 		exports   []clusterset.Export
+		slices    []clusterset.Slice
 		own       *clusterset.Export
 		imported  *mcsv1beta1.ServiceImport
 		mirrored  []*discoveryv1.EndpointSlice
@@ -111,11 +112,17 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "b": hub.Complete},
 			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http}, covered: []string{"b"},
 		},
-		"an unknown source whose record is there is not held": {
+		"the record of an unknown source counts, and so do its slices that are there": {
+			exports: []clusterset.Export{exportOf("a", 1, admin)}, slices: []clusterset.Slice{{Cluster: "a", ID: "0"}},
+			imported: importOf(held80, "a"), mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
+			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
+			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin}, covered: []string{"a"},
+		},
+		"its slices that are not there stay": {
 			exports: []clusterset.Export{exportOf("a", 1, admin)}, imported: importOf(held80, "a"),
 			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a")},
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin}, covered: []string{"a"},
+			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin},
 		},
 		"slices alone are held too": {
 			own: &own, mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
@@ -126,7 +133,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{
-				importable: true, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports}},
+				importable: true, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices}},
 				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, knowledge: test.knowledge,
 				serviceImport: test.imported, mirrored: test.mirrored,
 			}

@@ -36,6 +36,8 @@ type view struct {
 	// states says, for each other exporter, what is known of its life, and policies what follows from it.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
+	// lost are the members whose records are missing for this service and not believed to be gone.
+	lost []clusterset.ClusterID
 
 	// serviceImport is the import as it stands, nil if there is none.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -53,6 +55,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	}
 	v := view{
 		importable: true, ownFamilies: r.IPFamilies, policies: r.Policies,
+		lost:      r.Sources.Hub.HeldFor(key),
 		knowledge: map[clusterset.ClusterID]hub.Knowledge{}, states: map[clusterset.ClusterID]liveness.State{},
 	}
 	if v.known, err = r.Sources.Read(ctx, key); err != nil {
@@ -70,7 +73,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		v.states[export.Cluster] = r.State(export.Cluster)
 	}
 	for _, id := range v.namedClusters() {
-		v.knowledge[id] = r.Sources.Hub.Knowledge(id)
+		v.knowledge[id] = r.Sources.Hub.Knowledge(id, key)
 		if id == r.Sources.Cluster { // known by its own API server
 			v.knowledge[id] = hub.Complete
 		}

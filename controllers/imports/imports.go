@@ -66,8 +66,12 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	)
 }
 
-// everything returns the services that are exported or imported, here or elsewhere.
+// everything returns the services that are exported or imported, here or elsewhere. A list of the hub that brought
+// them up has been judged by then.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	if err := r.judge(ctx); err != nil {
+		return nil, err
+	}
 	exports, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
 		return nil, err

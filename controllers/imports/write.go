@@ -104,11 +104,28 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, servic
 		current = written[0]
 	}
 	status := render.ImportStatus(d.merged)
-	status.Conditions = conditions.Set(current.Status.Conditions, []metav1.Condition{ready(d, service, obstacle)}, current.Generation, r.now())
-	if _, err = apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current)); err != nil {
+	existing := current.Status.Conditions
+	if len(v.lost) == 0 {
+		existing = conditions.Without(existing, conditions.TypeDeletionHeld)
+	}
+	status.Conditions = conditions.Set(existing, importConditions(v, d, service, obstacle), current.Generation, r.now())
+	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
+	if err != nil {
 		return err
 	}
+	for _, after := range updated {
+		r.announceHold(current, after)
+	}
 	return obstacle
+}
+
+// importConditions returns all that is to be said of an import.
+func importConditions(v view, d decision, service *corev1.Service, obstacle error) []metav1.Condition {
+	result := []metav1.Condition{ready(d, service, obstacle)}
+	if len(v.lost) > 0 {
+		result = append(result, conditions.DeletionHeld(v.lost))
+	}
+	return result
 }
 
 // ready returns the import's condition (spec C6).

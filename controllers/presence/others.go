@@ -4,8 +4,10 @@
 package presence
 
 import (
+	"slices"
 	"sync"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
@@ -47,6 +49,26 @@ func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
 		}
 	}
 	return changed
+}
+
+// confirm believes the deletions that were held, and have been confirmed: their member has gone on living for the
+// confirmation period, and says that its publication is complete without them; or the hub's administrator says so.
+func (p *Presence) confirm() {
+	for _, hold := range p.Store.Holds() {
+		accepted := p.accepts(hold.Member)
+		old := p.Clock.Since(hold.Since) >= p.Confirmation
+		if !accepted && !(old && p.State(hold.Member) == liveness.Live && p.Store.Publication(hold.Member) == hubv1alpha1.PublicationComplete) {
+			continue
+		}
+		p.Log.Info("a mass deletion that was held is carried out", "member", hold.Member, "records", hold.Total(), "byHand", accepted)
+		p.Store.Release(hold.Member)
+	}
+}
+
+// accepts reports whether the hub's administrator has this cluster believe all deletions of a member.
+func (p *Presence) accepts(id clusterset.ClusterID) bool {
+	own := p.Store.Member(p.Cluster)
+	return own != nil && slices.Contains(own.Spec.AcceptDeletionsOf, hubv1alpha1.ClusterID(id))
 }
 
 // signs collects signs of life between the store, which must not be kept waiting, and whoever takes them.

@@ -36,10 +36,12 @@ type Presence struct {
 	// Interval is the time between heartbeats. A tenth of it is added at random.
 	Interval time.Duration
 	// Grace is how long another cluster under this ID must have been silent before this one takes the ID over.
-	Grace    time.Duration
-	Store    *hub.Store
-	Hub      apply.Writer
-	Progress *publish.Progress
+	Grace time.Duration
+	// Confirmation is how long a mass deletion is held, at least, before a living member's heartbeats confirm it.
+	Confirmation time.Duration
+	Store        *hub.Store
+	Hub          apply.Writer
+	Progress     *publish.Progress
 	// Tracker judges which members are alive.
 	Tracker *liveness.Tracker
 	Clock   clock.WithTicker
@@ -88,6 +90,7 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.judge(heard.take())
 			continue
 		}
+		p.confirm()
 		admitted := p.Admitted()
 		if admitted && !wasAdmitted {
 			p.Store.Refresh() // what waited for this may go ahead

@@ -5,12 +5,14 @@ package sources
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -51,8 +53,12 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 				case <-everything:
 				}
 				keys, err := all(ctx)
-				if err != nil { // the cache has been stopped: so have we
+				if ctx.Err() != nil {
 					return
+				}
+				if err != nil {
+					log.FromContext(ctx).Error(err, "cannot tell which services to look at; trying again")
+					time.AfterFunc(time.Second, signal)
 				}
 				Enqueue(q, handler.LowPriority, keys...)
 			}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -99,8 +100,13 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 // create creates object. What bears its name already is looked at live, so that an outdated cache never leads to a
 // second object or to taking over a foreign one (spec D2, I7).
 func (w Writer) create(ctx context.Context, object client.Object) error {
-	err := w.client.Create(ctx, object)
-	if !apierrors.IsAlreadyExists(err) {
+	// A conflict here is not about the object, which does not exist yet, but about the quota that counts it: two creates
+	// at once. No watch would bring that back to us.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.client.Create(ctx, object) })
+	switch {
+	case apierrors.IsConflict(err):
+		return err
+	case !apierrors.IsAlreadyExists(err):
 		return stale(err)
 	}
 	existing := object.DeepCopyObject().(client.Object)

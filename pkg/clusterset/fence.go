@@ -30,8 +30,8 @@ func (f Fence) Check(address string, family discoveryv1.AddressType) error {
 		return fmt.Errorf("%q is not in canonical form", address)
 	case FamilyOf(ip) != corev1.IPFamily(family):
 		return fmt.Errorf("%s is no %s address", address, family)
-	case ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast():
-		return fmt.Errorf("%s is loopback, link-local, multicast or unspecified", address)
+	case !ip.IsGlobalUnicast():
+		return fmt.Errorf("%s is loopback, link-local, multicast, broadcast or unspecified", address)
 	case contains(f.Denied, ip):
 		return fmt.Errorf("%s is in a range of the importing cluster's own", address)
 	case !contains(f.Allowed, ip):

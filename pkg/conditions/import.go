@@ -5,11 +5,32 @@ package conditions
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
+
+// TypeDeletionHeld is the type of a condition that an import has while the hub has lost so much of an exporter that it
+// is not believed. ReasonMassDeletion is its reason.
+const (
+	TypeDeletionHeld   = "DeletionHeld"
+	ReasonMassDeletion = "MassDeletion"
+)
+
+// DeletionHeld returns the condition of an import that would lose the endpoints of these members, were it believed.
+func DeletionHeld(members []clusterset.ClusterID) metav1.Condition {
+	names := make([]string, len(members))
+	for i, id := range members {
+		names[i] = string(id)
+	}
+	return condition(TypeDeletionHeld, metav1.ConditionTrue, ReasonMassDeletion, fmt.Sprintf(
+		"The hub has lost most of what %s exported, and what this cluster has of it is kept until the member has confirmed it for a while. "+
+			"If it is right, the hub's administrator adds the member to acceptDeletionsOf in this cluster's Member.", strings.Join(names, ", ")))
+}
 
 // ImportReady returns the condition of an import whose derived Service, slices and addresses are in place (spec C6).
 func ImportReady() metav1.Condition {

@@ -28,3 +28,8 @@ func Set(existing, desired []metav1.Condition, generation int64, now metav1.Time
 	}
 	return result
 }
+
+// Without returns existing less the condition of a type.
+func Without(existing []metav1.Condition, kind string) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(existing), func(c metav1.Condition) bool { return c.Type == kind })
+}

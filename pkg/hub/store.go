@@ -29,6 +29,7 @@ type Store struct {
 	listeners   []func(Sign)
 	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
 	renewals map[clusterset.ClusterID]string
+	holds    holds
 }
 
 // Event says for which services the hub's records, or what they mean, may have changed.
@@ -52,6 +53,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
 		renewals:   map[clusterset.ClusterID]string{},
+		holds:      holds{withdrawn: map[record]struct{}{}, held: map[clusterset.ClusterID]Hold{}},
 	}
 }
 
@@ -123,10 +125,13 @@ const (
 	Gone Knowledge = "Gone"
 )
 
-// Knowledge returns what the absence of a record of this member means.
-func (s *Store) Knowledge(id clusterset.ClusterID) Knowledge {
+// Knowledge returns what the absence of a member's records for a service means.
+func (s *Store) Knowledge(id clusterset.ClusterID, key clusterset.ServiceKey) Knowledge {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.isHeld(id, key) {
+		return Unknown
+	}
 	return s.knowledge(id)
 }
 
@@ -172,6 +177,14 @@ func (s *Store) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.heartbeats[id]
+}
+
+// Publication returns how far a member says that its publication has come; Partial where it says nothing.
+func (s *Store) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
+	if heartbeat := s.Heartbeat(id); heartbeat != nil {
+		return heartbeat.Spec.Publication
+	}
+	return hubv1alpha1.PublicationPartial
 }
 
 // Service is what the hub is known to hold about one service.

@@ -6,10 +6,12 @@ package hub
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/breaker"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -57,6 +59,7 @@ func (t table) Replace(objects []any, _ string) error {
 	before := maps.Clone(s.members)
 	s.clear(t.kind)
 	s.listed[t.kind] = true
+	s.holds.listing++
 	for _, object := range objects {
 		if o, ok := object.(client.Object); ok {
 			if id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace()); ok {
@@ -138,6 +141,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name); ok {
 			set(s.services, key, id, o)
+			s.returned(id, breaker.Record{Key: key})
 			return []Event{{Key: key}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
@@ -146,6 +150,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 				set(s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
 			}
 			s.endpoints[key][id][o.Name] = o
+			s.returned(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
 			return []Event{{Key: key}}
 		}
 	}
@@ -166,11 +171,13 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name); ok {
 			unset(s.services, key, id)
+			s.holds.withdrawn[record{id, breaker.Record{Key: key}}] = struct{}{}
 			return []Event{{Key: key}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name); ok {
 			delete(s.endpoints[key][id], o.Name)
+			s.holds.withdrawn[record{id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)}}] = struct{}{}
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s.endpoints, key, id)
 			}
@@ -187,6 +194,9 @@ func (s *Store) changedKnowledge(id clusterset.ClusterID, before Knowledge) []Ev
 	}
 	return []Event{{All: true, Backlog: true}}
 }
+
+// sliceOfRecord returns the ID of the slice that a record of endpoints is for, the last part of its name.
+func sliceOfRecord(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
 func set[V any](table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {
 	if table[key] == nil {

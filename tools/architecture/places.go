@@ -38,6 +38,7 @@ var places = map[string]group{
 	"pkg/conditions": pure,
 	"pkg/plan":       pure,
 	"pkg/liveness":   pure,
+	"pkg/breaker":    pure,
 	"pkg/hub":        shell,
 	"pkg/apply":      writer,
 	"controllers":    controllers,

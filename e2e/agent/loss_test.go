@@ -1,0 +1,174 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+)
+
+// many is more than the losses that are believed at once.
+const many = 25
+
+// TestLoss: what a hub lost is not taken for withdrawn; what was withdrawn is, in the end.
+//
+// spec: E3, I2
+func TestLoss(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	stopA, stopB := a.start(t), b.start(t)
+	ns := namespace(t, a, b)
+	var keys []key
+	for i := range many {
+		k := key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)}
+		keys = append(keys, k)
+		service := clusterIPService(k, port("http", 80))
+		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
+	}
+	for _, k := range keys {
+		b.imported(t, k)
+	}
+
+	// The hub loses all records of a while nobody looks, but not a's word that they are complete.
+	stopA()
+	stopB()
+	member := client.InNamespace("member-a")
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
+	patient := func(o *agent.Options) { o.Confirmation = time.Hour }
+	stopB = b.startWith(t, patient)
+	for i, k := range keys {
+		b.holds(t, k)
+		b.endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
+	}
+	b.gauge(t, "tombolo_held_records", 2*many)
+	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, keys[0], conditions.ReasonMassDeletion) })
+	stopA = a.start(t) // it publishes everything again
+	for _, k := range keys {
+		b.holdsNot(t, k)
+	}
+
+	// Individual withdrawals that are watched need no hand, however many.
+	half := keys[:many-2]
+	for _, k := range half {
+		must(t, a.Delete(t.Context(), export(k)))
+	}
+	for _, k := range half {
+		b.gone(t, k)
+	}
+	for _, k := range half {
+		must(t, a.Create(t.Context(), export(k)))
+	}
+	for _, k := range half {
+		b.imported(t, k)
+	}
+
+	// Withdrawn while b was down: it believes it when a's heartbeats have confirmed it, or its administrator says so.
+	withdraw := func() {
+		stopB()
+		for _, k := range keys {
+			must(t, a.Delete(t.Context(), export(k)))
+		}
+		for _, k := range keys {
+			a.gone(t, k)
+		}
+	}
+	withdraw()
+	stopB = b.startWith(t, func(o *agent.Options) { o.Confirmation = 2 * time.Second })
+	for _, k := range keys {
+		b.gone(t, k)
+	}
+	for _, k := range keys {
+		must(t, a.Create(t.Context(), export(k)))
+		b.imported(t, k)
+	}
+	withdraw()
+	b.startWith(t, patient)
+	for _, k := range keys {
+		b.holds(t, k)
+	}
+	own := &hubv1alpha1.Member{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-b", Name: hubv1alpha1.MemberName}, own))
+	own.Spec.AcceptDeletionsOf = []hubv1alpha1.ClusterID{"a"}
+	must(t, w.hubKube.Update(t.Context(), own))
+	for _, k := range keys {
+		b.gone(t, k)
+	}
+	stopA()
+}
+
+// TestPartialPublication: what is missing of a member that has not published everything is not gone.
+//
+// spec: E3
+func TestPartialPublication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	stop := a.start(t)
+	b.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	stop()
+
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
+	heartbeat.Spec.Publication = hubv1alpha1.PublicationPartial
+	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
+	b.exportService(t, clusterIPService(witness, port("http", 80)))
+	b.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
+	b.imported(t, k)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+
+	must(t, a.Delete(t.Context(), export(k)))
+	a.start(t)
+	b.gone(t, k)
+}
+
+// holds waits until an import says that the loss of its exporter is not believed.
+func (m *member) holds(t *testing.T, k key) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		serviceImport := &mcsv1beta1.ServiceImport{}
+		if err := m.Get(ctx, k, serviceImport); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionHeld) {
+			return fmt.Errorf("conditions of import %s: %+v", k, serviceImport.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func (m *member) holdsNot(t *testing.T, k key) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		serviceImport := &mcsv1beta1.ServiceImport{}
+		if err := m.Get(ctx, k, serviceImport); err != nil {
+			return err
+		}
+		if meta.FindStatusCondition(serviceImport.Status.Conditions, conditions.TypeDeletionHeld) != nil {
+			return fmt.Errorf("conditions of import %s: %+v", k, serviceImport.Status.Conditions)
+		}
+		return nil
+	})
+}

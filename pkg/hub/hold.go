@@ -1,0 +1,161 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/pkg/breaker"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Hold is a deletion of much of what a member exported, found by listing the hub, that is not believed for now.
+type Hold struct {
+	Member clusterset.ClusterID
+	Since  time.Time
+	// Records are how many of the member's records are missing of each service.
+	Records map[clusterset.ServiceKey]int
+}
+
+// Total returns how many records are missing.
+func (h Hold) Total() int {
+	total := 0
+	for _, count := range h.Records {
+		total += count
+	}
+	return total
+}
+
+// record names a record of a member.
+type record struct {
+	member clusterset.ClusterID
+	breaker.Record
+}
+
+// holds is what the store knows of deletions beyond the records themselves.
+type holds struct {
+	// listing counts the lists that have been taken in, judged those that have been judged.
+	listing, judged int
+	// withdrawn are the records whose deletion was watched. Those are believed.
+	withdrawn map[record]struct{}
+	held      map[clusterset.ClusterID]Hold
+}
+
+// Judge compares what this cluster has of each other member with what the hub's last list holds, if that has not been
+// done yet, and holds what looks like a loss. Until then nothing that is missing is believed. It returns the holds that
+// are new. imported names all that this cluster has; it is read only where there is something to judge.
+func (s *Store) Judge(now time.Time, imported func() (map[clusterset.ClusterID][]breaker.Record, error)) ([]Hold, error) {
+	s.mu.RLock()
+	listing, due := s.holds.listing, s.holds.listing != s.holds.judged && s.synced()
+	s.mu.RUnlock()
+	if !due {
+		return nil, nil
+	}
+	have, err := imported()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Hold
+	for _, id := range slices.Sorted(maps.Keys(have)) {
+		records := breaker.Held(have[id], func(r breaker.Record) bool { return s.missing(id, r) })
+		if len(records) == 0 || id == s.own {
+			delete(s.holds.held, id)
+			continue
+		}
+		hold := Hold{Member: id, Since: now, Records: records}
+		if earlier, ok := s.holds.held[id]; ok {
+			hold.Since = earlier.Since
+		} else {
+			found = append(found, hold)
+		}
+		s.holds.held[id] = hold
+	}
+	s.holds.judged = listing
+	s.forgetWithdrawn(have)
+	return found, nil
+}
+
+// forgetWithdrawn forgets the deletions that have taken effect in this cluster.
+func (s *Store) forgetWithdrawn(have map[clusterset.ClusterID][]breaker.Record) {
+	pending := map[record]struct{}{}
+	for id, records := range have {
+		for _, r := range records {
+			if _, ok := s.holds.withdrawn[record{id, r}]; ok {
+				pending[record{id, r}] = struct{}{}
+			}
+		}
+	}
+	s.holds.withdrawn = pending
+}
+
+// missing reports whether the hub does not hold a record, though nobody has been seen to delete it.
+func (s *Store) missing(id clusterset.ClusterID, r breaker.Record) bool {
+	if _, withdrawn := s.holds.withdrawn[record{id, r}]; withdrawn {
+		return false
+	}
+	if r.Slice == "" {
+		return s.services[r.Key][id] == nil
+	}
+	return s.endpoints[r.Key][id][serviceRecordName(r.Key)+"."+r.Slice] == nil
+}
+
+// Holds returns the deletions that are held, sorted by member.
+func (s *Store) Holds() []Hold {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []Hold
+	for _, id := range slices.Sorted(maps.Keys(s.holds.held)) {
+		hold := s.holds.held[id]
+		hold.Records = maps.Clone(hold.Records)
+		all = append(all, hold)
+	}
+	return all
+}
+
+// returned notes that a record of a member is there; what was held for its sake is held no longer.
+func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
+	delete(s.holds.withdrawn, record{id, r})
+	hold, ok := s.holds.held[id]
+	if !ok || hold.Records[r.Key] == 0 {
+		return
+	}
+	if hold.Records[r.Key]--; hold.Records[r.Key] == 0 {
+		delete(hold.Records, r.Key)
+	}
+	if len(hold.Records) == 0 {
+		delete(s.holds.held, id)
+	}
+}
+
+// HeldFor returns the members whose records for a service are missing and not believed to be gone, sorted.
+func (s *Store) HeldFor(key clusterset.ServiceKey) []clusterset.ClusterID {
+	var members []clusterset.ClusterID
+	for _, hold := range s.Holds() {
+		if hold.Records[key] > 0 {
+			members = append(members, hold.Member)
+		}
+	}
+	return members
+}
+
+// Release believes a deletion that was held, and has its services looked at.
+func (s *Store) Release(id clusterset.ClusterID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := s.holds.held[id].Records
+	delete(s.holds.held, id)
+	for key := range keys {
+		s.notify(Event{Key: key, Backlog: true})
+	}
+}
+
+// isHeld reports whether records of a member for a service are missing and not believed to be gone.
+func (s *Store) isHeld(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
+	_, held := s.holds.held[id].Records[key]
+	return held || s.holds.listing != s.holds.judged
+}
