@@ -17,9 +17,13 @@ omitStages: [RequestReceived, ResponseStarted]
 rules: [{level: Metadata}]
 `
 
-// AuditLog returns the path of the audit log: one JSON object per line and request. It exists if the options ask for it.
+// auditLog is relative to the cluster's folder: see watchdogScript.
+const auditLog = "audit.log"
+
+// AuditLog returns the path of the audit log: one JSON object per line and request. It exists if the options ask for it, and
+// disappears with the lab.
 func (c *Cluster) AuditLog() string {
-	return filepath.Join(c.logs, "audit.log")
+	return filepath.Join(c.folder, auditLog)
 }
 
 // apiServer authenticates by static tokens and tokens of service accounts, and authorizes by RBAC only. It does not keep
@@ -47,7 +51,7 @@ func (c *Cluster) apiServer() *Process {
 		"--secure-port=" + strconv.Itoa(c.port.number),
 		"--advertise-address=" + advertise,
 		"--endpoint-reconciler-type=none",
-		"--cert-dir=" + c.folder,
+		"--cert-dir=.",
 		"--tls-cert-file=" + c.credentials.certificateFile,
 		"--tls-private-key-file=" + c.credentials.keyFile,
 		"--token-auth-file=" + c.credentials.tokenFile,
@@ -62,7 +66,7 @@ func (c *Cluster) apiServer() *Process {
 		"--shutdown-watch-termination-grace-period=1s", // else a stop takes a minute while anyone watches
 	}
 	if c.options.Audit {
-		argv = append(argv, "--audit-policy-file="+c.credentials.auditPolicyFile, "--audit-log-path="+c.AuditLog())
+		argv = append(argv, "--audit-policy-file="+c.credentials.auditPolicyFile, "--audit-log-path="+auditLog)
 	}
 	return c.process("kube-apiserver", ready, append(argv, c.options.APIServerArgs...)...)
 }

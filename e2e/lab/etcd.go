@@ -22,7 +22,7 @@ func (c *Cluster) etcd() *Process {
 	}
 	return c.process("etcd", ready, c.binaries.etcd,
 		"--name=lab",
-		"--data-dir="+filepath.Join(c.folder, "etcd"),
+		"--data-dir=etcd", // relative: see watchdogScript
 		"--listen-client-urls=unix://"+client,
 		"--advertise-client-urls="+advertised,
 		"--listen-peer-urls=unix://"+peer,

@@ -114,20 +114,6 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Freeze halts the process: its connections stay open, and nobody answers. It is an error if it does not run.
-func (p *Process) Freeze() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.signal(syscall.SIGSTOP)
-}
-
-// Thaw lets a frozen process go on. It is an error if it does not run.
-func (p *Process) Thaw() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.signal(syscall.SIGCONT)
-}
-
 // Running says whether the process exists, be it ready, frozen or neither.
 func (p *Process) Running() bool {
 	p.mu.Lock()

@@ -1,0 +1,56 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// freezeTimeout is how long the threads of a process may take to halt.
+const freezeTimeout = 10 * time.Second
+
+// Freeze halts the process and returns when it has halted: its connections stay open, and nobody answers. It is an error
+// if it does not run.
+func (p *Process) Freeze() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), freezeTimeout)
+	defer cancel()
+	pid := p.run.cmd.Process.Pid
+	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
+		return halted(ctx, pid)
+	})
+	if err != nil {
+		return fmt.Errorf("freezing %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// Thaw lets a frozen process go on. It is an error if it does not run.
+func (p *Process) Thaw() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.signal(syscall.SIGCONT)
+}
+
+// halted asks ps, because Linux and macOS have no system call in common that tells without a risk to take the exit status
+// from those who wait for it. SIGSTOP itself is no proof: a thread on another processor may still answer a request.
+func halted(ctx context.Context, pid int) (bool, error) {
+	state, err := exec.CommandContext(ctx, "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return false, fmt.Errorf("the state of process %d: %w", pid, err)
+	}
+	return strings.HasPrefix(strings.TrimSpace(string(state)), "T"), nil
+}
