@@ -49,6 +49,8 @@ func parse(args []string) (agent.Options, error) {
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
 	hubKubeconfig := flags.String("hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
+	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
+	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, besides kube-system, kube-public, kube-node-lease and the agent's own")
 	elect := flags.Bool("leader-elect", true, "choose a leader among replicas")
 	logFormat := flags.String("log-format", "json", "json or text")
 	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
@@ -69,9 +71,8 @@ func parse(args []string) (agent.Options, error) {
 	if *elect {
 		options.Election = agent.ElectLeader
 	}
-	if *serviceCIDRs != "" {
-		options.ServiceCIDRs = strings.Split(*serviceCIDRs, ",")
-	}
+	options.ServiceCIDRs = list(*serviceCIDRs)
+	options.AllowNamespaces, options.DenyNamespaces = list(*allow), list(*deny)
 	var err error
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
 		return options, err
@@ -86,6 +87,14 @@ func parse(args []string) (agent.Options, error) {
 		return options, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	return options, nil
+}
+
+// list returns the parts of a comma-separated list; nil for the empty one.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
 }
 
 // config returns the configuration that a kubeconfig states, or that of the cluster we run in; nil outside of one.

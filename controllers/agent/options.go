@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -28,6 +31,8 @@ type Options struct {
 	ServiceCIDRs []string
 	// Namespace is where the agent runs: its Lease lies there, and nothing is imported into it.
 	Namespace string
+	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
+	AllowNamespaces, DenyNamespaces []string
 	// Election says whether replicas choose a leader.
 	Election Election
 	// Workers is how many services each controller works on at a time.
@@ -74,6 +79,11 @@ func (o Options) Validate() error {
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
 	}
+	for _, namespace := range slices.Concat(o.AllowNamespaces, o.DenyNamespaces) {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			problems = append(problems, fmt.Errorf("--allow-namespaces, --deny-namespaces: %q is no name of a namespace", namespace))
+		}
+	}
 	if o.Workers < 1 || o.Workers > 256 {
 		problems = append(problems, fmt.Errorf("--workers=%d: must be between 1 and 256", o.Workers))
 	}
@@ -84,6 +94,11 @@ func (o Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--deletion-confirmation=%s: must be between 0s and 24h", o.Confirmation))
 	}
 	return errors.Join(problems...)
+}
+
+// importPolicy says into which namespaces services are imported: never into the agent's own.
+func (o Options) importPolicy() imports.NamespacePolicy {
+	return imports.NamespacePolicy{Allowed: o.AllowNamespaces, Denied: append(slices.Clone(o.DenyNamespaces), o.Namespace)}
 }
 
 // serviceCIDRs returns the ranges that were given; they have been validated.

@@ -81,10 +81,10 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	return v, nil
 }
 
-// importable reports whether services of a namespace are imported: it exists, is not being deleted, and is neither
-// reserved nor the agent's own.
+// importable reports whether services of a namespace are imported now: the policy admits it, it exists, and is not
+// being deleted.
 func (r *Reconciler) importable(ctx context.Context, namespace string) (bool, error) {
-	if clusterset.IsReservedNamespace(namespace) || namespace == r.OwnNamespace {
+	if !r.Namespaces.Admits(namespace) {
 		return false, nil
 	}
 	found := namespaceMetadata()

@@ -40,11 +40,13 @@ type Reconciler struct {
 	// State returns what is known of a member's life, and Policies what becomes of the endpoints of silent ones.
 	State    func(clusterset.ClusterID) liveness.State
 	Policies liveness.Policies
-	// OwnNamespace is the agent's, into which nothing is imported; empty outside a cluster.
-	OwnNamespace string
-	Events       events.EventRecorder
-	Clock        clock.PassiveClock
-	Metrics      Metrics
+	// Namespaces says into which namespaces services are imported.
+	Namespaces NamespacePolicy
+	// Refusals remembers what has been said of records that were refused.
+	Refusals *Refusals
+	Events   events.EventRecorder
+	Clock    clock.PassiveClock
+	Metrics  Metrics
 }
 
 // Add adds the controller to a manager.
@@ -89,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || !view.importable {
 		return reconcile.Result{}, err
 	}
-	r.Metrics.refused(len(view.known.Hub.Refused))
+	r.announceRefusals(view)
 	decision := decide(view)
 	if decision.exported {
 		err = r.write(ctx, view, decision)

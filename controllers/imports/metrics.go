@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 		}, []string{"source"}),
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tombolo_refused_records_total",
-			Help: "Records and endpoints of other members that were refused, each time they were looked at.",
+			Help: "Records and endpoints of other members that were refused, counted when what is refused of a service changes.",
 		}),
 		obstruction: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tombolo_obstructed_imports_total",

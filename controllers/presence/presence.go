@@ -62,8 +62,8 @@ type rival struct {
 // NeedLeaderElection returns true: only one replica speaks for the cluster.
 func (p *Presence) NeedLeaderElection() bool { return true }
 
-// Start writes heartbeats until ctx ends: at every interval, when the hub has been listed, and at once when the
-// publication has become complete.
+// Start writes heartbeats until ctx ends: at every interval, and at once when there is none on the hub or the
+// publication has come further.
 func (p *Presence) Start(ctx context.Context) error {
 	listed := make(chan struct{}, 1)
 	p.Store.Subscribe(func(event hub.Event) {
@@ -79,11 +79,13 @@ func (p *Presence) Start(ctx context.Context) error {
 	defer timer.Stop()
 	wasAdmitted := false
 	for {
+		regular := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C():
 			timer.Reset(p.Interval + rand.N(p.Interval/10+1))
+			regular = true
 		case <-listed:
 		case <-p.Progress.Completed():
 		case <-heard.news:
@@ -96,10 +98,23 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.Store.Refresh() // what waited for this may go ahead
 		}
 		wasAdmitted = admitted
-		if admitted && p.Store.Synced() {
+		if admitted && p.Store.Synced() && (regular || p.outdated()) {
 			p.report(p.beat(ctx))
 		}
 	}
+}
+
+// outdated reports whether the hub has no Heartbeat of ours, or one that says something else of our publication.
+func (p *Presence) outdated() bool {
+	observed := p.Store.Heartbeat(p.Cluster)
+	return observed == nil || observed.Spec.ClusterUID != p.ClusterUID || observed.Spec.Publication != p.publication()
+}
+
+func (p *Presence) publication() hubv1alpha1.Publication {
+	if p.Progress.Complete() {
+		return hubv1alpha1.PublicationComplete
+	}
+	return hubv1alpha1.PublicationPartial
 }
 
 // beat writes the Heartbeat once.
@@ -112,11 +127,8 @@ func (p *Presence) beat(ctx context.Context) error {
 			ClusterUID:   p.ClusterUID,
 			AgentVersion: p.AgentVersion,
 			Services:     int32(len(p.Store.OwnKeys())),
-			Publication:  hubv1alpha1.PublicationPartial,
+			Publication:  p.publication(),
 		},
-	}
-	if p.Progress.Complete() {
-		desired.Spec.Publication = hubv1alpha1.PublicationComplete
 	}
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
 	if errors.Is(err, apply.ErrStale) {

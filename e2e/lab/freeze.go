@@ -4,8 +4,10 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -45,9 +47,13 @@ func (p *Process) Thaw() error {
 	return p.signal(syscall.SIGCONT)
 }
 
-// halted asks ps, because Linux and macOS have no system call in common that tells without a risk to take the exit status
-// from those who wait for it. SIGSTOP itself is no proof: a thread on another processor may still answer a request.
+// halted reports whether all of a process has stopped. SIGSTOP itself is no proof: a thread on another processor may
+// still answer a request. Where there is no /proc, as on macOS, ps tells.
 func halted(ctx context.Context, pid int) (bool, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil { // "PID (NAME) STATE ..."; the name may hold anything
+		return strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " T"), nil
+	}
 	state, err := exec.CommandContext(ctx, "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return false, fmt.Errorf("the state of process %d: %w", pid, err)
