@@ -37,9 +37,9 @@ var reservedDomains = []string{
 }
 
 // IsReserved reports whether a label or annotation key must not cross clusters: its domain, or a parent of it, is
-// reserved.
+// reserved, in whatever case (annotations may have upper case there).
 func IsReserved(key string) bool {
-	domain, _, prefixed := strings.Cut(key, "/")
+	domain, _, prefixed := strings.Cut(strings.ToLower(key), "/")
 	if !prefixed {
 		return false
 	}

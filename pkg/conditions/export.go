@@ -18,11 +18,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Bounds of metav1.Condition, in characters.
-const (
-	maxReason  = 1024
-	maxMessage = 32768
-)
+// maxMessage bounds the message of a metav1.Condition, in characters. All reasons together are far from their bound.
+const maxMessage = 32768
 
 // Publication is how far an export has come on its way to the hub.
 type Publication struct {
@@ -84,11 +81,11 @@ func leftOut(reasons []string) string {
 		return ""
 	}
 	sorted := slices.Sorted(slices.Values(reasons))
-	text := fmt.Sprintf(" %d addresses are left out: %s", len(sorted), strings.Join(sorted[:min(named, len(sorted))], "; "))
-	if len(sorted) > named {
-		text += "; and more"
+	text := " Left out: " + strings.Join(sorted[:min(named, len(sorted))], "; ")
+	if more := len(sorted) - named; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
 	}
-	return text + ". If they are right, the hub's administrator adds their range to this cluster's Member."
+	return text + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 }
 
 // Conflict returns the export's condition Conflict (spec C3-C5): every exporter says the same. For an export that is
@@ -106,7 +103,7 @@ func Conflict(merged merge.Merged) metav1.Condition {
 		messages[i] = message(c, merged.Oldest, len(merged.Clusters))
 	}
 	return condition(conflict, metav1.ConditionTrue,
-		mcsv1beta1.ServiceExportConditionReason(join(reasons, ",", maxReason)), join(messages, " ", maxMessage))
+		mcsv1beta1.ServiceExportConditionReason(strings.Join(reasons, ",")), strings.Join(messages, " "))
 }
 
 // message words a conflict after the KEP's model (spec C5).
@@ -128,25 +125,11 @@ func shorten(value string) string {
 	return value
 }
 
-// join joins as many whole parts as fit into most bytes.
-func join(parts []string, separator string, most int) string {
-	text := parts[0]
-	for _, part := range parts[1:] {
-		if len(text)+len(separator)+len(part) > most {
-			break
-		}
-		text += separator + part
-	}
-	return text
-}
-
 func condition[T, R ~string](kind T, status metav1.ConditionStatus, reason R, text string) metav1.Condition {
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: shortenTo(text, maxMessage)}
 }
 
+// shortenTo returns as many whole characters as fit into most bytes.
 func shortenTo(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

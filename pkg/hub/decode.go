@@ -4,7 +4,7 @@
 package hub
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +69,7 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 	if err != nil {
 		return clusterset.Export{}, err
 	}
-	if err := errors.Join(checkType(spec), checkMetadata(spec)); err != nil {
+	if err := cmp.Or(checkType(spec), checkMetadata(spec)); err != nil {
 		return clusterset.Export{}, err
 	}
 	export := clusterset.Export{
@@ -90,15 +90,14 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 	return export, nil
 }
 
-// decodeKey returns the service that a record claims. Its name must say the same, so that nobody claims a service
-// twice, and the member must be allowed to publish it.
+// decodeKey returns the service that a record claims. Its name, or that of the service record beside it, must say the
+// same, so that nobody claims a service twice, and the member must be allowed to publish it.
 func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p policy) (clusterset.ServiceKey, error) {
 	key := clusterset.ServiceKey{Namespace: string(namespace), Name: string(service)}
-	named, ok := keyOfRecord(name)
 	switch {
-	case !ok || named != key:
+	case name != serviceRecordName(key):
 		return key, fmt.Errorf("its name does not say that it is service %s", key)
-	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1035Label(key.Name)) > 0:
+	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Label(key.Name)) > 0:
 		return key, fmt.Errorf("%q is no legal namespace and service name", key)
 	case clusterset.IsReservedNamespace(key.Namespace):
 		return key, fmt.Errorf("namespace %s is reserved", key.Namespace)
@@ -141,76 +140,23 @@ func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error)
 	return result, nil
 }
 
-func checkPort(name string, protocol hubv1alpha1.Protocol, number int32, appProtocol string) error {
-	switch {
-	case name != "" && len(validation.IsDNS1123Label(name)) > 0:
-		return fmt.Errorf("port name %q is no DNS label", name)
-	case !slices.Contains([]hubv1alpha1.Protocol{"TCP", "UDP", "SCTP"}, protocol):
-		return fmt.Errorf("%q is no protocol", protocol)
-	case len(validation.IsValidPortNum(int(number))) > 0:
-		return fmt.Errorf("%d is no port number", number)
-	case appProtocol != "" && len(validation.IsQualifiedName(appProtocol)) > 0:
-		return fmt.Errorf("application protocol %q is no qualified name", appProtocol)
-	}
-	return nil
-}
-
-func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
-	switch {
-	case spec.Type != mcsv1beta1.ClusterSetIP && spec.Type != mcsv1beta1.Headless:
-		return fmt.Errorf("%q is no type", spec.Type)
-	case spec.Type == mcsv1beta1.ClusterSetIP && len(spec.Ports) == 0:
-		return errors.New("it has no port, which only a headless service can be without")
-	case len(spec.IPFamilies) == 0 || len(spec.IPFamilies) > 2 || len(spec.IPFamilies) == 2 && spec.IPFamilies[0] == spec.IPFamilies[1]:
-		return fmt.Errorf("%v are no IP families of a Service", spec.IPFamilies)
-	case slices.ContainsFunc(spec.IPFamilies, func(f hubv1alpha1.IPFamily) bool { return f != "IPv4" && f != "IPv6" }):
-		return fmt.Errorf("%v are no IP families of a Service", spec.IPFamilies)
-	case !slices.Contains([]corev1.ServiceAffinity{"", corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP}, spec.SessionAffinity):
-		return fmt.Errorf("%q is no session affinity", spec.SessionAffinity)
-	case spec.SessionAffinityTimeoutSeconds < 0 || spec.SessionAffinityTimeoutSeconds > 86400:
-		return fmt.Errorf("a session affinity timeout of %d s is out of range", spec.SessionAffinityTimeoutSeconds)
-	case !slices.Contains([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}, spec.InternalTrafficPolicy):
-		return fmt.Errorf("%q is no internal traffic policy", spec.InternalTrafficPolicy)
-	case len(spec.TrafficDistribution) > validation.DNS1123LabelMaxLength:
-		return errors.New("its traffic distribution is too long")
-	}
-	return nil
-}
-
-// checkMetadata refuses what must not reach an object in this cluster: illegal or reserved keys, and too much of it.
-func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
-	if len(spec.Labels) > hubv1alpha1.MaxMetadataKeys || len(spec.Annotations) > hubv1alpha1.MaxMetadataKeys {
-		return fmt.Errorf("it has more than %d labels or annotations", hubv1alpha1.MaxMetadataKeys)
-	}
-	for key, value := range spec.Labels {
-		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(string(value))) > 0 || clusterset.IsReserved(key) {
-			return fmt.Errorf("label %q is illegal or reserved", key)
-		}
-	}
-	for key, value := range spec.Annotations {
-		if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || len(value) > hubv1alpha1.MaxMetadataLength || clusterset.IsReserved(key) {
-			return fmt.Errorf("annotation %q is illegal, too long or reserved", key)
-		}
-	}
-	return nil
-}
-
 // decodeEndpoints returns the slice that a member's record stands for, without the endpoints that it may not announce,
 // and an error for each of those; or no slice and the reason where the record is refused as a whole.
 func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*clusterset.Slice, []error) {
 	spec := record.Spec
-	key, err := decodeKey(record.Name, spec.Namespace, spec.Service, p)
-	if err != nil {
+	at := max(0, strings.LastIndex(record.Name, "."))
+	service, id := record.Name[:at], strings.TrimPrefix(record.Name[at:], ".")
+	if _, err := decodeKey(service, spec.Namespace, spec.Service, p); err != nil {
 		return nil, []error{err}
 	}
-	id := strings.TrimPrefix(record.Name, serviceRecordName(key)+".")
-	if len(validation.IsDNS1123Label(id)) > 0 || spec.AddressType != "IPv4" && spec.AddressType != "IPv6" {
+	if len(validation.IsDNS1123Label(id)) > 0 || !isFamily(spec.AddressType) {
 		return nil, []error{fmt.Errorf("%q is no slice of family IPv4 or IPv6", record.Name)}
 	}
 	slice := &clusterset.Slice{Cluster: p.id, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
 	if spec.TriggerTime != nil {
 		slice.Trigger = spec.TriggerTime.UTC()
 	}
+	var err error
 	if slice.Ports, err = decodeEndpointPorts(spec.Ports); err != nil {
 		return nil, []error{err}
 	}
@@ -257,6 +203,8 @@ func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType
 	size := max(1, int(group.AddressesPerEndpoint))
 	count := len(group.Addresses) / size
 	switch {
+	case size > maxAddressesPerEndpoint:
+		return nil, []error{fmt.Errorf("endpoints of %d addresses each have more than %d", size, maxAddressesPerEndpoint)}
 	case count*size != len(group.Addresses):
 		return nil, []error{fmt.Errorf("%d addresses do not make endpoints of %d each", len(group.Addresses), size)}
 	case len(group.Hostnames) > 0 && len(group.Hostnames) != count:
@@ -284,16 +232,4 @@ func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType
 		endpoints = append(endpoints, endpoint)
 	}
 	return endpoints, refused
-}
-
-func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, fence clusterset.Fence) error {
-	for _, address := range e.Addresses {
-		if err := fence.Check(address, family); err != nil {
-			return err
-		}
-	}
-	if e.Hostname != "" && len(validation.IsDNS1123Label(e.Hostname)) > 0 {
-		return fmt.Errorf("hostname %q is no DNS label", e.Hostname)
-	}
-	return nil
 }

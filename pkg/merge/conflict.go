@@ -4,6 +4,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,7 +79,7 @@ func fields() []field {
 		{
 			mcsv1beta1.ServiceExportReasonTrafficDistributionConflict, "traffic distribution",
 			func(a, b clusterset.Export) bool { return a.TrafficDistribution == b.TrafficDistribution },
-			func(oldest clusterset.Export, _ Merged) string { return oldest.TrafficDistribution },
+			func(oldest clusterset.Export, _ Merged) string { return cmp.Or(oldest.TrafficDistribution, "none") },
 		},
 		{
 			mcsv1beta1.ServiceExportReasonIPFamilyConflict, "IP families", sameFamilies,

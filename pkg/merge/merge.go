@@ -67,7 +67,8 @@ func Merge(exports []clusterset.Export) (Merged, bool) {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
 	}
 	slices.Sort(merged.Clusters)
-	merged.Ports, merged.PortNames = unionOfPorts(byAge)
+	merged.Ports = unionOfPorts(byAge)
+	merged.PortNames = portNames(exports, merged.Ports)
 	merged.Conflicts = conflicts(oldest, byAge[1:], merged)
 	return merged, true
 }
@@ -77,33 +78,41 @@ func older(a, b clusterset.Export) int {
 	return cmp.Or(a.Age.Compare(b.Age), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// unionOfPorts merges ports by name, then by protocol and number (spec R1). Of two ports with one name and different
-// numbers the older export's is kept, and the other cluster does not serve it. A port known under another name
-// already keeps that name, and the other cluster serves it under it.
-func unionOfPorts(byAge []clusterset.Export) ([]clusterset.Port, map[clusterset.ClusterID]map[string]string) {
+// unionOfPorts merges ports by name, then by protocol and number (spec R1): of two ports with one name, and of two
+// with one protocol and number, the older export's is kept.
+func unionOfPorts(byAge []clusterset.Export) []clusterset.Port {
 	var union []clusterset.Port
-	names := make(map[clusterset.ClusterID]map[string]string, len(byAge))
-	idOf := map[string]clusterset.PortID{}
-	nameOf := map[clusterset.PortID]string{}
+	names, ids := map[string]bool{}, map[clusterset.PortID]bool{}
 	for _, export := range byAge {
+		for _, port := range export.Ports {
+			if names[port.Name] || ids[port.ID()] {
+				continue
+			}
+			names[port.Name], ids[port.ID()] = true, true
+			union = append(union, port)
+		}
+	}
+	return union
+}
+
+// portNames returns which merged ports each cluster serves: those whose protocol and number its Service has, under
+// whatever name (spec R2).
+func portNames(exports []clusterset.Export, union []clusterset.Port) map[clusterset.ClusterID]map[string]string {
+	nameOf := make(map[clusterset.PortID]string, len(union))
+	for _, port := range union {
+		nameOf[port.ID()] = port.Name
+	}
+	names := make(map[clusterset.ClusterID]map[string]string, len(exports))
+	for _, export := range exports {
 		served := make(map[string]string, len(export.Ports))
 		for _, port := range export.Ports {
-			id, nameTaken := idOf[port.Name]
-			name, known := nameOf[port.ID()]
-			switch {
-			case known:
+			if name, ok := nameOf[port.ID()]; ok {
 				served[port.Name] = name
-			case nameTaken && id != port.ID():
-				// lost: the name belongs to another port
-			default:
-				union = append(union, port)
-				idOf[port.Name], nameOf[port.ID()] = port.ID(), port.Name
-				served[port.Name] = port.Name
 			}
 		}
 		names[export.Cluster] = served
 	}
-	return union, names
+	return names
 }
 
 func unionOfFamilies(byAge []clusterset.Export) []corev1.IPFamily {

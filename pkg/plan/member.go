@@ -16,7 +16,7 @@ import (
 // where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
 // addresses stay (spec I5).
 func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
-	return ByName(present(desired), observed, overlayService, func(o, d *corev1.Service) bool { return headless(o) != headless(d) })
+	return ByName(present(desired), observed, overlayService, changesKind)
 }
 
 // ServiceImport returns the changes that make the observed import the desired one; either may be nil. Statuses are
@@ -56,9 +56,6 @@ func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*di
 func overlayService(o, d *corev1.Service) *corev1.Service {
 	spec := d.Spec.DeepCopy()
 	keep := min(len(o.Spec.ClusterIPs), len(spec.IPFamilies))
-	if headless(o) {
-		keep = len(o.Spec.ClusterIPs)
-	}
 	spec.ClusterIP, spec.ClusterIPs = o.Spec.ClusterIP, o.Spec.ClusterIPs[:keep]
 	o.Labels, o.Spec = maps.Clone(d.Labels), *spec
 	return o
@@ -74,7 +71,10 @@ func overlaySlice(o, d *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	return o
 }
 
-func headless(s *corev1.Service) bool { return s.Spec.ClusterIP == corev1.ClusterIPNone }
+// changesKind reports whether only one of two Services is headless.
+func changesKind(o, d *corev1.Service) bool {
+	return (o.Spec.ClusterIP == corev1.ClusterIPNone) != (d.Spec.ClusterIP == corev1.ClusterIPNone)
+}
 
 func never[T any](_, _ T) bool { return false }
 

@@ -5,6 +5,7 @@ package render
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,9 +50,9 @@ func Service(m merge.Merged, site Site) *corev1.Service {
 		return service
 	}
 	service.Spec.SessionAffinity, service.Spec.SessionAffinityConfig = affinity(m.Affinity)
-	if len(site.IPs) == len(families) {
+	if n := min(len(site.IPs), len(families)); n > 0 { // the API server chooses the address of a family that is new
 		service.Spec.ClusterIP = site.IPs[0]
-		service.Spec.ClusterIPs = site.IPs
+		service.Spec.ClusterIPs = slices.Clone(site.IPs[:n])
 	}
 	return service
 }
@@ -66,7 +67,7 @@ func serviceFamilies(m merge.Merged, site Site) []corev1.IPFamily {
 }
 
 func serviceLabels(m merge.Merged) map[string]string {
-	labels := make(map[string]string, len(m.Labels)+3)
+	labels := map[string]string{}
 	maps.Copy(labels, m.Labels)
 	labels[mcsv1beta1.LabelServiceName] = m.Key.Name
 	labels[clusterset.LabelServiceImported] = "true"

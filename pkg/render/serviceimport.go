@@ -5,7 +5,6 @@ package render
 
 import (
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -46,21 +45,21 @@ func ServiceImport(m merge.Merged, site Site, ips []string) *mcsv1beta1.ServiceI
 // ImportStatus returns the status of an import, less its conditions (spec I3).
 func ImportStatus(m merge.Merged) mcsv1beta1.ServiceImportStatus {
 	status := mcsv1beta1.ServiceImportStatus{EndpointSliceObjects: mcsv1beta1.EndpointSliceObjectsPresent}
-	for _, cluster := range slices.Sorted(slices.Values(m.Clusters)) {
+	for _, cluster := range m.Clusters {
 		status.Clusters = append(status.Clusters, mcsv1beta1.ClusterStatus{Cluster: string(cluster)})
 	}
 	return status
 }
 
 func importLabels(m merge.Merged) map[string]string {
-	labels := make(map[string]string, len(m.Labels)+1)
+	labels := map[string]string{}
 	maps.Copy(labels, m.Labels)
 	labels[clusterset.LabelManagedBy] = clusterset.ManagedBy
 	return labels
 }
 
 func importAnnotations(m merge.Merged, site Site) map[string]string {
-	annotations := make(map[string]string, len(m.Annotations)+1)
+	annotations := map[string]string{}
 	maps.Copy(annotations, m.Annotations)
 	annotations[clusterset.AnnotationDerivedService] = site.DerivedName
 	return annotations

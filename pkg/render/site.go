@@ -73,7 +73,8 @@ func intersection(a, b []corev1.IPFamily) []corev1.IPFamily {
 
 // servicePortNames returns what each merged port is called in the derived Service, by its merged name. The port
 // without a name is called "unnamed", even when it is the only one, so that nothing changes for it when a second
-// exporter brings another (spec R2, R6). Of two ports that want one name the older export's gets it.
+// exporter brings another (spec R2, R6). Of two ports that want one name the older export's gets it: what a port is
+// called depends on older ones only.
 func servicePortNames(ports []clusterset.Port) map[string]string {
 	names := make(map[string]string, len(ports))
 	taken := make(map[string]bool, len(ports))
@@ -83,7 +84,7 @@ func servicePortNames(ports []clusterset.Port) map[string]string {
 			wanted = unnamed
 		}
 		name := wanted
-		for n := 2; taken[name] || (name != wanted && contains(ports, name)); n++ {
+		for n := 2; taken[name]; n++ {
 			name = wanted + "-" + strconv.Itoa(n)
 		}
 		taken[name] = true
@@ -103,8 +104,4 @@ func slicePortNames(m merge.Merged) map[string]string {
 		names[port.Name] = port.Name
 	}
 	return names
-}
-
-func contains(ports []clusterset.Port, name string) bool {
-	return slices.ContainsFunc(ports, func(p clusterset.Port) bool { return p.Name == name })
 }

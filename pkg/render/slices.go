@@ -20,9 +20,8 @@ import (
 // traffic of the merged service can reach, for their family or for want of a port that they serve, are left out.
 func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv1.EndpointSlice {
 	names := slicePortNames(m)
-	usable := usableSources(m, site, sources)
-	result := make([]*discoveryv1.EndpointSlice, 0, len(usable))
-	for _, source := range usable {
+	result := make([]*discoveryv1.EndpointSlice, 0, len(sources))
+	for _, source := range usableSources(m, site, sources) {
 		ports := slicePorts(source.Ports, m.PortNames[source.Cluster], names)
 		if len(ports) == 0 && m.Type != mcsv1beta1.Headless {
 			continue
@@ -38,7 +37,7 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 			Endpoints:   sliceEndpoints(source.Endpoints),
 		})
 	}
-	addHints(result, zonedFamilies(m, usable))
+	addHints(m, result)
 	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return result
 }
@@ -107,38 +106,28 @@ func sliceEndpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
 	return result
 }
 
-// addHints has traffic stay in its zone, in the families in which that can be.
-func addHints(mirrored []*discoveryv1.EndpointSlice, zoned map[discoveryv1.AddressType]bool) {
-	for _, slice := range mirrored {
-		if !zoned[slice.AddressType] {
-			continue
-		}
-		for i := range slice.Endpoints {
-			if zone := slice.Endpoints[i].Zone; zone != nil {
-				slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: *zone}}}
-			}
-		}
-	}
-}
-
-// zonedFamilies returns the address families in which traffic can be kept in its zone: the service asks for it, and
-// every ready endpoint has a zone, without which kube-proxy uses no hint at all (spec D6).
-func zonedFamilies(m merge.Merged, sources []clusterset.Slice) map[discoveryv1.AddressType]bool {
-	zoned := map[discoveryv1.AddressType]bool{}
+// addHints has traffic stay in its zone where the service asks for it, in the families in which every ready endpoint
+// has a zone: kube-proxy uses no hint at all as long as one endpoint has none (spec D6).
+func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
-		return zoned
+		return
 	}
-	for _, source := range sources {
-		zoned[source.AddressType] = true
-	}
-	for _, source := range sources {
-		for _, endpoint := range source.Endpoints {
-			if endpoint.IsReady() && endpoint.Zone == "" {
-				zoned[source.AddressType] = false
+	zoneless := map[discoveryv1.AddressType]bool{}
+	for _, slice := range mirrored {
+		for _, endpoint := range slice.Endpoints {
+			ready := clusterset.ConditionOf(endpoint.Conditions.Ready) != clusterset.False
+			if ready && endpoint.Zone == nil {
+				zoneless[slice.AddressType] = true
 			}
 		}
 	}
-	return zoned
+	for _, slice := range mirrored {
+		for i, endpoint := range slice.Endpoints {
+			if endpoint.Zone != nil && !zoneless[slice.AddressType] {
+				slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: *endpoint.Zone}}}
+			}
+		}
+	}
 }
 
 // prefersZone reports whether a trafficDistribution keeps traffic in its zone. To prefer the same node means nothing

@@ -1,0 +1,152 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// spec: N7, K2
+func TestParseClusterID(t *testing.T) {
+	t.Parallel()
+	const label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
+		"alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+	longest := strings.Repeat("x", 56)
+	cases := map[string]struct {
+		id      string
+		wantErr string
+	}{
+		"a word":            {id: "berlin"},
+		"digits and dashes": {id: "0-eu-west-1"},
+		"one character":     {id: "a"},
+		"the longest":       {id: longest},
+		"empty": {
+			id:      "",
+			wantErr: "the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id",
+		},
+		"upper case":     {id: "Berlin", wantErr: `cluster ID "Berlin" is no DNS label (` + label + `): choose another`},
+		"a dot":          {id: "eu.west", wantErr: `cluster ID "eu.west" is no DNS label (must not contain dots): choose another`},
+		"a dash at last": {id: "eu-", wantErr: `cluster ID "eu-" is no DNS label (` + label + `): choose another`},
+		"one character too long": {
+			id: longest + "y",
+			wantErr: `cluster ID "` + longest + `y" has 57 characters, more than 56: its namespace on the hub, member-<id>, would be too long; ` +
+				`choose a shorter one`,
+		},
+		"no label and illegal": {
+			id: strings.Repeat("_", 64),
+			wantErr: `cluster ID "` + strings.Repeat("_", 64) + `" is no DNS label (must be no more than 63 characters; ` + label +
+				`): choose another`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := clusterset.ParseClusterID(tc.id)
+			if tc.wantErr != "" {
+				if err == nil || err.Error() != tc.wantErr {
+					t.Errorf("error %v\nwant  %s", err, tc.wantErr)
+				}
+				if got != "" {
+					t.Errorf("ID %q beside an error", got)
+				}
+				return
+			}
+			if err != nil || string(got) != tc.id {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if problems := validation.IsDNS1123Label(got.HubNamespace()); len(problems) > 0 {
+				t.Errorf("%s is no namespace: %v", got.HubNamespace(), problems)
+			}
+		})
+	}
+}
+
+func TestClusterIDOfHubNamespace(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		namespace string
+		want      clusterset.ClusterID
+		ok        bool
+	}{
+		"a member's":           {"member-berlin", "berlin", true},
+		"a member named so":    {"member-member-a", "member-a", true},
+		"a shared one":         {"tombolo-system", "", false},
+		"the prefix alone":     {"member-", "", false},
+		"an illegal ID":        {"member-a.b", "", false},
+		"without the prefix":   {"berlin", "", false},
+		"the prefix elsewhere": {"x-member-berlin", "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := clusterset.ClusterIDOfHubNamespace(tc.namespace)
+			if got != tc.want || ok != tc.ok {
+				t.Errorf("got %q, %t; want %q, %t", got, ok, tc.want, tc.ok)
+			}
+			if ok && got.HubNamespace() != tc.namespace {
+				t.Errorf("namespace %q", got.HubNamespace())
+			}
+		})
+	}
+}
+
+// spec: D2
+func TestNames(t *testing.T) {
+	t.Parallel()
+	type names struct{ Short, Long, Slice string }
+	cases := map[string]struct {
+		service string
+		want    names
+	}{
+		"the example of the KEP": {"web-service", names{
+			"derived-435094621", "derived-e15d11959b2b1a9344a4b03434c2604bc5cc4ce6", "derived-435094621-berlin-0123456789",
+		}},
+		"a name whose sum another has": {"shard-020", names{
+			"derived-275972818", "derived-98584e222de4ee4e220b9d8285debfa8d0bfe670", "derived-275972818-berlin-0123456789",
+		}},
+		"that other": {"shard-101", names{
+			"derived-275972818", "derived-12e2baf81a1215fb853a549194b83f233a365973", "derived-275972818-berlin-0123456789",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			short := clusterset.ShortDerivedName(tc.service)
+			got := names{short, clusterset.LongDerivedName(tc.service), clusterset.MirroredSliceName(short, "berlin", "0123456789")}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// spec: D4
+func TestSliceID(t *testing.T) {
+	t.Parallel()
+	const want = "fee427211d"
+	if got := clusterset.SliceID("web-abc12"); got != want {
+		t.Errorf("slice ID %q, want %q: renamed slices are all written anew", got, want)
+	}
+}
+
+// The longest names still fit a Service (63 characters) and an EndpointSlice (253).
+// spec: D2, D4
+func TestLongestNames(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("x", 63)
+	derived := clusterset.LongDerivedName(longest)
+	if problems := validation.IsDNS1035Label(derived); len(problems) > 0 {
+		t.Errorf("%s is no Service name: %v", derived, problems)
+	}
+	slice := clusterset.MirroredSliceName(derived, clusterset.ClusterID(longest[:clusterset.MaxClusterIDLength]), clusterset.SliceID(longest))
+	if problems := validation.IsDNS1123Subdomain(slice); len(problems) > 0 {
+		t.Errorf("%s is no slice name: %v", slice, problems)
+	}
+}

@@ -1,0 +1,212 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// spec: D3, E7
+func TestIsReserved(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		keys []string
+		want bool
+	}{
+		"keys without a domain":         {[]string{"team", "app", "kubernetes.io", "k8s.io"}, false},
+		"domains of one's own":          {[]string{"example.com/team", "mykubernetes.io/x", "kubernetes.io.example.com/x", "k8s.iox/y"}, false},
+		"Kubernetes' domains":           {[]string{"kubernetes.io/service-name", "service.kubernetes.io/headless", "k8s.io/x", "networking.k8s.io/x"}, true},
+		"the Multi-Cluster Services'":   {[]string{"multicluster.kubernetes.io/service-name", "cluster.clusterset.k8s.io/x"}, true},
+		"ours":                          {[]string{"tombolo-mcs.io/x", "hub.tombolo-mcs.io/x"}, true},
+		"upper case":                    {[]string{"Kubernetes.IO/x", "Service.Beta.Kubernetes.io/aws-load-balancer-type"}, true},
+		"cloud load balancers'":         {[]string{"eks.amazonaws.com/x", "cloud.google.com/neg", "metallb.io/address-pool", "metallb.universe.tf/x"}, true},
+		"networks' and meshes'":         {[]string{"service.cilium.io/global", "networking.istio.io/exportTo", "projectcalico.org/x", "linkerd.io/inject"}, true},
+		"GitOps tools' tracking labels": {[]string{"argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/name", "helm.sh/chart", "objectset.rio.cattle.io/hash"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, key := range tc.keys {
+				if got := clusterset.IsReserved(key); got != tc.want {
+					t.Errorf("%s: %t", key, got)
+				}
+			}
+		})
+	}
+}
+
+func TestIsReservedNamespace(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]bool{
+		"kube-system": true, "kube-public": true, "kube-node-lease": true,
+		"default": false, "kube-systems": false, "kube": false, "": false,
+	} {
+		if got := clusterset.IsReservedNamespace(namespace); got != want {
+			t.Errorf("%q: %t", namespace, got)
+		}
+	}
+}
+
+func TestIsManaged(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"no labels":     {nil, false},
+		"ours":          {map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}, true},
+		"another's":     {map[string]string{"app.kubernetes.io/managed-by": "Helm"}, false},
+		"our slice has": {map[string]string{"endpointslice.kubernetes.io/managed-by": "tombolo-mcs.io"}, false},
+	}
+	for name, tc := range cases {
+		if got := clusterset.IsManaged(tc.labels); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestPortString(t *testing.T) {
+	t.Parallel()
+	for want, port := range map[string]clusterset.Port{
+		"80/TCP":     {Protocol: "TCP", Port: 80, AppProtocol: "http"},
+		"dns:53/UDP": {Name: "dns", Protocol: "UDP", Port: 53},
+	} {
+		if got := port.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// spec: D6
+func TestCondition(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		pointer   *bool
+		condition clusterset.Condition
+		ready     bool
+	}{
+		"unset": {nil, clusterset.Unset, true},
+		"true":  {new(true), clusterset.True, true},
+		"false": {new(false), clusterset.False, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := clusterset.ConditionOf(tc.pointer); got != tc.condition {
+				t.Errorf("condition %v", got)
+			}
+			if diff := cmp.Diff(tc.pointer, tc.condition.Pointer()); diff != "" {
+				t.Errorf("pointer (-want +got):\n%s", diff)
+			}
+			if got := (clusterset.Endpoint{Ready: tc.condition}).IsReady(); got != tc.ready {
+				t.Errorf("ready %t", got)
+			}
+		})
+	}
+}
+
+func TestFence(t *testing.T) {
+	t.Parallel()
+	fence := clusterset.Fence{
+		Allowed: prefixes(t, "10.1.0.0/16", "192.168.7.0/24", "fd01::/48"),
+		Denied:  prefixes(t, "10.1.128.0/20", "fd01:0:0:ffff::/64"),
+	}
+	everything := clusterset.Fence{Allowed: prefixes(t, "0.0.0.0/0", "::/0")}
+	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
+	const kind = " is loopback, link-local, multicast, broadcast or unspecified"
+	cases := map[string]struct {
+		fence   clusterset.Fence
+		address string
+		family  discoveryv1.AddressType
+		want    string
+	}{
+		"a pod's":                       {fence, "10.1.2.3", v4, ""},
+		"a node's":                      {fence, "192.168.7.1", v4, ""},
+		"IPv6":                          {fence, "fd01::1", v6, ""},
+		"the last below a denied range": {fence, "10.1.127.255", v4, ""},
+		"no address":                    {fence, "web.example.com", v4, `"web.example.com" is no IP address`},
+		"empty":                         {fence, "", v4, `"" is no IP address`},
+		"a port behind it":              {fence, "10.1.2.3:80", v4, `"10.1.2.3:80" is no IP address`},
+		"IPv6 written long":             {fence, "fd01:0::1", v6, `"fd01:0::1" is not in canonical form`},
+		"IPv6 in upper case":            {fence, "FD01::1", v6, `"FD01::1" is not in canonical form`},
+		"IPv6 with a zone":              {everything, "fd01::1%eth0", v6, `"fd01::1%eth0" is not in canonical form`},
+		"IPv4 in IPv6":                  {everything, "::ffff:10.1.2.3", v6, `"::ffff:10.1.2.3" is not in canonical form`},
+		"IPv4 in IPv6, said to be IPv4": {everything, "::ffff:10.1.2.3", v4, `"::ffff:10.1.2.3" is not in canonical form`},
+		"IPv4 in an IPv6 slice":         {fence, "10.1.2.3", v6, "10.1.2.3 is no IPv6 address"},
+		"IPv6 in an IPv4 slice":         {fence, "fd01::1", v4, "fd01::1 is no IPv4 address"},
+		"an address in an FQDN slice":   {fence, "10.1.2.3", discoveryv1.AddressTypeFQDN, "10.1.2.3 is no FQDN address"},
+		"loopback":                      {everything, "127.0.0.1", v4, "127.0.0.1" + kind},
+		"loopback, IPv6":                {everything, "::1", v6, "::1" + kind},
+		"unspecified":                   {everything, "0.0.0.0", v4, "0.0.0.0" + kind},
+		"unspecified, IPv6":             {everything, "::", v6, "::" + kind},
+		"multicast":                     {everything, "224.0.0.1", v4, "224.0.0.1" + kind},
+		"multicast, IPv6":               {everything, "ff02::1", v6, "ff02::1" + kind},
+		"link-local":                    {everything, "169.254.169.254", v4, "169.254.169.254" + kind},
+		"link-local, IPv6":              {everything, "fe80::1", v6, "fe80::1" + kind},
+		"denied":                        {fence, "10.1.128.1", v4, "10.1.128.1 is in a range of the importing cluster's own"},
+		"denied, IPv6":                  {fence, "fd01:0:0:ffff::1", v6, "fd01:0:0:ffff::1 is in a range of the importing cluster's own"},
+		"outside":                       {fence, "10.2.0.1", v4, "10.2.0.1 is outside the cluster's pod and node CIDRs"},
+		"outside, IPv6":                 {fence, "fd02::1", v6, "fd02::1 is outside the cluster's pod and node CIDRs"},
+		"an empty fence":                {clusterset.Fence{}, "10.1.2.3", v4, "10.1.2.3 is outside the cluster's pod and node CIDRs"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			if err := tc.fence.Check(tc.address, tc.family); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("error %q\nwant  %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFamiliesOf(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		cidrs []string
+		want  []corev1.IPFamily
+	}{
+		"none":                   {nil, nil},
+		"IPv4 twice":             {[]string{"10.0.0.0/16", "10.1.0.0/16"}, []corev1.IPFamily{"IPv4"}},
+		"both, in their order":   {[]string{"fd01::/48", "10.0.0.0/16", "fd02::/48"}, []corev1.IPFamily{"IPv6", "IPv4"}},
+		"both, the other way on": {[]string{"10.0.0.0/16", "fd01::/48"}, []corev1.IPFamily{"IPv4", "IPv6"}},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, clusterset.FamiliesOf(prefixes(t, tc.cidrs...))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestParsePrefixes(t *testing.T) {
+	t.Parallel()
+	got, err := clusterset.ParsePrefixes([]string{"10.1.2.3/16", "fd01::1/48"})
+	want := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" || err != nil {
+		t.Errorf("prefixes (-want +got), error %v:\n%s", err, diff)
+	}
+	const message = `"10.1.0.0" is no CIDR such as 10.0.0.0/16: netip.ParsePrefix("10.1.0.0"): no '/'`
+	if got, err := clusterset.ParsePrefixes([]string{"10.0.0.0/8", "10.1.0.0", "x"}); err == nil || err.Error() != message || got != nil {
+		t.Errorf("got %v, error %v\nwant %s", got, err, message)
+	}
+}
+
+func prefixes(t *testing.T, cidrs ...string) []netip.Prefix {
+	t.Helper()
+	result, err := clusterset.ParsePrefixes(cidrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}

@@ -1,0 +1,358 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+var rejection = &export.Rejection{Reason: "NoService", Message: "There is no Service web."}
+
+// spec: C1, E5, E6
+func TestValid(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		rejection *export.Rejection
+		want      metav1.Condition
+	}{
+		"valid":    {nil, metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid", Message: "The Service can be exported."}},
+		"rejected": {rejection, metav1.Condition{Type: "Valid", Status: "False", Reason: "NoService", Message: "There is no Service web."}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, conditions.Valid(tc.rejection)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// spec: C2
+func TestExported(t *testing.T) {
+	t.Parallel()
+	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
+	}
+	const hint = ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
+	cases := map[string]struct {
+		rejection   *export.Rejection
+		publication conditions.Publication
+		want        metav1.Condition
+	}{
+		"the hub holds it": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true},
+			want:        ready("True", "Exported", "The service is exported to the clusterset."),
+		},
+		"rejected": {
+			rejection:   rejection,
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, Failure: "no"},
+			want:        ready("False", "Pending", "Nothing is exported until the export is valid; see condition Valid."),
+		},
+		"the hub refuses it": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Failure: "the quota is used up"},
+			want:        ready("False", "Failed", "The hub refuses the export: the quota is used up"),
+		},
+		"the hub refuses it, and holds an older one": {
+			publication: conditions.Publication{Hub: conditions.HubUnknown, Published: true, Failure: "no"},
+			want:        ready("False", "Failed", "The hub refuses the export: no"),
+		},
+		"the hub is not reached": {
+			publication: conditions.Publication{Hub: conditions.HubUnknown, Published: true},
+			want:        ready("Unknown", "Pending", "The hub has not been reached yet; the export goes out when it is."),
+		},
+		"on its way": {
+			publication: conditions.Publication{Hub: conditions.HubSynced},
+			want:        ready("False", "Pending", "The export is on its way to the hub."),
+		},
+		"one address is left out": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"10.9.0.1 is outside"}},
+			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: 10.9.0.1 is outside"+hint),
+		},
+		"three are, sorted": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"c", "a", "b"}},
+			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c"+hint),
+		},
+		"more are": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"e", "d", "c", "a", "b"}},
+			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c; and 2 more"+hint),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := strings.Join(tc.publication.LeftOut, ",")
+			if diff := cmp.Diff(tc.want, conditions.Exported(tc.rejection, tc.publication)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+			if after := strings.Join(tc.publication.LeftOut, ","); after != before {
+				t.Errorf("the input %s became %s", before, after)
+			}
+		})
+	}
+}
+
+// conflict returns the condition of a service that five clusters export, with these conflicts.
+func conflict(conflicts ...merge.Conflict) metav1.Condition {
+	return conditions.Conflict(merge.Merged{
+		Oldest:    "cluster-1",
+		Clusters:  []clusterset.ClusterID{"cluster-1", "cluster-2", "cluster-3", "cluster-4", "cluster-5"},
+		Conflicts: conflicts,
+	})
+}
+
+// spec: C3, C5
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	two := []clusterset.ClusterID{"cluster-2", "cluster-4"}
+	cases := map[string]struct {
+		conflicts []merge.Conflict
+		want      metav1.Condition
+	}{
+		"none": {
+			want: metav1.Condition{Type: "Conflict", Status: "False", Reason: "NoConflicts", Message: "No other cluster exports this service differently."},
+		},
+		"the KEP's model": {
+			conflicts: []merge.Conflict{{Reason: "TypeConflict", Field: "type", Using: "ClusterSetIP", Disagree: two}},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "TypeConflict",
+				Message: `Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
+			},
+		},
+		"ports are united": {
+			conflicts: []merge.Conflict{{Reason: "PortConflict", Field: "ports", Using: "http:80/TCP, 53/UDP", Disagree: two}},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "PortConflict",
+				Message: `Conflicting ports. Using "http:80/TCP, 53/UDP" from all service exports, that in "cluster-1" first. 2/5 clusters disagree.`,
+			},
+		},
+		"families are united": {
+			conflicts: []merge.Conflict{{Reason: "IPFamilyConflict", Field: "IP families", Using: "IPv4, IPv6", Disagree: two[:1]}},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "IPFamilyConflict",
+				Message: `Conflicting IP families. Using "IPv4, IPv6" from all service exports, that in "cluster-1" first. 1/5 clusters disagree.`,
+			},
+		},
+		"several, in their order": {
+			conflicts: []merge.Conflict{
+				{Reason: "TypeConflict", Field: "type", Using: "Headless", Disagree: two},
+				{Reason: "LabelsConflict", Field: "exported labels", Using: "none", Disagree: two[1:]},
+			},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "TypeConflict,LabelsConflict",
+				Message: `Conflicting type. Using "Headless" from oldest service export in "cluster-1". 2/5 clusters disagree. ` +
+					`Conflicting exported labels. Using "none" from oldest service export in "cluster-1". 1/5 clusters disagree.`,
+			},
+		},
+		"a value of 256 characters is kept": {
+			conflicts: []merge.Conflict{{Reason: "LabelsConflict", Field: "exported labels", Using: strings.Repeat("ü", 256), Disagree: two}},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "LabelsConflict",
+				Message: `Conflicting exported labels. Using "` + strings.Repeat("ü", 256) + `" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
+			},
+		},
+		"a longer one is shortened": {
+			conflicts: []merge.Conflict{{Reason: "LabelsConflict", Field: "exported labels", Using: strings.Repeat("ü", 257), Disagree: two}},
+			want: metav1.Condition{
+				Type: "Conflict", Status: "True", Reason: "LabelsConflict",
+				Message: `Conflicting exported labels. Using "` + strings.Repeat("ü", 255) + `…" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, conflict(tc.conflicts...)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The whole of both texts, with every reason there is and with values that are longest when quoted, is something that
+// the API server takes: the bounds and the pattern are those of the CRD.
+// spec: C3
+func TestAllConflictsFit(t *testing.T) {
+	t.Parallel()
+	reasons := []string{
+		"PortConflict", "TypeConflict", "SessionAffinityConflict", "SessionAffinityConfigConflict", "LabelsConflict",
+		"AnnotationsConflict", "InternalTrafficPolicyConflict", "TrafficDistributionConflict", "IPFamilyConflict",
+	}
+	var conflicts []merge.Conflict
+	for _, reason := range reasons {
+		conflicts = append(conflicts, merge.Conflict{
+			Reason:   mcsv1beta1.ServiceExportConditionReason(reason),
+			Field:    "session affinity config",
+			Using:    strings.Repeat("\U000e0001", 4096),
+			Disagree: []clusterset.ClusterID{"a"},
+		})
+	}
+	got := conflict(conflicts...)
+	if want := strings.Join(reasons, ","); got.Reason != want {
+		t.Errorf("reason %s, want %s", got.Reason, want)
+	}
+	if !regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(got.Reason) || len(got.Reason) > 1024 {
+		t.Errorf("the API server refuses reason %s", got.Reason)
+	}
+	if n := strings.Count(got.Message, "1/5 clusters disagree."); n != len(reasons) {
+		t.Errorf("the message tells of %d conflicts, not of %d:\n%s", n, len(reasons), got.Message)
+	}
+	if n := utf8.RuneCountInString(got.Message); n > 32768 {
+		t.Errorf("the API server refuses a message of %d characters", n)
+	}
+}
+
+// spec: C2
+func TestLongMessagesAreCut(t *testing.T) {
+	t.Parallel()
+	const bound = 32768
+	prefix := "The hub refuses the export: "
+	exact := strings.Repeat("x", bound-len(prefix))
+	cases := map[string]struct{ failure, want string }{
+		"one that just fits":                {exact, prefix + exact},
+		"one byte too long":                 {exact + "y", prefix + exact},
+		"no half character at the end":      {exact[1:] + "ü", prefix + exact[1:]},
+		"whole characters of several bytes": {exact[2:] + "ü" + "z", prefix + exact[2:] + "ü"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := conditions.Exported(nil, conditions.Publication{Failure: tc.failure}).Message
+			if got != tc.want {
+				t.Errorf("%d bytes that end in %q; want %d that end in %q", len(got), got[len(got)-4:], len(tc.want), tc.want[len(tc.want)-4:])
+			}
+		})
+	}
+}
+
+// spec: C6
+func TestImportConditions(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ got, want metav1.Condition }{
+		"ready": {
+			conditions.ImportReady(),
+			metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: "The service is imported."},
+		},
+		"no common family": {
+			conditions.FamilyNotSupported([]corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv4"}),
+			metav1.Condition{
+				Type: "Ready", Status: "False", Reason: "IPFamilyNotSupported",
+				Message: "The service is exported with IP families [IPv6], this cluster's Services have [IPv4]. " +
+					"Export it from a cluster with a common family, or make either side dual-stack.",
+			},
+		},
+		"a deletion is held": {
+			conditions.DeletionHeld([]clusterset.ClusterID{"berlin", "paris"}),
+			metav1.Condition{
+				Type: "DeletionHeld", Status: "True", Reason: "MassDeletion",
+				Message: "The hub has lost most of what berlin, paris exported, and what this cluster has of it is kept until the member has confirmed it " +
+					"for a while. If it is right, the hub's administrator adds the member to acceptDeletionsOf in this cluster's Member.",
+			},
+		},
+		"something in the way": {
+			conditions.ImportPending("Service derived-1 is not ours."),
+			metav1.Condition{Type: "Ready", Status: "False", Reason: "Pending", Message: "Service derived-1 is not ours."},
+		},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// spec: C1, C2, C3, C6
+func TestSet(t *testing.T) {
+	t.Parallel()
+	then, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
+	condition := func(kind string, status metav1.ConditionStatus, message string, generation int64, since metav1.Time) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Message: message, ObservedGeneration: generation, LastTransitionTime: since}
+	}
+	said := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Message: message}
+	}
+	cases := map[string]struct {
+		existing, desired, want []metav1.Condition
+	}{
+		"the first ones": {
+			desired: []metav1.Condition{said("Valid", "True", "a"), said("Ready", "False", "b")},
+			want:    []metav1.Condition{condition("Valid", "True", "a", 7, now), condition("Ready", "False", "b", 7, now)},
+		},
+		"the same again": {
+			existing: []metav1.Condition{condition("Valid", "True", "a", 7, then)},
+			desired:  []metav1.Condition{said("Valid", "True", "a")},
+			want:     []metav1.Condition{condition("Valid", "True", "a", 7, then)},
+		},
+		"another message and generation": {
+			existing: []metav1.Condition{condition("Valid", "True", "a", 6, then)},
+			desired:  []metav1.Condition{said("Valid", "True", "b")},
+			want:     []metav1.Condition{condition("Valid", "True", "b", 7, then)},
+		},
+		"another status": {
+			existing: []metav1.Condition{condition("Valid", "True", "a", 7, then)},
+			desired:  []metav1.Condition{said("Valid", "False", "a")},
+			want:     []metav1.Condition{condition("Valid", "False", "a", 7, now)},
+		},
+		"others stay where they are": {
+			existing: []metav1.Condition{
+				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 6, then), condition("Also theirs", "Unknown", "y", 2, then),
+			},
+			desired: []metav1.Condition{said("Ready", "True", "r"), said("Valid", "True", "a")},
+			want: []metav1.Condition{
+				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 7, then), condition("Also theirs", "Unknown", "y", 2, then),
+				condition("Ready", "True", "r", 7, now),
+			},
+		},
+		"nothing to say": {
+			existing: []metav1.Condition{condition("Valid", "True", "a", 6, then)},
+			want:     []metav1.Condition{condition("Valid", "True", "a", 6, then)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			existing := append(make([]metav1.Condition, 0, 9), tc.existing...) // room to append, which must not be used
+			desired := append([]metav1.Condition(nil), tc.desired...)
+			if diff := cmp.Diff(tc.want, conditions.Set(existing, desired, 7, now)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			room := make([]metav1.Condition, 9-len(tc.existing))
+			before := append(append([]metav1.Condition(nil), tc.existing...), room...)
+			if diff := cmp.Diff(before, existing[:9]) + cmp.Diff(append([]metav1.Condition(nil), tc.desired...), desired); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	existing := []metav1.Condition{{Type: "Ready"}, {Type: "DeletionHeld"}, {Type: "Theirs"}}
+	before := append([]metav1.Condition(nil), existing...)
+	for kind, want := range map[string][]metav1.Condition{
+		"DeletionHeld": {{Type: "Ready"}, {Type: "Theirs"}},
+		"Other":        existing,
+	} {
+		if diff := cmp.Diff(want, conditions.Without(existing, kind)); diff != "" {
+			t.Errorf("without %s (-want +got):\n%s", kind, diff)
+		}
+	}
+	if diff := cmp.Diff(before, existing); diff != "" {
+		t.Errorf("the input is changed (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Bounds that the schema of the hub's records states as well, or leaves to the importer.
+const (
+	maxTrafficDistribution  = 64
+	maxAffinityTimeout      = 86400
+	maxAddressesPerEndpoint = 100
+	// maxAnnotations is what an object's annotations may have in all, less room for our own on the ServiceImport.
+	maxAnnotations = apivalidation.TotalAnnotationSizeLimitB - 1024
+)
+
+func checkPort(name string, protocol hubv1alpha1.Protocol, number int32, appProtocol string) error {
+	switch {
+	case name != "" && len(validation.IsDNS1123Label(name)) > 0:
+		return fmt.Errorf("port name %q is no DNS label", name)
+	case !slices.Contains([]hubv1alpha1.Protocol{"TCP", "UDP", "SCTP"}, protocol):
+		return fmt.Errorf("%q is no protocol", protocol)
+	case len(validation.IsValidPortNum(int(number))) > 0:
+		return fmt.Errorf("%d is no port number", number)
+	case appProtocol != "" && len(validation.IsQualifiedName(appProtocol)) > 0:
+		return fmt.Errorf("application protocol %q is no qualified name", appProtocol)
+	}
+	return nil
+}
+
+func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
+	switch {
+	case spec.Type != mcsv1beta1.ClusterSetIP && spec.Type != mcsv1beta1.Headless:
+		return fmt.Errorf("%q is no type", spec.Type)
+	case spec.Type == mcsv1beta1.ClusterSetIP && len(spec.Ports) == 0:
+		return errors.New("it has no port, which only a headless service can be without")
+	case !areFamilies(spec.IPFamilies):
+		return fmt.Errorf("%v are no IP families of a Service", spec.IPFamilies)
+	case !slices.Contains([]corev1.ServiceAffinity{"", corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP}, spec.SessionAffinity):
+		return fmt.Errorf("%q is no session affinity", spec.SessionAffinity)
+	case spec.SessionAffinityTimeoutSeconds < 0 || spec.SessionAffinityTimeoutSeconds > maxAffinityTimeout:
+		return fmt.Errorf("a session affinity timeout of %d s is out of range", spec.SessionAffinityTimeoutSeconds)
+	case !slices.Contains([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}, spec.InternalTrafficPolicy):
+		return fmt.Errorf("%q is no internal traffic policy", spec.InternalTrafficPolicy)
+	case len(spec.TrafficDistribution) > maxTrafficDistribution:
+		return errors.New("its traffic distribution is too long")
+	}
+	return nil
+}
+
+// areFamilies reports whether a Service can have these IP families: one or both, each once.
+func areFamilies(families []hubv1alpha1.IPFamily) bool {
+	switch len(families) {
+	case 1:
+		return isFamily(families[0])
+	case 2:
+		return isFamily(families[0]) && isFamily(families[1]) && families[0] != families[1]
+	}
+	return false
+}
+
+func isFamily(f hubv1alpha1.IPFamily) bool {
+	return f == hubv1alpha1.IPFamily(corev1.IPv4Protocol) || f == hubv1alpha1.IPFamily(corev1.IPv6Protocol)
+}
+
+// checkMetadata refuses what must not reach an object in this cluster: illegal or reserved keys, and too much of it.
+// Of several faults it names the one that comes first by key.
+func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
+	if len(spec.Labels) > hubv1alpha1.MaxMetadataKeys || len(spec.Annotations) > hubv1alpha1.MaxMetadataKeys {
+		return fmt.Errorf("it has more than %d labels or annotations", hubv1alpha1.MaxMetadataKeys)
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
+		value := string(spec.Labels[key])
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || clusterset.IsReserved(key) {
+			return fmt.Errorf("label %q is illegal or reserved", key)
+		}
+	}
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(spec.Annotations)) {
+		value := string(spec.Annotations[key])
+		tooLong := utf8.RuneCountInString(value) > hubv1alpha1.MaxMetadataLength
+		if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || tooLong || clusterset.IsReserved(key) {
+			return fmt.Errorf("annotation %q is illegal, too long or reserved", key)
+		}
+		size += len(key) + len(value)
+	}
+	if size > maxAnnotations {
+		return fmt.Errorf("its annotations have %d bytes in all, more than %d", size, maxAnnotations)
+	}
+	return nil
+}
+
+func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, fence clusterset.Fence) error {
+	for _, address := range e.Addresses {
+		if err := fence.Check(address, family); err != nil {
+			return err
+		}
+	}
+	if e.Hostname != "" && len(validation.IsDNS1123Label(e.Hostname)) > 0 {
+		return fmt.Errorf("hostname %q is no DNS label", e.Hostname)
+	}
+	return nil
+}

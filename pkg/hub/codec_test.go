@@ -1,0 +1,514 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+var (
+	testKey = clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+	epoch   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// berlin is what the administrator says of the member whose records are decoded here.
+func berlin() policy {
+	return policy{
+		id: "berlin",
+		fence: clusterset.Fence{
+			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")},
+			Denied:  []netip.Prefix{netip.MustParsePrefix("10.1.255.0/24")},
+		},
+		claimedAges: hubv1alpha1.ClaimedAgesTrusted,
+	}
+}
+
+// onTheHub returns the record as it comes back from the hub: through JSON, with the creation time that the hub gave it.
+func onTheHub[T metav1.Object](t interface{ Fatal(...any) }, record T) T {
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, record); err != nil {
+		t.Fatal(err)
+	}
+	record.SetCreationTimestamp(metav1.NewTime(epoch))
+	return record
+}
+
+func drawExport(t *rapid.T) clusterset.Export {
+	label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?`)
+	keys := rapid.StringMatching(`(example\.com/)?[a-z]{1,3}`)
+	export := clusterset.Export{
+		Cluster:               "berlin",
+		Key:                   clusterset.ServiceKey{Namespace: label.Draw(t, "namespace"), Name: label.Draw(t, "name")},
+		Age:                   epoch.Add(time.Duration(rapid.IntRange(-1e6, 1e6).Draw(t, "age")) * time.Second),
+		Type:                  rapid.SampledFrom([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}).Draw(t, "type"),
+		IPFamilies:            rapid.SampledFrom([][]corev1.IPFamily{{"IPv4"}, {"IPv6"}, {"IPv4", "IPv6"}, {"IPv6", "IPv4"}}).Draw(t, "families"),
+		InternalTrafficPolicy: rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}).Draw(t, "policy"),
+		TrafficDistribution:   rapid.SampledFrom([]string{"", "PreferClose"}).Draw(t, "distribution"),
+		Labels:                rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 0, 3).Draw(t, "labels"),
+		Annotations:           rapid.MapOfN(keys, rapid.String(), 0, 3).Draw(t, "annotations"),
+	}
+	fewest := 0
+	if export.Type == mcsv1beta1.ClusterSetIP {
+		fewest = 1
+		export.Affinity = rapid.SampledFrom([]clusterset.Affinity{{Mode: "None"}, {Mode: "ClientIP", TimeoutSeconds: 86400}}).Draw(t, "affinity")
+	}
+	for i, name := range rapid.SliceOfNDistinct(label, fewest, 4, rapid.ID).Draw(t, "ports") {
+		export.Ports = append(export.Ports, clusterset.Port{
+			Name:        name,
+			Protocol:    rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP", "SCTP"}).Draw(t, "protocol"),
+			Port:        int32(i + 1),
+			AppProtocol: rapid.SampledFrom([]string{"", "http", "kubernetes.io/h2c"}).Draw(t, "application protocol"),
+		})
+	}
+	return export
+}
+
+// A member's export is the same in every other cluster.
+// spec: R7
+func TestServiceRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		export := drawExport(t)
+		got, err := decodeService(onTheHub(t, EncodeService(export)), berlin())
+		if err != nil {
+			t.Fatalf("%+v is refused: %v", export, err)
+		}
+		if diff := cmp.Diff(export, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("export (-sent +received):\n%s", diff)
+		}
+	})
+}
+
+func drawSlice(t *rapid.T) clusterset.Slice {
+	family := rapid.SampledFrom([]discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}).Draw(t, "family")
+	slice := clusterset.Slice{
+		Cluster: "berlin", ID: clusterset.SliceID("web-1"), AddressType: family,
+		Trigger: rapid.SampledFrom([]time.Time{{}, epoch.Add(1234 * time.Microsecond)}).Draw(t, "trigger"),
+	}
+	for i, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "a", "b"}), 0, 3, rapid.ID).Draw(t, "ports") {
+		slice.Ports = append(slice.Ports, clusterset.EndpointPort{
+			Name: name, Protocol: "TCP", Port: int32(i), AppProtocol: rapid.SampledFrom([]string{"", "http"}).Draw(t, "application protocol"),
+		})
+	}
+	condition := rapid.SampledFrom([]clusterset.Condition{clusterset.Unset, clusterset.True, clusterset.False})
+	slice.Endpoints = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clusterset.Endpoint {
+		endpoint := clusterset.Endpoint{
+			Hostname: rapid.SampledFrom([]string{"", "web-0", "web-1"}).Draw(t, "hostname"),
+			Zone:     rapid.SampledFrom([]string{"", "eu-1a", "eu-1b"}).Draw(t, "zone"),
+			Ready:    condition.Draw(t, "ready"), Serving: condition.Draw(t, "serving"), Terminating: condition.Draw(t, "terminating"),
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "addresses") {
+			n := rapid.IntRange(0, 250).Draw(t, "address")
+			if family == discoveryv1.AddressTypeIPv4 {
+				endpoint.Addresses = append(endpoint.Addresses, fmt.Sprintf("10.1.0.%d", n))
+			} else {
+				endpoint.Addresses = append(endpoint.Addresses, fmt.Sprintf("fd01::%x", n+1))
+			}
+		}
+		return endpoint
+	}), 0, 12).Draw(t, "endpoints")
+	return slice
+}
+
+// byContent sorts endpoints, whose order means nothing.
+func byContent(endpoints []clusterset.Endpoint) []clusterset.Endpoint {
+	return slices.SortedFunc(slices.Values(endpoints), func(a, b clusterset.Endpoint) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+}
+
+// spec: D5, D6, R7
+func TestEndpointsRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		slice := drawSlice(t)
+		got, refused := decodeEndpoints(onTheHub(t, EncodeEndpoints(testKey, slice)), berlin())
+		if len(refused) > 0 {
+			t.Fatalf("%+v is refused: %v", slice, refused)
+		}
+		slice.Endpoints, got.Endpoints = byContent(slice.Endpoints), byContent(got.Endpoints)
+		if diff := cmp.Diff(slice, *got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("slice (-sent +received):\n%s", diff)
+		}
+	})
+}
+
+// The same endpoints give the same record in whatever order they come, so that nothing is written for their order. The
+// node's name stays at home.
+// spec: D6, D7
+func TestEncodeDoesNotDependOnOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		slice := drawSlice(t)
+		before := fmt.Sprint(slice.Endpoints)
+		want := EncodeEndpoints(testKey, slice)
+		if after := fmt.Sprint(slice.Endpoints); after != before {
+			t.Errorf("the input %s became %s", before, after)
+		}
+		slice.Endpoints = rapid.Permutation(slice.Endpoints).Draw(t, "permutation")
+		for i := range slice.Endpoints {
+			slice.Endpoints[i].NodeName = fmt.Sprintf("node-%d", i)
+		}
+		if diff := cmp.Diff(want, EncodeEndpoints(testKey, slice)); diff != "" {
+			t.Errorf("record (-one order +another):\n%s", diff)
+		}
+	})
+}
+
+// The form of a record is a contract between versions of the agent.
+// spec: D6
+func TestEncodeEndpoints(t *testing.T) {
+	t.Parallel()
+	slice := clusterset.Slice{
+		Cluster: "berlin", ID: "0123456789", AddressType: discoveryv1.AddressTypeIPv4, Trigger: epoch,
+		Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 80}, {Name: "any", Protocol: "UDP"}},
+		Endpoints: []clusterset.Endpoint{
+			{Addresses: []string{"10.1.0.3"}, Zone: "b", Ready: clusterset.True},
+			{Addresses: []string{"10.1.0.2"}, Zone: "a", Ready: clusterset.True, Hostname: "web-0", NodeName: "node-1"},
+			{Addresses: []string{"10.1.0.1"}, Zone: "a", Ready: clusterset.True},
+			{Addresses: []string{"10.1.0.4"}, Zone: "a", Ready: clusterset.False, Serving: clusterset.True, Terminating: clusterset.True},
+			{Addresses: []string{"10.1.0.6", "10.1.0.5"}, Zone: "a", Ready: clusterset.True},
+		},
+	}
+	want := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-berlin", Name: "shop.web.0123456789"},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace: "shop", Service: "web", AddressType: "IPv4", TriggerTime: new(metav1.NewMicroTime(epoch)),
+			Ports: []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 80}, {Name: "any", Protocol: "UDP"}},
+			Groups: []hubv1alpha1.EndpointGroup{
+				{Zone: "a", Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.1.0.1", "10.1.0.2"}, Hostnames: []hubv1alpha1.Hostname{"", "web-0"}},
+				{Zone: "a", Ready: new(true), AddressesPerEndpoint: 2, Addresses: []hubv1alpha1.IPAddress{"10.1.0.6", "10.1.0.5"}},
+				{Zone: "a", Ready: new(false), Serving: new(true), Terminating: new(true), Addresses: []hubv1alpha1.IPAddress{"10.1.0.4"}},
+				{Zone: "b", Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.1.0.3"}},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, EncodeEndpoints(testKey, slice)); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+}
+
+// spec: R8
+func TestEffectiveAge(t *testing.T) {
+	t.Parallel()
+	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
+	cases := map[string]struct {
+		claimed time.Duration // relative to the hub's own time stamp
+		ages    hubv1alpha1.ClaimedAges
+		want    time.Duration
+	}{
+		"later":                           {time.Minute, bounded, time.Minute},
+		"a little older":                  {-9 * time.Minute, bounded, -9 * time.Minute},
+		"just as old as can be":           {-10 * time.Minute, bounded, -10 * time.Minute},
+		"older than can be":               {-10*time.Minute - time.Second, bounded, -10 * time.Minute},
+		"a year older":                    {-365 * 24 * time.Hour, bounded, -10 * time.Minute},
+		"a year older, nothing is said":   {-365 * 24 * time.Hour, "", -10 * time.Minute},
+		"a year older, and trusted":       {-365 * 24 * time.Hour, trusted, -365 * 24 * time.Hour},
+		"later, and trusted all the same": {time.Minute, trusted, time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			elsewhere := time.FixedZone("", 3600)
+			got := EffectiveAge(epoch.Add(tc.claimed).In(elsewhere), epoch.In(elsewhere), tc.ages)
+			if want := epoch.Add(tc.want); !got.Equal(want) || got.Location() != time.UTC {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// spec: R8
+func TestDecodedAgeIsBounded(t *testing.T) {
+	t.Parallel()
+	record := onTheHub(t, EncodeService(clusterset.Export{
+		Cluster: "berlin", Key: testKey, Age: epoch.Add(-time.Hour), Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv4"},
+	}))
+	for ages, want := range map[hubv1alpha1.ClaimedAges]time.Time{
+		hubv1alpha1.ClaimedAgesBounded: epoch.Add(-10 * time.Minute), hubv1alpha1.ClaimedAgesTrusted: epoch.Add(-time.Hour),
+	} {
+		p := berlin()
+		p.claimedAges = ages
+		if got, err := decodeService(record, p); err != nil || !got.Age.Equal(want) {
+			t.Errorf("%s: age %v, want %v; error %v", ages, got.Age, want, err)
+		}
+	}
+}
+
+func TestNewPolicy(t *testing.T) {
+	t.Parallel()
+	member := func(namespace, id string, cidrs ...hubv1alpha1.CIDR) *hubv1alpha1.Member {
+		return &hubv1alpha1.Member{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member"},
+			Spec: hubv1alpha1.MemberSpec{
+				ClusterID: id, PodCIDRs: cidrs, NodeCIDRs: []hubv1alpha1.CIDR{"192.168.0.0/24"},
+				Namespaces: []hubv1alpha1.NamespaceName{"shop"}, ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
+			},
+		}
+	}
+	denied := clusterset.Fence{Denied: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
+	got, err := newPolicy(member("member-berlin", "berlin", "10.1.0.0/16", "fd01::/48"), denied)
+	want := policy{
+		id: "berlin",
+		fence: clusterset.Fence{
+			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("192.168.0.0/24")},
+			Denied:  denied.Denied,
+		},
+		namespaces:  []hubv1alpha1.NamespaceName{"shop"},
+		claimedAges: hubv1alpha1.ClaimedAgesTrusted,
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(policy{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" || err != nil {
+		t.Errorf("policy (-want +got), error %v:\n%s", err, diff)
+	}
+	cases := map[string]struct {
+		member *hubv1alpha1.Member
+		want   string
+	}{
+		"another's ID":          {member("member-berlin", "paris"), `member member-berlin: cluster ID "paris" does not belong to its namespace`},
+		"no ID":                 {member("member-", ""), `member member-: cluster ID "" does not belong to its namespace`},
+		"no member's namespace": {member("default", "berlin"), `member default: cluster ID "berlin" does not belong to its namespace`},
+		"no range": {
+			member("member-berlin", "berlin", "10.1.0.0"),
+			`member member-berlin: "10.1.0.0" is no CIDR such as 10.0.0.0/16: netip.ParsePrefix("10.1.0.0"): no '/'`,
+		},
+	}
+	for name, tc := range cases {
+		if _, err := newPolicy(tc.member, denied); err == nil || err.Error() != tc.want {
+			t.Errorf("%s: error %v\nwant %s", name, err, tc.want)
+		}
+	}
+}
+
+// checkExport states what holds of any export that is accepted: nothing in it can harm the importing cluster.
+func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.PublishedService, p policy) {
+	t.Helper()
+	fail := func(what string, value any) { t.Errorf("an export with %s %v is accepted", what, value) }
+	if export.Cluster != p.id || record.Name != export.Key.Namespace+"."+export.Key.Name {
+		fail("name", record.Name)
+	}
+	for _, name := range []string{export.Key.Namespace, export.Key.Name} {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			fail("key", export.Key)
+		}
+	}
+	if clusterset.IsReservedNamespace(export.Key.Namespace) {
+		fail("namespace", export.Key.Namespace)
+	}
+	if !slices.Contains([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}, export.Type) {
+		fail("type", export.Type)
+	}
+	if n := len(export.IPFamilies); n < 1 || n > 2 || n == 2 && export.IPFamilies[0] == export.IPFamilies[1] {
+		fail("families", export.IPFamilies)
+	}
+	if export.Age.Before(record.CreationTimestamp.Add(-10*time.Minute)) && p.claimedAges != hubv1alpha1.ClaimedAgesTrusted {
+		fail("age", export.Age)
+	}
+	if export.Type == mcsv1beta1.ClusterSetIP && len(export.Ports) == 0 || len(export.Ports) > 100 {
+		fail("ports", len(export.Ports))
+	}
+	ids, names := map[clusterset.PortID]bool{}, map[string]bool{}
+	for _, port := range export.Ports {
+		legal := port.Name == "" || len(validation.IsDNS1123Label(port.Name)) == 0
+		if !legal || port.Port < 1 || port.Port > 65535 || ids[port.ID()] || names[port.Name] {
+			fail("port", port)
+		}
+		ids[port.ID()], names[port.Name] = true, true
+	}
+	if export.Affinity.TimeoutSeconds < 0 || export.Affinity.TimeoutSeconds > 86400 || export.Type == mcsv1beta1.Headless && export.Affinity != (clusterset.Affinity{}) {
+		fail("affinity", export.Affinity)
+	}
+	size := 0
+	for _, metadata := range []map[string]string{export.Labels, export.Annotations} {
+		if len(metadata) > 64 {
+			fail("metadata", len(metadata))
+		}
+		for key, value := range metadata {
+			size += len(key) + len(value)
+			if clusterset.IsReserved(key) || len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
+				fail("key", key)
+			}
+		}
+	}
+	if size > 256*1024+64*(317+63) {
+		fail("metadata bytes", size)
+	}
+}
+
+// FuzzDecodeService: what is accepted is harmless, and is the same when it is published again.
+func FuzzDecodeService(f *testing.F) {
+	for _, export := range []clusterset.Export{
+		{Cluster: "berlin", Key: testKey, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv4"}},
+		{
+			Cluster: "berlin", Key: testKey, Age: epoch.Add(-time.Hour), Type: mcsv1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{"IPv6", "IPv4"},
+			Ports:    []clusterset.Port{{Protocol: "TCP", Port: 80}, {Name: "dns", Protocol: "UDP", Port: 53, AppProtocol: "example.com/dns"}},
+			Affinity: clusterset.Affinity{Mode: "ClientIP", TimeoutSeconds: 60}, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferClose",
+			Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"example.com/Note": "ü"},
+		},
+	} {
+		text, err := json.Marshal(EncodeService(export))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var record hubv1alpha1.PublishedService
+		if json.Unmarshal(text, &record) != nil {
+			return
+		}
+		record.CreationTimestamp = metav1.NewTime(epoch)
+		p := berlin()
+		p.claimedAges = hubv1alpha1.ClaimedAgesBounded
+		export, err := decodeService(&record, p)
+		if err != nil {
+			return
+		}
+		checkExport(t, export, &record, p)
+		encoded := EncodeService(export)
+		encoded.CreationTimestamp = record.CreationTimestamp
+		again, err := decodeService(encoded, p)
+		if err != nil {
+			t.Fatalf("%+v is refused when it is published again: %v", export, err)
+		}
+		if diff := cmp.Diff(export, again); diff != "" {
+			t.Errorf("export (-first +again):\n%s", diff)
+		}
+	})
+}
+
+// checkSlice states what holds of any slice that is accepted.
+func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.PublishedEndpoints, p policy) {
+	t.Helper()
+	fail := func(what string, value any) { t.Errorf("a slice with %s %v is accepted", what, value) }
+	key := clusterset.ServiceKey{Namespace: string(record.Spec.Namespace), Name: string(record.Spec.Service)}
+	if slice.Cluster != p.id || record.Name != key.Namespace+"."+key.Name+"."+slice.ID {
+		fail("name", record.Name)
+	}
+	for _, name := range []string{key.Namespace, key.Name, slice.ID} {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			fail("name", record.Name)
+		}
+	}
+	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
+		fail("address type", slice.AddressType)
+	}
+	names := map[string]bool{}
+	for _, port := range slice.Ports {
+		if port.Port < 0 || port.Port > 65535 || names[port.Name] || port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 {
+			fail("port", port)
+		}
+		names[port.Name] = true
+	}
+	addresses := 0
+	for _, endpoint := range slice.Endpoints {
+		if n := len(endpoint.Addresses); n < 1 || n > 100 {
+			fail("addresses of one endpoint:", n)
+		}
+		for _, address := range endpoint.Addresses {
+			addresses++
+			ip, err := netip.ParseAddr(address)
+			inside := slices.ContainsFunc(p.fence.Allowed, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
+			denied := slices.ContainsFunc(p.fence.Denied, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
+			if err != nil || !inside || denied || ip.Is4() != (slice.AddressType == discoveryv1.AddressTypeIPv4) {
+				fail("address", address)
+			}
+		}
+		if endpoint.Hostname != "" && len(validation.IsDNS1123Label(endpoint.Hostname)) > 0 || endpoint.NodeName != "" ||
+			len(validation.IsValidLabelValue(endpoint.Zone)) > 0 {
+			fail("endpoint", endpoint)
+		}
+	}
+	if addresses > 1000 {
+		fail("addresses:", addresses)
+	}
+}
+
+// FuzzDecodeEndpoints: what is accepted is inside the fence and within bounds, and is the same when it is published
+// again. What is left out is told.
+func FuzzDecodeEndpoints(f *testing.F) {
+	for _, endpoints := range [][]clusterset.Endpoint{
+		nil,
+		{
+			{Addresses: []string{"10.1.0.1"}, Hostname: "web-0", Zone: "eu-1a", Ready: clusterset.True},
+			{Addresses: []string{"10.1.0.2"}, Zone: "eu-1a", Ready: clusterset.True},
+			{Addresses: []string{"10.1.0.3", "10.1.0.4"}, Ready: clusterset.False, Serving: clusterset.True},
+			{Addresses: []string{"10.1.255.1"}},
+		},
+	} {
+		text, err := json.Marshal(EncodeEndpoints(testKey, clusterset.Slice{
+			Cluster: "berlin", ID: "0123456789", AddressType: discoveryv1.AddressTypeIPv4, Trigger: epoch,
+			Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "UDP"}}, Endpoints: endpoints,
+		}))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var record hubv1alpha1.PublishedEndpoints
+		if json.Unmarshal(text, &record) != nil {
+			return
+		}
+		p := berlin()
+		slice, refused := decodeEndpoints(&record, p)
+		if slice == nil {
+			if len(refused) != 1 {
+				t.Errorf("no slice, and %d reasons", len(refused))
+			}
+			return
+		}
+		checkSlice(t, slice, &record, p)
+		sent := 0
+		for _, group := range record.Spec.Groups {
+			sent += len(group.Addresses)
+		}
+		received := 0
+		for _, endpoint := range slice.Endpoints {
+			received += len(endpoint.Addresses)
+		}
+		if sent != received && len(refused) == 0 {
+			t.Errorf("%d of %d addresses are accepted, and nothing is said of the others", received, sent)
+		}
+		key := clusterset.ServiceKey{Namespace: string(record.Spec.Namespace), Name: string(record.Spec.Service)}
+		again, refused := decodeEndpoints(EncodeEndpoints(key, *slice), p)
+		if again == nil || len(refused) > 0 {
+			t.Fatalf("%+v is refused when it is published again: %v", slice, refused)
+		}
+		slice.Endpoints, again.Endpoints = byContent(slice.Endpoints), byContent(again.Endpoints)
+		if diff := cmp.Diff(slice, again, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
+			t.Errorf("slice (-first +again):\n%s", diff)
+		}
+	})
+}
+
+// manyKeys returns metadata of n keys with this value.
+func manyKeys[V ~string](n int, value V) map[string]V {
+	return maps.Collect(func(yield func(string, V) bool) {
+		for i := range n {
+			if !yield(fmt.Sprintf("key-%03d", i), value) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,298 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// spec: R1, R5, D3
+func TestServiceRefusals(t *testing.T) {
+	t.Parallel()
+	type record = hubv1alpha1.PublishedService
+	renamed := func(r *record, namespace, service string) {
+		r.Name = namespace + "." + service
+		r.Spec.Namespace, r.Spec.Service = hubv1alpha1.NamespaceName(namespace), hubv1alpha1.ServiceName(service)
+	}
+	portsOf := func(n int) []hubv1alpha1.PublishedPort {
+		var ports []hubv1alpha1.PublishedPort
+		for i := range n {
+			ports = append(ports, hubv1alpha1.PublishedPort{Name: fmt.Sprintf("p%d", i), Protocol: "TCP", Port: int32(i + 1)})
+		}
+		return ports
+	}
+	long := strings.Repeat("x", 64)
+	cases := map[string]struct {
+		change func(*record)
+		want   string // empty: accepted
+	}{
+		"nothing wrong":                 {func(*record) {}, ""},
+		"a digit first":                 {func(r *record) { renamed(r, "0shop", "1web") }, ""},
+		"another name":                  {func(r *record) { r.Name = "shop.api" }, "its name does not say that it is service shop/web"},
+		"a name with more behind it":    {func(r *record) { r.Name = "shop.web.2" }, "its name does not say that it is service shop/web"},
+		"another namespace":             {func(r *record) { r.Spec.Namespace = "bank" }, "its name does not say that it is service bank/web"},
+		"an illegal namespace":          {func(r *record) { renamed(r, "Shop", "web") }, `"Shop/web" is no legal namespace and service name`},
+		"an illegal service":            {func(r *record) { renamed(r, "shop", "web_1") }, `"shop/web_1" is no legal namespace and service name`},
+		"a dot in the service's name":   {func(r *record) { renamed(r, "shop", "web.x") }, `"shop/web.x" is no legal namespace and service name`},
+		"no service":                    {func(r *record) { renamed(r, "shop", "") }, `"shop/" is no legal namespace and service name`},
+		"a service's name too long":     {func(r *record) { renamed(r, "shop", long) }, `"shop/` + long + `" is no legal namespace and service name`},
+		"a reserved namespace":          {func(r *record) { renamed(r, "kube-system", "web") }, "namespace kube-system is reserved"},
+		"a namespace that is not its":   {func(r *record) { renamed(r, "bank", "web") }, "the member may not publish services of namespace bank"},
+		"no type":                       {func(r *record) { r.Spec.Type = "" }, `"" is no type`},
+		"an unknown type":               {func(r *record) { r.Spec.Type = "ExternalName" }, `"ExternalName" is no type`},
+		"no ports":                      {func(r *record) { r.Spec.Ports = nil }, "it has no port, which only a headless service can be without"},
+		"no ports, headless":            {func(r *record) { r.Spec.Ports, r.Spec.Type = nil, mcsv1beta1.Headless }, ""},
+		"as many ports as can be":       {func(r *record) { r.Spec.Ports = portsOf(100) }, ""},
+		"too many ports":                {func(r *record) { r.Spec.Ports = portsOf(101) }, "it has 101 ports, more than 100"},
+		"a port's name twice":           {func(r *record) { r.Spec.Ports = append(portsOf(1), portsOf(1)...); r.Spec.Ports[1].Port = 2 }, "port p0:2/TCP is there twice"},
+		"a port's number twice":         {func(r *record) { r.Spec.Ports = portsOf(2); r.Spec.Ports[1].Port = 1 }, "port p1:1/TCP is there twice"},
+		"a number with two protocols":   {func(r *record) { r.Spec.Ports = portsOf(2); r.Spec.Ports[1].Port, r.Spec.Ports[1].Protocol = 1, "UDP" }, ""},
+		"an illegal port name":          {func(r *record) { r.Spec.Ports[0].Name = "HTTP" }, `port name "HTTP" is no DNS label`},
+		"no port name":                  {func(r *record) { r.Spec.Ports[0].Name = "" }, ""},
+		"no protocol":                   {func(r *record) { r.Spec.Ports[0].Protocol = "" }, `"" is no protocol`},
+		"an unknown protocol":           {func(r *record) { r.Spec.Ports[0].Protocol = "ICMP" }, `"ICMP" is no protocol`},
+		"SCTP":                          {func(r *record) { r.Spec.Ports[0].Protocol = "SCTP" }, ""},
+		"port 0":                        {func(r *record) { r.Spec.Ports[0].Port = 0 }, "0 is no port number"},
+		"a port number too large":       {func(r *record) { r.Spec.Ports[0].Port = 65536 }, "65536 is no port number"},
+		"an illegal appProtocol":        {func(r *record) { r.Spec.Ports[0].AppProtocol = "a/b/c" }, `application protocol "a/b/c" is no qualified name`},
+		"no families":                   {func(r *record) { r.Spec.IPFamilies = nil }, "[] are no IP families of a Service"},
+		"a family twice":                {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv4"} }, "[IPv4 IPv4] are no IP families of a Service"},
+		"both families":                 {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6", "IPv4"} }, ""},
+		"three families":                {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv6", "IPv4"} }, "[IPv4 IPv6 IPv4] are no IP families of a Service"},
+		"an unknown family":             {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPX"} }, "[IPX] are no IP families of a Service"},
+		"an unknown first family":       {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPX", "IPv4"} }, "[IPX IPv4] are no IP families of a Service"},
+		"an unknown second family":      {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPX"} }, "[IPv4 IPX] are no IP families of a Service"},
+		"an unknown affinity":           {func(r *record) { r.Spec.SessionAffinity = "Cookie" }, `"Cookie" is no session affinity`},
+		"no affinity":                   {func(r *record) { r.Spec.SessionAffinity = "" }, ""},
+		"the longest affinity":          {func(r *record) { r.Spec.SessionAffinityTimeoutSeconds = 86400 }, ""},
+		"an affinity too long":          {func(r *record) { r.Spec.SessionAffinityTimeoutSeconds = 86401 }, "a session affinity timeout of 86401 s is out of range"},
+		"a negative affinity":           {func(r *record) { r.Spec.SessionAffinityTimeoutSeconds = -1 }, "a session affinity timeout of -1 s is out of range"},
+		"an unknown traffic policy":     {func(r *record) { r.Spec.InternalTrafficPolicy = "Global" }, `"Global" is no internal traffic policy`},
+		"Local":                         {func(r *record) { r.Spec.InternalTrafficPolicy = "Local" }, ""},
+		"a long traffic distribution":   {func(r *record) { r.Spec.TrafficDistribution = long }, ""},
+		"a longer one":                  {func(r *record) { r.Spec.TrafficDistribution = long + "x" }, "its traffic distribution is too long"},
+		"an illegal label":              {func(r *record) { r.Spec.Labels = map[string]hubv1alpha1.LabelValue{"-": "", "0": "", "!": ""} }, `label "!" is illegal or reserved`},
+		"an illegal label value":        {func(r *record) { r.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "a b"} }, `label "team" is illegal or reserved`},
+		"a reserved label":              {func(r *record) { r.Spec.Labels = map[string]hubv1alpha1.LabelValue{"k8s.io/x": ""} }, `label "k8s.io/x" is illegal or reserved`},
+		"an illegal annotation":         {func(r *record) { r.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"~": "", "?": ""} }, `annotation "?" is illegal, too long or reserved`},
+		"a reserved annotation":         {func(r *record) { r.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"K8s.io/x": ""} }, `annotation "K8s.io/x" is illegal, too long or reserved`},
+		"an annotation in upper case":   {func(r *record) { r.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"Example.com/X": ""} }, ""},
+		"as many labels as can be":      {func(r *record) { r.Spec.Labels = manyKeys[hubv1alpha1.LabelValue](64, "") }, ""},
+		"too many labels":               {func(r *record) { r.Spec.Labels = manyKeys[hubv1alpha1.LabelValue](65, "") }, "it has more than 64 labels or annotations"},
+		"as many annotations as can be": {func(r *record) { r.Spec.Annotations = manyKeys[hubv1alpha1.AnnotationValue](64, "") }, ""},
+		"too many annotations":          {func(r *record) { r.Spec.Annotations = manyKeys[hubv1alpha1.AnnotationValue](65, "") }, "it has more than 64 labels or annotations"},
+		"the longest annotation": {
+			func(r *record) {
+				r.Spec.Annotations = manyKeys(1, hubv1alpha1.AnnotationValue(strings.Repeat("ü", 4096)))
+			}, "",
+		},
+		"an annotation too long": {
+			func(r *record) {
+				r.Spec.Annotations = manyKeys(1, hubv1alpha1.AnnotationValue(strings.Repeat("x", 4097)))
+			},
+			`annotation "key-000" is illegal, too long or reserved`,
+		},
+		"annotations that just fit an object": {func(r *record) { r.Spec.Annotations = filling(0) }, ""},
+		"annotations that just do not":        {func(r *record) { r.Spec.Annotations = filling(1) }, "its annotations have 261121 bytes in all, more than 261120"},
+		"the most annotations of the longest": {
+			func(r *record) {
+				r.Spec.Annotations = manyKeys(64, hubv1alpha1.AnnotationValue(strings.Repeat("x", 4096)))
+			},
+			"its annotations have 262592 bytes in all, more than 261120",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := EncodeService(clusterset.Export{
+				Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{"IPv4"},
+				Ports: []clusterset.Port{{Name: "http", Protocol: "TCP", Port: 80}}, Affinity: clusterset.Affinity{Mode: "ClientIP", TimeoutSeconds: 60},
+			})
+			tc.change(r)
+			p := berlin()
+			p.namespaces = []hubv1alpha1.NamespaceName{"shop", "Shop", "0shop", "kube-system"}
+			export, err := decodeService(r, p)
+			if got := messageOf(err); got != tc.want {
+				t.Errorf("error %q\nwant  %q", got, tc.want)
+			}
+			if err != nil {
+				if diff := cmp.Diff(clusterset.Export{}, export); diff != "" {
+					t.Errorf("an export beside the error:\n%s", diff)
+				}
+				return
+			}
+			checkExport(t, export, r, p)
+		})
+	}
+}
+
+// filling returns annotations that have the bytes that are allowed in all, and some more.
+func filling(more int) map[string]hubv1alpha1.AnnotationValue {
+	result := manyKeys(63, hubv1alpha1.AnnotationValue(strings.Repeat("x", hubv1alpha1.MaxMetadataLength)))
+	size := 63 * (len("key-000") + hubv1alpha1.MaxMetadataLength)
+	result["z"] = hubv1alpha1.AnnotationValue(strings.Repeat("x", maxAnnotations+more-size-len("z")))
+	return result
+}
+
+func messageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A headless export's affinity, which means nothing, is not taken over.
+// spec: R3
+func TestHeadlessHasNoAffinity(t *testing.T) {
+	t.Parallel()
+	r := EncodeService(clusterset.Export{
+		Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv4"},
+		Affinity: clusterset.Affinity{Mode: "ClientIP", TimeoutSeconds: 60},
+	})
+	if got, err := decodeService(r, berlin()); err != nil || got.Affinity != (clusterset.Affinity{}) {
+		t.Errorf("affinity %v, error %v", got.Affinity, err)
+	}
+}
+
+// spec: D5, D6
+func TestEndpointRefusals(t *testing.T) {
+	t.Parallel()
+	type record = hubv1alpha1.PublishedEndpoints
+	const outside = "10.2.0.1 is outside the cluster's pod and node CIDRs"
+	addresses := func(n int) []hubv1alpha1.IPAddress {
+		var result []hubv1alpha1.IPAddress
+		for i := range n {
+			result = append(result, hubv1alpha1.IPAddress(fmt.Sprintf("10.1.%d.%d", i/250, i%250)))
+		}
+		return result
+	}
+	portsOf := func(n int) []hubv1alpha1.PublishedEndpointPort {
+		var ports []hubv1alpha1.PublishedEndpointPort
+		for i := range n {
+			ports = append(ports, hubv1alpha1.PublishedEndpointPort{Name: fmt.Sprintf("p%d", i), Protocol: "TCP", Port: 80})
+		}
+		return ports
+	}
+	group := func(r *record) *hubv1alpha1.EndpointGroup { return &r.Spec.Groups[0] }
+	cases := map[string]struct {
+		change func(*record)
+		// kept is how many endpoints remain; -1 where there is no slice at all.
+		kept int
+		want []string
+	}{
+		"nothing wrong":           {func(*record) {}, 2, nil},
+		"no endpoints":            {func(r *record) { r.Spec.Groups = nil }, 0, nil},
+		"another service":         {func(r *record) { r.Spec.Service = "api" }, -1, []string{"its name does not say that it is service shop/api"}},
+		"no slice in the name":    {func(r *record) { r.Name = "shop.web" }, -1, []string{"its name does not say that it is service shop/web"}},
+		"an empty one":            {func(r *record) { r.Name = "shop.web." }, -1, []string{`"shop.web." is no slice of family IPv4 or IPv6`}},
+		"a name without dots":     {func(r *record) { r.Name = "shop" }, -1, []string{"its name does not say that it is service shop/web"}},
+		"more than a slice":       {func(r *record) { r.Name = "shop.web.1.2" }, -1, []string{"its name does not say that it is service shop/web"}},
+		"an illegal slice":        {func(r *record) { r.Name = "shop.web.A" }, -1, []string{`"shop.web.A" is no slice of family IPv4 or IPv6`}},
+		"FQDN":                    {func(r *record) { r.Spec.AddressType = "FQDN" }, -1, []string{`"shop.web.1" is no slice of family IPv4 or IPv6`}},
+		"a namespace not its own": {func(r *record) { r.Spec.Namespace, r.Name = "bank", "bank.web.1" }, -1, []string{"the member may not publish services of namespace bank"}},
+		"as many ports as can be": {func(r *record) { r.Spec.Ports = portsOf(100) }, 2, nil},
+		"too many ports":          {func(r *record) { r.Spec.Ports = portsOf(101) }, -1, []string{"it has 101 ports, more than 100"}},
+		"a port's name twice":     {func(r *record) { r.Spec.Ports = append(portsOf(1), portsOf(1)...) }, -1, []string{`port name "p0" is there twice`}},
+		"a port left open":        {func(r *record) { r.Spec.Ports[0].Port = 0 }, 2, nil},
+		"a negative port":         {func(r *record) { r.Spec.Ports[0].Port = -1 }, -1, []string{"-1 is no port number"}},
+		"an unknown protocol":     {func(r *record) { r.Spec.Ports[0].Protocol = "tcp" }, -1, []string{`"tcp" is no protocol`}},
+		"as many endpoints as can be": {
+			func(r *record) {
+				r.Spec.Groups = []hubv1alpha1.EndpointGroup{{Addresses: addresses(999)}, {Addresses: addresses(1)}}
+			}, 1000, nil,
+		},
+		"too many endpoints": {
+			func(r *record) {
+				r.Spec.Groups = []hubv1alpha1.EndpointGroup{{Addresses: addresses(1000)}, {Addresses: addresses(1)}}
+			}, -1, []string{"it has more than 1000 addresses"},
+		},
+		"one address outside":     {func(r *record) { group(r).Addresses[1] = "10.2.0.1" }, 1, []string{outside}},
+		"all outside":             {func(r *record) { group(r).Addresses = []hubv1alpha1.IPAddress{"10.2.0.1", "10.2.0.1"} }, 0, []string{outside, outside}},
+		"one in a denied range":   {func(r *record) { group(r).Addresses[0] = "10.1.255.1" }, 1, []string{"10.1.255.1 is in a range of the importing cluster's own"}},
+		"one of the other family": {func(r *record) { group(r).Addresses[0] = "fd01::1" }, 1, []string{"fd01::1 is no IPv4 address"}},
+		"an address outside takes its endpoint along": {
+			func(r *record) {
+				group(r).AddressesPerEndpoint, group(r).Hostnames = 2, nil
+				group(r).Addresses = []hubv1alpha1.IPAddress{"10.1.0.1", "10.2.0.1", "10.1.0.2", "10.1.0.3"}
+			}, 1, []string{outside},
+		},
+		"an illegal hostname": {func(r *record) { group(r).Hostnames[1] = "a.b" }, 1, []string{`hostname "a.b" is no DNS label`}},
+		"no hostname":         {func(r *record) { group(r).Hostnames[1] = "" }, 2, nil},
+		"a hostname too few":  {func(r *record) { group(r).Hostnames = group(r).Hostnames[:1] }, 0, []string{"1 hostnames for 2 endpoints"}},
+		"an illegal zone":     {func(r *record) { group(r).Zone = "a/b" }, 0, []string{`"a/b" is no zone`}},
+		"addresses left over": {func(r *record) { group(r).AddressesPerEndpoint = 3 }, 0, []string{"2 addresses do not make endpoints of 3 each"}},
+		"a negative number":   {func(r *record) { group(r).AddressesPerEndpoint = -1 }, 2, nil},
+		"100 addresses each": {func(r *record) {
+			*group(r) = hubv1alpha1.EndpointGroup{Addresses: addresses(100), AddressesPerEndpoint: 100}
+		}, 1, nil},
+		"more than 100 each": {func(r *record) {
+			*group(r) = hubv1alpha1.EndpointGroup{Addresses: addresses(101), AddressesPerEndpoint: 101}
+		}, 0, []string{"endpoints of 101 addresses each have more than 100"}},
+		"one group is refused, the other stays": {
+			func(r *record) {
+				r.Spec.Groups = append([]hubv1alpha1.EndpointGroup{{Zone: "a/b", Addresses: addresses(1)}}, r.Spec.Groups...)
+			}, 2, []string{`"a/b" is no zone`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := EncodeEndpoints(testKey, clusterset.Slice{
+				Cluster: "berlin", ID: "1", AddressType: discoveryv1.AddressTypeIPv4,
+				Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 80}},
+				Endpoints: []clusterset.Endpoint{
+					{Addresses: []string{"10.1.0.1"}, Hostname: "web-0"}, {Addresses: []string{"10.1.0.2"}, Hostname: "web-1"},
+				},
+			})
+			tc.change(r)
+			p := berlin()
+			p.namespaces = []hubv1alpha1.NamespaceName{"shop"}
+			slice, refused := decodeEndpoints(r, p)
+			kept := -1
+			if slice != nil {
+				kept = len(slice.Endpoints)
+				checkSlice(t, slice, r, p)
+			}
+			if kept != tc.kept {
+				t.Errorf("%d endpoints, want %d", kept, tc.kept)
+			}
+			var got []string
+			for _, err := range refused {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKeyOfRecord(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		want clusterset.ServiceKey
+		ok   bool
+	}{
+		"shop.web":     {testKey, true},
+		"shop.web.1":   {testKey, true},
+		"shop":         {clusterset.ServiceKey{}, false},
+		"shop.web.1.2": {clusterset.ServiceKey{}, false},
+		"":             {clusterset.ServiceKey{}, false},
+	}
+	for name, tc := range cases {
+		if got, ok := keyOfRecord(name); got != tc.want || ok != tc.ok {
+			t.Errorf("%q: %v, %t", name, got, ok)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package merge_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+// drawExports draws the exports of up to six clusters. Their values are few, so that they collide often.
+func drawExports(t *rapid.T) []clusterset.Export {
+	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]clusterset.ClusterID{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID).Draw(t, "clusters")
+	exports := make([]clusterset.Export, len(ids))
+	for i, id := range ids {
+		exports[i] = drawExport(t, id)
+	}
+	return exports
+}
+
+func drawExport(t *rapid.T, id clusterset.ClusterID) clusterset.Export {
+	few := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1", "2"}), 0, 2)
+	export := clusterset.Export{
+		Cluster:               id,
+		Key:                   key,
+		Age:                   start.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute),
+		Type:                  rapid.SampledFrom([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}).Draw(t, "type"),
+		Ports:                 drawPorts(t),
+		IPFamilies:            rapid.SampledFrom([][]corev1.IPFamily{v4, v6, dual, {"IPv6", "IPv4"}}).Draw(t, "families"),
+		InternalTrafficPolicy: rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"Cluster", "Local"}).Draw(t, "policy"),
+		TrafficDistribution:   rapid.SampledFrom([]string{"", "PreferClose"}).Draw(t, "distribution"),
+		Labels:                few.Draw(t, "labels"),
+		Annotations:           few.Draw(t, "annotations"),
+	}
+	if export.Type == mcsv1beta1.ClusterSetIP {
+		export.Affinity = rapid.SampledFrom([]clusterset.Affinity{
+			{Mode: "None"}, {Mode: "ClientIP", TimeoutSeconds: 1}, {Mode: "ClientIP", TimeoutSeconds: 2},
+		}).Draw(t, "affinity")
+	}
+	return export
+}
+
+// drawPorts draws what a Service can have: no two ports with one name, nor with one protocol and number.
+func drawPorts(t *rapid.T) []clusterset.Port {
+	port := rapid.Custom(func(t *rapid.T) clusterset.Port {
+		return clusterset.Port{
+			Name:        rapid.SampledFrom([]string{"", "p", "q", "r"}).Draw(t, "name"),
+			Protocol:    rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP"}).Draw(t, "protocol"),
+			Port:        rapid.Int32Range(1, 3).Draw(t, "number"),
+			AppProtocol: rapid.SampledFrom([]string{"", "http"}).Draw(t, "application protocol"),
+		}
+	})
+	drawn := rapid.SliceOfNDistinct(port, 0, 4, func(p clusterset.Port) string { return p.Name }).Draw(t, "ports")
+	seen := map[clusterset.PortID]bool{}
+	return slices.DeleteFunc(drawn, func(p clusterset.Port) bool {
+		twice := seen[p.ID()]
+		seen[p.ID()] = true
+		return twice
+	})
+}
+
+func clone(exports []clusterset.Export) []clusterset.Export {
+	result := slices.Clone(exports)
+	for i, export := range result {
+		result[i].Ports, result[i].IPFamilies = slices.Clone(export.Ports), slices.Clone(export.IPFamilies)
+		result[i].Labels, result[i].Annotations = maps.Clone(export.Labels), maps.Clone(export.Annotations)
+	}
+	return result
+}
+
+// spec: R7
+func TestMergeIsAFunctionOfTheSet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		exports := drawExports(t)
+		before := clone(exports)
+		want := mustMergeDrawn(t, exports)
+		if diff := cmp.Diff(want, mustMergeDrawn(t, rapid.Permutation(exports).Draw(t, "permutation"))); diff != "" {
+			t.Errorf("the order matters (-one +other):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, exports); diff != "" {
+			t.Errorf("the input is changed (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// The merged service, exported by the oldest cluster, merges to itself without conflicts: nothing is left to resolve.
+// spec: R1, R7
+func TestMergeIsIdempotent(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		first := mustMergeDrawn(t, drawExports(t))
+		again := mustMergeDrawn(t, []clusterset.Export{{
+			Cluster: first.Oldest, Key: first.Key, Age: start,
+			Type: first.Type, Ports: first.Ports, IPFamilies: first.IPFamilies, Affinity: first.Affinity,
+			InternalTrafficPolicy: first.InternalTrafficPolicy, TrafficDistribution: first.TrafficDistribution,
+			Labels: first.Labels, Annotations: first.Annotations,
+		}})
+		if len(again.Conflicts) > 0 {
+			t.Errorf("conflicts %v", again.Conflicts)
+		}
+		first.Clusters, first.PortNames, first.Conflicts = nil, nil, nil
+		again.Clusters, again.PortNames, again.Conflicts = nil, nil, nil
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("merged again (-first +again):\n%s", diff)
+		}
+	})
+}
+
+// spec: R1, R2, R5
+func TestPortsAreUnited(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		exports := drawExports(t)
+		checkInvariants(t, exports, mustMergeDrawn(t, exports))
+	})
+}
+
+// checkInvariants states what holds for any exports: which ports and families the union has, and who serves what.
+func checkInvariants(t interface{ Errorf(string, ...any) }, exports []clusterset.Export, merged merge.Merged) {
+	names, ids := map[string]bool{}, map[clusterset.PortID]string{}
+	for _, port := range merged.Ports {
+		if _, twice := ids[port.ID()]; twice || names[port.Name] {
+			t.Errorf("port %s is there twice or its name is: %v", port, merged.Ports)
+		}
+		names[port.Name], ids[port.ID()] = true, port.Name
+	}
+	serves := map[clusterset.ClusterID]map[string]string{}
+	for _, export := range exports {
+		serves[export.Cluster] = map[string]string{}
+		for _, port := range export.Ports {
+			name, served := ids[port.ID()]
+			if served {
+				serves[export.Cluster][port.Name] = name
+			} else if !names[port.Name] {
+				t.Errorf("port %s of %s is missing from %v, and nothing took its name", port, export.Cluster, merged.Ports)
+			}
+		}
+		for _, family := range export.IPFamilies {
+			if !slices.Contains(merged.IPFamilies, family) {
+				t.Errorf("family %s of %s is missing from %v", family, export.Cluster, merged.IPFamilies)
+			}
+		}
+	}
+	// A cluster serves a merged port if and only if its Service has that very protocol and number (spec R2).
+	if diff := cmp.Diff(serves, merged.PortNames); diff != "" {
+		t.Errorf("port names of %v (-want +got):\n%s", exports, diff)
+	}
+	if sorted := slices.Sorted(maps.Keys(serves)); !slices.Equal(sorted, merged.Clusters) {
+		t.Errorf("clusters %v, want %v", merged.Clusters, sorted)
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(merged.IPFamilies))); len(distinct) != len(merged.IPFamilies) || len(distinct) > 2 {
+		t.Errorf("families %v", merged.IPFamilies)
+	}
+}
+
+// spec: R6
+func TestALaterExportDisplacesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		exports := drawExports(t)
+		before := mustMergeDrawn(t, exports)
+		late := drawExport(t, "z")
+		late.Age = start.Add(time.Hour)
+		after := mustMergeDrawn(t, append(exports, late))
+
+		if got := after.Ports[:min(len(before.Ports), len(after.Ports))]; !slices.Equal(got, before.Ports) {
+			t.Errorf("ports %v became %v", before.Ports, after.Ports)
+		}
+		if got := after.IPFamilies[:min(len(before.IPFamilies), len(after.IPFamilies))]; !slices.Equal(got, before.IPFamilies) {
+			t.Errorf("families %v became %v", before.IPFamilies, after.IPFamilies)
+		}
+		for id, served := range before.PortNames {
+			for name, merged := range served {
+				if after.PortNames[id][name] != merged {
+					t.Errorf("port %q of %s was served as %q, now as %q", name, id, merged, after.PortNames[id][name])
+				}
+			}
+		}
+		ignored := cmpopts.IgnoreFields(merge.Merged{}, "Clusters", "Ports", "IPFamilies", "PortNames", "Conflicts")
+		if diff := cmp.Diff(before, after, ignored); diff != "" {
+			t.Errorf("merged (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// The table of conflicts, said once more in other words: sorted lists instead of sets, one reason after another.
+// spec: C3, C4, R1, R3, R4, R5
+func TestConflictsNameWhoDisagrees(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		exports := drawExports(t)
+		merged := mustMergeDrawn(t, exports)
+		oldest := exports[slices.IndexFunc(exports, func(e clusterset.Export) bool { return e.Cluster == merged.Oldest })]
+		want := map[string][]clusterset.ClusterID{}
+		for _, other := range exports {
+			for reason, said := range statements(other, oldest) {
+				if said[0] != said[1] {
+					want[reason] = append(want[reason], other.Cluster)
+				}
+			}
+		}
+		got := map[string][]clusterset.ClusterID{}
+		for _, conflict := range merged.Conflicts {
+			got[string(conflict.Reason)] = conflict.Disagree
+		}
+		for _, ids := range want {
+			slices.Sort(ids)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("who disagrees with %s (-want +got):\n%s", merged.Oldest, diff)
+		}
+	})
+}
+
+// statements returns what an export and the oldest say, for each reason, in a form that can be compared.
+func statements(other, oldest clusterset.Export) map[string][2]string {
+	sorted := func(list any) string {
+		switch list := list.(type) {
+		case []clusterset.Port:
+			return fmt.Sprint(slices.SortedFunc(slices.Values(list), func(a, b clusterset.Port) int {
+				return slices.Compare([]string{fmt.Sprint(a, a.AppProtocol)}, []string{fmt.Sprint(b, b.AppProtocol)})
+			}))
+		case []corev1.IPFamily:
+			return fmt.Sprint(slices.Sorted(slices.Values(list)))
+		}
+		return fmt.Sprint(list) // fmt sorts maps
+	}
+	appProtocols := func(e clusterset.Export) string {
+		said := map[clusterset.PortID]string{}
+		for _, port := range e.Ports {
+			said[port.ID()] = port.AppProtocol
+		}
+		return fmt.Sprint(said)
+	}
+	said := map[string][2]string{
+		"PortConflict":                  {sorted(other.Ports) + appProtocols(other), sorted(oldest.Ports) + appProtocols(oldest)},
+		"TypeConflict":                  {string(other.Type), string(oldest.Type)},
+		"LabelsConflict":                {sorted(other.Labels), sorted(oldest.Labels)},
+		"AnnotationsConflict":           {sorted(other.Annotations), sorted(oldest.Annotations)},
+		"InternalTrafficPolicyConflict": {string(other.InternalTrafficPolicy), string(oldest.InternalTrafficPolicy)},
+		"TrafficDistributionConflict":   {other.TrafficDistribution, oldest.TrafficDistribution},
+		"IPFamilyConflict":              {sorted(other.IPFamilies), sorted(oldest.IPFamilies)},
+	}
+	if other.Type == mcsv1beta1.ClusterSetIP && oldest.Type == mcsv1beta1.ClusterSetIP {
+		said["SessionAffinityConflict"] = [2]string{string(other.Affinity.Mode), string(oldest.Affinity.Mode)}
+		said["SessionAffinityConfigConflict"] = [2]string{fmt.Sprint(other.Affinity.TimeoutSeconds), fmt.Sprint(oldest.Affinity.TimeoutSeconds)}
+	}
+	return said
+}
+
+// FuzzMerge draws exports from the fuzzer's bytes, so that coverage leads it to rare collisions of ports.
+func FuzzMerge(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		exports := drawExports(t)
+		merged := mustMergeDrawn(t, exports)
+		checkInvariants(t, exports, merged)
+		slices.Reverse(exports)
+		if diff := cmp.Diff(merged, mustMergeDrawn(t, exports)); diff != "" {
+			t.Errorf("the order matters (-one +other):\n%s", diff)
+		}
+	}))
+}
+
+func mustMergeDrawn(t *rapid.T, exports []clusterset.Export) merge.Merged {
+	merged, ok := merge.Merge(exports)
+	if !ok {
+		t.Fatalf("nothing is merged of %v", exports)
+	}
+	return merged
+}

@@ -1,0 +1,544 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// step is a change in short.
+type step struct {
+	Verb    plan.Verb
+	Name    string
+	Version string // the resourceVersion that the written object carries
+}
+
+func steps[T metav1.Object](changes []plan.Change[T]) []step {
+	var result []step
+	for _, c := range changes {
+		result = append(result, step{c.Verb, c.Object.GetName(), c.Object.GetResourceVersion()})
+	}
+	return result
+}
+
+func slice(name string, changes ...func(*discoveryv1.EndpointSlice)) *discoveryv1.EndpointSlice {
+	result := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"kubernetes.io/service-name": "derived-1"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(80))}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}},
+	}
+	for _, change := range changes {
+		change(result)
+	}
+	return result
+}
+
+// stored is what the API server adds to any object.
+func stored[T metav1.Object](object T, version string) T {
+	object.SetResourceVersion(version)
+	object.SetUID(types.UID("uid-" + object.GetName()))
+	object.SetGeneration(1)
+	object.SetCreationTimestamp(metav1.NewTime(time.Unix(1000, 0)))
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "tombolo-agent"}})
+	object.SetAnnotations(map[string]string{"added-by": "somebody"})
+	return object
+}
+
+// spec: D7, E3
+func TestEndpointSlices(t *testing.T) {
+	t.Parallel()
+	v6 := func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 }
+	cases := map[string]struct {
+		desired, observed []*discoveryv1.EndpointSlice
+		want              []step
+	}{
+		"nothing at all": {},
+		"nothing to do": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a"), slice("b")},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("b"), "2"), stored(slice("a"), "1")},
+		},
+		"created, sorted by name": {
+			desired: []*discoveryv1.EndpointSlice{slice("c"), slice("a"), slice("b")},
+			want:    []step{{"create", "a", ""}, {"create", "b", ""}, {"create", "c", ""}},
+		},
+		"deleted, sorted by name": {
+			observed: []*discoveryv1.EndpointSlice{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
+			want:     []step{{"delete", "a", "1"}, {"delete", "b", "2"}, {"delete", "c", "3"}},
+		},
+		"deletions come first": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a"), slice("b", func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("b"), "2"), stored(slice("c"), "3")},
+			want:     []step{{"delete", "c", "3"}, {"create", "a", ""}, {"update", "b", "2"}},
+		},
+		"another address type replaces": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a", v6), slice("b")},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1"), stored(slice("b"), "2")},
+			want:     []step{{"delete", "a", "1"}, {"create", "a", ""}},
+		},
+		"an endpoint changes": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = new(true) })},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1")},
+			want:     []step{{"update", "a", "1"}},
+		},
+		"a port changes": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(81)) })},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1")},
+			want:     []step{{"update", "a", "1"}},
+		},
+		"a label changes": {
+			desired:  []*discoveryv1.EndpointSlice{slice("a")},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Labels["x"] = "y" }), "1")},
+			want:     []step{{"update", "a", "1"}},
+		},
+		"empty is as good as absent": {
+			desired: []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) {
+				s.Ports, s.Endpoints = []discoveryv1.EndpointPort{}, []discoveryv1.Endpoint{}
+			})},
+			observed: []*discoveryv1.EndpointSlice{stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Ports, s.Endpoints = nil, nil }), "1")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desired, observed := copies(tc.desired), copies(tc.observed)
+			got := plan.EndpointSlices(tc.desired, tc.observed)
+			if diff := cmp.Diff(tc.want, steps(got)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+			checkChanges(t, got, tc.observed)
+		})
+	}
+}
+
+// checkChanges states what holds of every plan: a change says what it was made from, and updates keep what is not ours.
+func checkChanges(t *testing.T, changes []plan.Change[*discoveryv1.EndpointSlice], observed []*discoveryv1.EndpointSlice) {
+	t.Helper()
+	byUID := map[types.UID]*discoveryv1.EndpointSlice{}
+	for _, o := range observed {
+		byUID[o.UID] = o
+	}
+	for _, c := range changes {
+		switch c.Verb {
+		case plan.Create:
+			if c.Observed != nil || c.Object.UID != "" {
+				t.Errorf("%s is created, and was observed", c.Object.Name)
+			}
+		case plan.Delete:
+			if c.Observed != byUID[c.Object.UID] || c.Object != c.Observed {
+				t.Errorf("%s: what is deleted is not what was observed", c.Object.Name)
+			}
+		case plan.Update, plan.UpdateStatus:
+			if c.Observed != byUID[c.Object.UID] || c.Object == c.Observed {
+				t.Errorf("%s: what is updated is not a copy of what was observed", c.Object.Name)
+			}
+			if c.Object.Annotations["added-by"] != "somebody" {
+				t.Errorf("%s: annotations %v", c.Object.Name, c.Object.Annotations)
+			}
+		}
+	}
+}
+
+func copies[T interface{ DeepCopy() T }](objects []T) []T {
+	var result []T
+	for _, object := range objects {
+		result = append(result, object.DeepCopy())
+	}
+	return result
+}
+
+// service returns a derived Service as it is rendered.
+func service(changes ...func(*corev1.Service)) *corev1.Service {
+	result := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "derived-1", Labels: map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}},
+		Spec: corev1.ServiceSpec{
+			Type:                  corev1.ServiceTypeClusterIP,
+			Ports:                 []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}},
+			IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
+			IPFamilyPolicy:        new(corev1.IPFamilyPolicySingleStack),
+			SessionAffinity:       corev1.ServiceAffinityNone,
+			InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
+		},
+	}
+	for _, change := range changes {
+		change(result)
+	}
+	return result
+}
+
+func dual(s *corev1.Service) {
+	s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+}
+
+func headless(s *corev1.Service) {
+	s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"}
+}
+
+func sticky(s *corev1.Service) {
+	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(10800))}}
+}
+
+// allocated returns the Service as the API server completes it: with addresses, and every default that it knows for a
+// Service of type ClusterIP (pkg/apis/core/v1/defaults.go) as far as it is not set.
+func allocated(s *corev1.Service, ips ...string) *corev1.Service {
+	if s.Spec.ClusterIP != "None" {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = ips[0], ips
+	}
+	if s.Spec.SessionAffinity == "" {
+		s.Spec.SessionAffinity = corev1.ServiceAffinityNone
+	}
+	if s.Spec.Type == "" {
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		if port.Protocol == "" {
+			port.Protocol = corev1.ProtocolTCP
+		}
+		if port.TargetPort == (intstr.IntOrString{}) {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+	if s.Spec.InternalTrafficPolicy == nil {
+		s.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	return stored(s, "5")
+}
+
+// spec: D7, I5
+func TestService(t *testing.T) {
+	t.Parallel()
+	type result struct {
+		Steps     []step
+		ClusterIP string
+		IPs       []string
+	}
+	cases := map[string]struct {
+		desired  *corev1.Service
+		observed []*corev1.Service
+		want     result
+	}{
+		"none, and none wanted": {},
+		"created":               {desired: service(), want: result{Steps: []step{{"create", "derived-1", ""}}}},
+		"created with addresses": {
+			desired: service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
+			want:    result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
+		},
+		"deleted": {
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"delete", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"unchanged": {desired: service(), observed: []*corev1.Service{allocated(service(), "10.0.0.1")}},
+		"unchanged, dual-stack": {
+			desired: service(dual), observed: []*corev1.Service{allocated(service(dual), "10.0.0.1", "fd00::1")},
+		},
+		"unchanged, headless":      {desired: service(headless), observed: []*corev1.Service{allocated(service(headless))}},
+		"unchanged, with affinity": {desired: service(sticky), observed: []*corev1.Service{allocated(service(sticky), "10.0.0.1")}},
+		"unchanged, though other addresses were wished for": {
+			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+		},
+		"a port changes, the addresses stay": {
+			desired:  service(func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"a label changes": {
+			desired:  service(func(s *corev1.Service) { s.Labels["team"] = "b" }),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"somebody's edits are reverted": {
+			desired: service(),
+			observed: []*corev1.Service{allocated(service(func(s *corev1.Service) {
+				s.Spec.Selector, s.Spec.ExternalIPs = map[string]string{"app": "x"}, []string{"192.0.2.1"}
+			}), "10.0.0.1")},
+			want: result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"dual-stack becomes single-stack": {
+			desired:  service(),
+			observed: []*corev1.Service{allocated(service(dual), "10.0.0.1", "fd00::1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"single-stack becomes dual-stack: the API server chooses the second address": {
+			desired:  service(dual),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"a headless Service becomes dual-stack": {
+			desired:  service(headless, dual),
+			observed: []*corev1.Service{allocated(service(headless))},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "None", []string{"None"}},
+		},
+		"headless replaces ClusterIP": {
+			desired:  service(headless),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "None", []string{"None"}},
+		},
+		"ClusterIP replaces headless": {
+			desired:  service(),
+			observed: []*corev1.Service{allocated(service(headless))},
+			want:     result{Steps: []step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}},
+		},
+		"one under another name goes": {
+			desired: service(),
+			observed: []*corev1.Service{
+				allocated(service(), "10.0.0.1"), allocated(service(func(s *corev1.Service) { s.Name = "derived-0" }), "10.0.0.2"),
+			},
+			want: result{[]step{{"delete", "derived-0", "5"}}, "10.0.0.2", []string{"10.0.0.2"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desired, observed := tc.desired.DeepCopy(), copies(tc.observed)
+			changes := plan.Service(tc.desired, tc.observed)
+			got := result{Steps: steps(changes)}
+			if len(changes) > 0 {
+				last := changes[len(changes)-1].Object.Spec
+				got.ClusterIP, got.IPs = last.ClusterIP, last.ClusterIPs
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if len(changes) == 1 && changes[0].Verb == plan.Update {
+				want := tc.desired.Spec.DeepCopy()
+				want.ClusterIP, want.ClusterIPs = got.ClusterIP, got.IPs
+				if diff := cmp.Diff(*want, changes[0].Object.Spec) + cmp.Diff(tc.desired.Labels, changes[0].Object.Labels); diff != "" {
+					t.Errorf("updated (-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func serviceImport(changes ...func(*mcsv1beta1.ServiceImport)) *mcsv1beta1.ServiceImport {
+	result := &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web",
+			Labels:      map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"},
+			Annotations: map[string]string{"multicluster.kubernetes.io/derived-service": "derived-1"},
+		},
+		Spec: mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{}, IPs: []string{"10.0.0.1"}},
+	}
+	for _, change := range changes {
+		change(result)
+	}
+	return result
+}
+
+// spec: I7, D7
+func TestServiceImport(t *testing.T) {
+	t.Parallel()
+	observed := func(changes ...func(*mcsv1beta1.ServiceImport)) *mcsv1beta1.ServiceImport {
+		object := stored(serviceImport(), "5")
+		object.Annotations = serviceImport().Annotations
+		object.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "berlin"}}
+		for _, change := range changes {
+			change(object)
+		}
+		return object
+	}
+	cases := map[string]struct {
+		desired, observed *mcsv1beta1.ServiceImport
+		want              []step
+	}{
+		"none, and none wanted":          {nil, nil, nil},
+		"created":                        {serviceImport(), nil, []step{{"create", "web", ""}}},
+		"deleted":                        {nil, observed(), []step{{"delete", "web", "5"}}},
+		"unchanged, whatever its status": {serviceImport(), observed(), nil},
+		"the addresses were edited": {
+			serviceImport(), observed(func(i *mcsv1beta1.ServiceImport) { i.Spec.IPs[0] = "10.0.0.2" }), []step{{"update", "web", "5"}},
+		},
+		"a label was added": {
+			serviceImport(), observed(func(i *mcsv1beta1.ServiceImport) { i.Labels["x"] = "y" }), []step{{"update", "web", "5"}},
+		},
+		"an annotation was removed": {
+			serviceImport(), observed(func(i *mcsv1beta1.ServiceImport) { i.Annotations = nil }), []step{{"update", "web", "5"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desired, before := tc.desired.DeepCopy(), tc.observed.DeepCopy()
+			changes := plan.ServiceImport(tc.desired, tc.observed)
+			if diff := cmp.Diff(tc.want, steps(changes)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			for _, c := range changes {
+				if c.Verb == plan.Update {
+					want := observed()
+					if diff := cmp.Diff(want, c.Object); diff != "" {
+						t.Errorf("updated (-want +got):\n%s", diff)
+					}
+				}
+			}
+			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(before, tc.observed); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// spec: C1, C6, I3
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	conditions := func(status metav1.ConditionStatus, second int64) []metav1.Condition {
+		return []metav1.Condition{{Type: "Ready", Status: status, LastTransitionTime: metav1.NewTime(time.Unix(second, 0))}}
+	}
+	t.Run("of an import", func(t *testing.T) {
+		t.Parallel()
+		observed := stored(serviceImport(), "5")
+		observed.Status.Conditions = conditions("True", 1)
+		before := observed.DeepCopy()
+		same := mcsv1beta1.ServiceImportStatus{Conditions: conditions("True", 1), Clusters: []mcsv1beta1.ClusterStatus{}}
+		if got := plan.ServiceImportStatus(same, observed); got != nil {
+			t.Errorf("the same status is written: %v", got)
+		}
+		other := mcsv1beta1.ServiceImportStatus{Conditions: conditions("False", 2), Clusters: []mcsv1beta1.ClusterStatus{{Cluster: "berlin"}}}
+		want := observed.DeepCopy()
+		want.Status = other
+		got := plan.ServiceImportStatus(other, observed)
+		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceImport]{{Verb: "update-status", Object: want, Observed: before}}, got); diff != "" {
+			t.Errorf("plan (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, observed); diff != "" || got[0].Observed != observed {
+			t.Errorf("the input is changed (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("of an export", func(t *testing.T) {
+		t.Parallel()
+		observed := stored(&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "5")
+		observed.Status.Conditions = conditions("True", 1)
+		before := observed.DeepCopy()
+		if got := plan.ServiceExportStatus(mcsv1beta1.ServiceExportStatus{Conditions: conditions("True", 1)}, observed); got != nil {
+			t.Errorf("the same status is written: %v", got)
+		}
+		want := observed.DeepCopy()
+		want.Status.Conditions = conditions("True", 2)
+		got := plan.ServiceExportStatus(mcsv1beta1.ServiceExportStatus{Conditions: conditions("True", 2)}, observed)
+		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceExport]{{Verb: "update-status", Object: want, Observed: before}}, got); diff != "" {
+			t.Errorf("plan (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, observed); diff != "" || got[0].Observed != observed {
+			t.Errorf("the input is changed (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// spec: D7, E3
+func TestHubRecords(t *testing.T) {
+	t.Parallel()
+	trigger := func(second int64) *metav1.MicroTime { return new(metav1.NewMicroTime(time.Unix(second, 0))) }
+	endpoints := func(name string, trigger *metav1.MicroTime, addresses ...hubv1alpha1.IPAddress) *hubv1alpha1.PublishedEndpoints {
+		return &hubv1alpha1.PublishedEndpoints{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "member-berlin", Name: name},
+			Spec: hubv1alpha1.PublishedEndpointsSpec{
+				Service: "web", TriggerTime: trigger, Groups: []hubv1alpha1.EndpointGroup{{Addresses: addresses}},
+			},
+		}
+	}
+	type list = []*hubv1alpha1.PublishedEndpoints
+	cases := map[string]struct {
+		desired, observed list
+		want              []step
+		trigger           *metav1.MicroTime // of the last change
+	}{
+		"nothing at all":       {},
+		"created":              {list{endpoints("a", trigger(1), "10.1.0.1")}, nil, []step{{"create", "a", ""}}, trigger(1)},
+		"deleted":              {nil, list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")}, []step{{"delete", "a", "5"}}, trigger(1)},
+		"unchanged":            {list{endpoints("a", trigger(1), "10.1.0.1")}, list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")}, nil, nil},
+		"a new trigger alone":  {list{endpoints("a", trigger(2), "10.1.0.1")}, list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")}, nil, nil},
+		"a lost trigger alone": {list{endpoints("a", nil, "10.1.0.1")}, list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")}, nil, nil},
+		"a change takes its trigger along": {
+			list{endpoints("a", trigger(2), "10.1.0.2")},
+			list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")},
+			[]step{{"update", "a", "5"}},
+			trigger(2),
+		},
+		"a change without one removes the old": {
+			list{endpoints("a", nil, "10.1.0.2")},
+			list{stored(endpoints("a", trigger(1), "10.1.0.1"), "5")},
+			[]step{{"update", "a", "5"}},
+			nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desired, observed := copies(tc.desired), copies(tc.observed)
+			got := plan.PublishedEndpoints(tc.desired, tc.observed)
+			if diff := cmp.Diff(tc.want, steps(got)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			for _, c := range got {
+				if diff := cmp.Diff(tc.trigger, c.Object.Spec.TriggerTime); diff != "" {
+					t.Errorf("trigger time (-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSingleHubRecords(t *testing.T) {
+	t.Parallel()
+	published := func(distribution string) *hubv1alpha1.PublishedService {
+		return &hubv1alpha1.PublishedService{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "member-berlin", Name: "shop.web"},
+			Spec:       hubv1alpha1.PublishedServiceSpec{Service: "web", TrafficDistribution: distribution},
+		}
+	}
+	heartbeat := func(services int32) *hubv1alpha1.Heartbeat {
+		return &hubv1alpha1.Heartbeat{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "member-berlin", Name: "heartbeat"},
+			Spec:       hubv1alpha1.HeartbeatSpec{Services: services},
+		}
+	}
+	updated := plan.PublishedService(published("new"), stored(published("old"), "5"))
+	if len(updated) != 1 || updated[0].Object.Spec.TrafficDistribution != "new" {
+		t.Errorf("updated to %v", updated)
+	}
+	renewed := plan.Heartbeat(heartbeat(2), stored(heartbeat(1), "5"))
+	if len(renewed) != 1 || renewed[0].Object.Spec.Services != 2 {
+		t.Errorf("renewed to %v", renewed)
+	}
+	cases := map[string]struct{ got, want []step }{
+		"no service":         {steps(plan.PublishedService(nil, nil)), nil},
+		"service created":    {steps(plan.PublishedService(published(""), nil)), []step{{"create", "shop.web", ""}}},
+		"service updated":    {steps(updated), []step{{"update", "shop.web", "5"}}},
+		"service unchanged":  {steps(plan.PublishedService(published(""), stored(published(""), "5"))), nil},
+		"service deleted":    {steps(plan.PublishedService(nil, stored(published(""), "5"))), []step{{"delete", "shop.web", "5"}}},
+		"heartbeat created":  {steps(plan.Heartbeat(heartbeat(1), nil)), []step{{"create", "heartbeat", ""}}},
+		"heartbeat renewed":  {steps(renewed), []step{{"update", "heartbeat", "5"}}},
+		"heartbeat as it is": {steps(plan.Heartbeat(heartbeat(1), stored(heartbeat(1), "5"))), nil},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// summary returns, for each mirrored slice, its ports and endpoints in short.
+func summary(mirrored []*discoveryv1.EndpointSlice) map[string]string {
+	result := map[string]string{}
+	for _, slice := range mirrored {
+		text := string(slice.AddressType)
+		for _, port := range slice.Ports {
+			text += " " + *port.Name
+		}
+		for _, endpoint := range slice.Endpoints {
+			text += " " + fmt.Sprint(endpoint.Addresses)
+			if endpoint.Hints != nil {
+				text += "@" + endpoint.Hints.ForZones[0].Name
+			}
+		}
+		result[slice.Name] = text
+	}
+	return result
+}
+
+// spec: E1, D4, D5, D6, I5, R2
+func TestSlices(t *testing.T) {
+	t.Parallel()
+	portless := source("berlin", "1", "", at("10.1.0.1"))
+	portless.Ports = nil
+	debugged := source("berlin", "1", "debug", at("10.1.0.1"))
+	debugged.Ports = append(debugged.Ports, clusterset.EndpointPort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 8080})
+	cases := map[string]struct {
+		exports []clusterset.Export
+		site    render.Site
+		sources []clusterset.Slice
+		want    map[string]string
+	}{
+		"several slices of several clusters": {
+			exports: []clusterset.Export{exported("berlin", 1), exported("paris", 2)},
+			sources: []clusterset.Slice{
+				source("paris", "1", "http", at("10.2.0.1")), source("berlin", "2", "http", at("10.1.0.2")), source("berlin", "1", "http", at("10.1.0.1")),
+			},
+			want: map[string]string{
+				"derived-1-berlin-1": "IPv4 http [10.1.0.1]", "derived-1-berlin-2": "IPv4 http [10.1.0.2]", "derived-1-paris-1": "IPv4 http [10.2.0.1]",
+			},
+		},
+		"a cluster that does not export contributes nothing": {
+			exports: []clusterset.Export{exported("berlin", 1)},
+			sources: []clusterset.Slice{source("berlin", "1", "http", at("10.1.0.1")), source("paris", "1", "http", at("10.2.0.1"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1]"},
+		},
+		"an empty slice is mirrored": {
+			exports: []clusterset.Export{exported("berlin", 1)},
+			sources: []clusterset.Slice{source("berlin", "1", "http")},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http"},
+		},
+		"families that the import has not are left out": {
+			exports: []clusterset.Export{exported("berlin", 1, families(v4v6))},
+			site:    render.Site{IPFamilies: v6},
+			sources: []clusterset.Slice{source("berlin", "1", "http", at("10.1.0.1")), in6(source("berlin", "2", "http", at("fd01::1")))},
+			want:    map[string]string{"derived-1-berlin-2": "IPv6 http [fd01::1]"},
+		},
+		"a headless import has all families": {
+			exports: []clusterset.Export{exported("berlin", 1, families(v4v6), headless)},
+			site:    render.Site{IPFamilies: v6},
+			sources: []clusterset.Slice{source("berlin", "1", "http", at("10.1.0.1")), in6(source("berlin", "2", "http", at("fd01::1")))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1]", "derived-1-berlin-2": "IPv6 http [fd01::1]"},
+		},
+		"a cluster whose port lost contributes nothing": {
+			exports: []clusterset.Export{exported("berlin", 1), exported("paris", 2, ports(tcp("http", 81)))},
+			sources: []clusterset.Slice{source("paris", "1", "http", at("10.2.0.1")), source("berlin", "1", "http", at("10.1.0.1"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1]"},
+		},
+		"a port that has another name there is renamed": {
+			exports: []clusterset.Export{exported("berlin", 1), exported("paris", 2, ports(tcp("web", 80)))},
+			sources: []clusterset.Slice{source("paris", "1", "web", at("10.2.0.1"))},
+			want:    map[string]string{"derived-1-paris-1": "IPv4 http [10.2.0.1]"},
+		},
+		"a port without a name gets that of the derived Service": {
+			exports: []clusterset.Export{exported("berlin", 1, ports(tcp("", 80)))},
+			sources: []clusterset.Slice{source("berlin", "1", "", at("10.1.0.1"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 unnamed [10.1.0.1]"},
+		},
+		"a headless port keeps the empty name": {
+			exports: []clusterset.Export{exported("berlin", 1, headless, ports(tcp("", 80))), exported("paris", 2, headless, ports(tcp("web", 80)))},
+			sources: []clusterset.Slice{source("berlin", "1", "", at("10.1.0.1")), source("paris", "1", "web", at("10.2.0.1"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4  [10.1.0.1]", "derived-1-paris-1": "IPv4  [10.2.0.1]"},
+		},
+		"a headless service's slice without ports is mirrored": {
+			exports: []clusterset.Export{exported("berlin", 1, headless, ports())},
+			sources: []clusterset.Slice{portless},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 [10.1.0.1]"},
+		},
+		"a ClusterSetIP service's is not": {
+			exports: []clusterset.Export{exported("berlin", 1)},
+			sources: []clusterset.Slice{portless},
+			want:    map[string]string{},
+		},
+		"ports that are no Service's are left out": {
+			exports: []clusterset.Export{exported("berlin", 1)},
+			sources: []clusterset.Slice{debugged},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1]"},
+		},
+		"endpoints are sorted": {
+			exports: []clusterset.Export{exported("berlin", 1)},
+			sources: []clusterset.Slice{source("berlin", "1", "http", at("10.1.0.3"), at("10.1.0.1"), at("10.1.0.2"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1] [10.1.0.2] [10.1.0.3]"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			site := tc.site
+			site.DerivedName = "derived-1"
+			if site.IPFamilies == nil {
+				site.IPFamilies = v4
+			}
+			before := fmt.Sprint(tc.sources)
+			got := render.Slices(merged(t, tc.exports...), site, tc.sources)
+			if diff := cmp.Diff(tc.want, summary(got)); diff != "" {
+				t.Errorf("slices (-want +got):\n%s", diff)
+			}
+			if !slices.IsSortedFunc(got, func(a, b *discoveryv1.EndpointSlice) int { return slices.Compare([]string{a.Name}, []string{b.Name}) }) {
+				t.Error("the slices are not sorted by name")
+			}
+			if after := fmt.Sprint(tc.sources); after != before {
+				t.Errorf("the sources %s became %s", before, after)
+			}
+		})
+	}
+}
+
+// spec: D6
+func TestHints(t *testing.T) {
+	t.Parallel()
+	unready := clusterset.Endpoint{Addresses: []string{"10.1.0.9"}, Ready: clusterset.False}
+	unset := clusterset.Endpoint{Addresses: []string{"10.1.0.9"}}
+	cases := map[string]struct {
+		exports []clusterset.Export
+		sources []clusterset.Slice
+		want    map[string]string
+	}{
+		"not asked for": {
+			exports: []clusterset.Export{exported("a", 1)},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
+		},
+		"PreferClose": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), zoned("10.1.0.2", "y"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x [10.1.0.2]@y"},
+		},
+		"PreferSameZone": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferSameZone"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
+		},
+		"PreferSameNode means the same zone across clusters": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferSameNode"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
+		},
+		"a value that is not known": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferMoon"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
+		},
+		"a headless service": {
+			exports: []clusterset.Export{exported("a", 1, headless, distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
+		},
+		"one ready endpoint without a zone, in another cluster": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose")), exported("b", 2, distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), source("b", "1", "http", at("10.2.0.1"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]", "d-b-1": "IPv4 http [10.2.0.1]"},
+		},
+		"one endpoint of unset readiness, which means ready, without a zone": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), unset)},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1] [10.1.0.9]"},
+		},
+		"one endpoint without a zone that is not ready": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), unready)},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x [10.1.0.9]"},
+		},
+		"one without a zone that receives no traffic, its port having lost": {
+			exports: []clusterset.Export{
+				exported("a", 1, distribution("PreferClose")), exported("b", 2, distribution("PreferClose"), ports(tcp("http", 81))),
+			},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), source("b", "1", "http", at("10.2.0.1"))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
+		},
+		"each family by itself": {
+			exports: []clusterset.Export{exported("a", 1, families(v4v6), distribution("PreferClose"))},
+			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), in6(source("a", "2", "http", at("fd01::1")))},
+			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x", "d-a-2": "IPv6 http [fd01::1]"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			site := render.Site{IPFamilies: v4v6, DerivedName: "d"}
+			if diff := cmp.Diff(tc.want, summary(render.Slices(merged(t, tc.exports...), site, tc.sources))); diff != "" {
+				t.Errorf("slices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the API server would default or others may not see differs in no field from what is written.
+// spec: D3, R3, I3, I4, I5
+func TestServiceFields(t *testing.T) {
+	t.Parallel()
+	site := render.Site{IPFamilies: v4, DerivedName: "derived-1"}
+	sticky := func(seconds int32) func(*clusterset.Export) {
+		return func(e *clusterset.Export) {
+			e.Affinity = clusterset.Affinity{Mode: corev1.ServiceAffinityClientIP, TimeoutSeconds: seconds}
+		}
+	}
+	policy := func(p corev1.ServiceInternalTrafficPolicy) func(*clusterset.Export) {
+		return func(e *clusterset.Export) { e.InternalTrafficPolicy = p }
+	}
+	type fields struct {
+		Affinity     corev1.ServiceAffinity
+		Timeout      int32
+		Policy       corev1.ServiceInternalTrafficPolicy
+		Distribution string
+	}
+	of := func(affinity corev1.ServiceAffinity, config *corev1.SessionAffinityConfig, p *corev1.ServiceInternalTrafficPolicy, d *string) fields {
+		f := fields{Affinity: affinity, Policy: *p}
+		if config != nil {
+			f.Timeout = *config.ClientIP.TimeoutSeconds
+		}
+		if d != nil {
+			f.Distribution = *d
+		}
+		return f
+	}
+	cases := map[string]struct {
+		export clusterset.Export
+		want   fields
+		// inImport are the ServiceImport's, where they differ.
+		inImport *fields
+	}{
+		"plain":            {exported("a", 1), fields{"None", 0, "Cluster", ""}, nil},
+		"nothing is said":  {exported("a", 1, policy(""), func(e *clusterset.Export) { e.Affinity = clusterset.Affinity{} }), fields{"None", 0, "Cluster", ""}, nil},
+		"session affinity": {exported("a", 1, sticky(60)), fields{"ClientIP", 60, "Cluster", ""}, nil},
+		"its default":      {exported("a", 1, sticky(0)), fields{"ClientIP", 10800, "Cluster", ""}, nil},
+		"traffic policies": {exported("a", 1, policy("Local"), distribution("PreferClose")), fields{"None", 0, "Local", "PreferClose"}, nil},
+		"headless": {
+			exported("a", 1, headless, policy("Local"), distribution("PreferClose")),
+			fields{"None", 0, "Local", "PreferClose"},
+			&fields{"", 0, "Local", "PreferClose"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := merged(t, tc.export)
+			s := render.Service(m, site).Spec
+			if diff := cmp.Diff(tc.want, of(s.SessionAffinity, s.SessionAffinityConfig, s.InternalTrafficPolicy, s.TrafficDistribution)); diff != "" {
+				t.Errorf("Service (-want +got):\n%s", diff)
+			}
+			if s.Selector != nil || s.Type != corev1.ServiceTypeClusterIP {
+				t.Errorf("type %s, selector %v", s.Type, s.Selector)
+			}
+			want := tc.want
+			if tc.inImport != nil {
+				want = *tc.inImport
+			}
+			i := render.ServiceImport(m, site, nil).Spec
+			if diff := cmp.Diff(want, of(i.SessionAffinity, i.SessionAffinityConfig, i.InternalTrafficPolicy, i.TrafficDistribution)); diff != "" {
+				t.Errorf("ServiceImport (-want +got):\n%s", diff)
+			}
+			if i.Type != m.Type || i.Ports == nil {
+				t.Errorf("type %q, ports %v", i.Type, i.Ports)
+			}
+		})
+	}
+}
+
+// spec: E7, D3, I3
+func TestMetadataAndStatus(t *testing.T) {
+	t.Parallel()
+	shared := map[string]string{"team": "shop"}
+	before := maps.Clone(shared)
+	m := merged(t, exported("paris", 1, func(e *clusterset.Export) { e.Labels, e.Annotations = shared, shared }), exported("berlin", 2))
+	site := render.Site{IPFamilies: v4, DerivedName: "derived-1"}
+	imported, service := render.ServiceImport(m, site, nil), render.Service(m, site)
+	got := map[string]map[string]string{
+		"import's labels": imported.Labels, "import's annotations": imported.Annotations,
+		"service's labels": service.Labels, "service's annotations": service.Annotations,
+	}
+	want := map[string]map[string]string{
+		"import's labels":      {"team": "shop", "app.kubernetes.io/managed-by": "tombolo-mcs.io"},
+		"import's annotations": {"team": "shop", "multicluster.kubernetes.io/derived-service": "derived-1"},
+		"service's labels": {
+			"team": "shop", "app.kubernetes.io/managed-by": "tombolo-mcs.io",
+			"multicluster.kubernetes.io/service-name": "web-service", "multicluster.kubernetes.io/service-imported": "true",
+		},
+		"service's annotations": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, shared); diff != "" {
+		t.Errorf("the exported metadata are changed:\n%s", diff)
+	}
+	clusters := render.ImportStatus(m).Clusters
+	if len(clusters) != 2 || clusters[0].Cluster != "berlin" || clusters[1].Cluster != "paris" {
+		t.Errorf("clusters %v", clusters)
+	}
+	if got := render.ImportStatus(m).EndpointSliceObjects; got != "Present" {
+		t.Errorf("slices are %s", got)
+	}
+}
