@@ -27,6 +27,9 @@ func (g *guard) NeedLeaderElection() bool { return false }
 // now; the next start will ask for it.
 func (g *guard) Start(ctx context.Context) error {
 	informer, err := g.cache.GetInformer(ctx, &aboutv1beta1.ClusterProperty{})
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("watch ClusterProperties: %w", err)
 	}

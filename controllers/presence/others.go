@@ -56,13 +56,18 @@ func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
 func (p *Presence) confirm() {
 	for _, hold := range p.Store.Holds() {
 		accepted := p.accepts(hold.Member)
-		old := p.Clock.Since(hold.Since) >= p.Confirmation
-		if !accepted && !(old && p.State(hold.Member) == liveness.Live && p.Store.Publication(hold.Member) == hubv1alpha1.PublicationComplete) {
+		if !accepted && !p.confirmed(hold) {
 			continue
 		}
 		p.Log.Info("a mass deletion that was held is carried out", "member", hold.Member, "records", hold.Total(), "byHand", accepted)
 		p.Store.Release(hold.Member)
 	}
+}
+
+func (p *Presence) confirmed(hold hub.Hold) bool {
+	return p.Clock.Since(hold.Since) >= p.Confirmation &&
+		p.State(hold.Member) == liveness.Live &&
+		p.Store.Publication(hold.Member) == hubv1alpha1.PublicationComplete
 }
 
 // accepts reports whether the hub's administrator has this cluster believe all deletions of a member.

@@ -19,14 +19,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
-	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -35,6 +33,7 @@ import (
 //
 // spec: I1, E8
 func TestNamespaces(t *testing.T) {
+	t.Parallel()
 	b := lab.Member("b")
 	b.Controllers = lab.DefaultControllers() // without them a namespace never ends
 	w := newWorld(t, lab.Member("a"), b)
@@ -66,6 +65,7 @@ func TestNamespaces(t *testing.T) {
 //
 // spec: C2, I1
 func TestHubAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
 	stopB := b.start(t)
@@ -107,6 +107,7 @@ func TestHubAway(t *testing.T) {
 
 // TestCRDsAbsent: an agent that finds no CRDs says so, stays up, and starts to work when they appear.
 func TestCRDsAbsent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"))
 	a := w.members["a"]
 	address := freeAddress(t)
@@ -129,6 +130,7 @@ func TestCRDsAbsent(t *testing.T) {
 //
 // spec: D7, E3
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
 	stopA, stopB := a.start(t), b.start(t)
@@ -160,27 +162,17 @@ func TestRestart(t *testing.T) {
 //
 // spec: K1, K2
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"))
 	a := w.members["a"]
-	objects, err := manifests.Render("crd")
-	must(t, err)
-	for _, object := range objects {
-		if strings.HasPrefix(object.GetName(), "clusterproperties.") {
-			apply(t, a.cluster, []*unstructured.Unstructured{object})
-		}
-	}
-	property := &aboutv1beta1.ClusterProperty{
-		ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty},
-		Spec:       aboutv1beta1.ClusterPropertySpec{Value: "a"},
-	}
-	eventually(t, func(ctx context.Context) error { return a.Create(ctx, property.DeepCopy()) })
 	ended := a.run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 
-	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(property), property))
+	property := &aboutv1beta1.ClusterProperty{}
+	must(t, a.Get(t.Context(), client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property))
 	property.Spec.Value = "other"
 	must(t, a.Update(t.Context(), property))
-	err = <-ended
+	err := <-ended
 	want := `the ClusterProperty cluster.clusterset.k8s.io has changed from "a" to "other": a cluster keeps its ID while it is a member; ` +
 		`set it back, or let the cluster leave the clusterset and join again under the new ID`
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -191,12 +183,16 @@ func TestIdentity(t *testing.T) {
 // TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why.
 //
 // spec: K2, C2
+//
+//nolint:tparallel // the second story begins where the first ends
 func TestForeignID(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	must(t, b.Delete(t.Context(), &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}))
 	for id, want := range map[string]string{
 		"a": `The hub refuses the export: another cluster (kube-system UID ` + a.uid(t) + `) is a member of the clusterset under the ID "a": ` +
 			`give one of the two another ID and let it join again, or wait until the other has been silent for 4s`,
@@ -223,6 +219,7 @@ func TestForeignID(t *testing.T) {
 
 // TestLeader: of two replicas one works, and the other takes over when it ends.
 func TestLeader(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"))
 	a := w.members["a"]
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, "default" }
@@ -257,6 +254,7 @@ func TestLeader(t *testing.T) {
 
 // TestMetrics: what an agent does can be seen in its metrics.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)

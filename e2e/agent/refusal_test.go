@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestImporterRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	b := w.members["b"]
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
+	w.unfence(t)
 	b.startWith(t, func(o *agent.Options) { o.DenyNamespaces = []string{"denied"} })
 	ns := namespace(t, b)
 	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "denied"}}))
@@ -87,6 +88,27 @@ func TestImporterRefuses(t *testing.T) {
 			eventually(t, func(ctx context.Context) error { return b.complains(ctx, k, test.reason) })
 		}
 	}
+}
+
+// unfence removes the hub's policies and waits until they are out of force.
+func (w *world) unfence(t *testing.T) {
+	t.Helper()
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
+	probe := &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName, Labels: map[string]string{"refused": ""}},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationPartial},
+	}
+	foreign := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: "wrong"},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace: metav1.NamespaceSystem, Service: "web", AddressType: "IPv4",
+			Groups: []hubv1alpha1.EndpointGroup{{Addresses: []hubv1alpha1.IPAddress{"127.0.0.1"}}},
+		},
+	}
+	eventually(t, func(ctx context.Context) error {
+		return errors.Join(
+			w.hubKube.Create(ctx, probe.DeepCopy(), client.DryRunAll), w.hubKube.Create(ctx, foreign.DeepCopy(), client.DryRunAll))
+	})
 }
 
 // forge writes the records of a service as member a, with http on these addresses.

@@ -7,8 +7,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -20,22 +18,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/mcs-api/config/crd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // patience is how long a test waits for what users would see within a second: these machines are shared, and an API
@@ -65,52 +60,21 @@ type member struct {
 	registry *prometheus.Registry
 }
 
-// newWorld starts a hub, and the clusters as its members, without agents.
+// newWorld starts a hub, and the clusters as its members, without agents. The pods of the n-th have addresses of
+// 10.<n>.0.0/16 and fd00:<n>::/64.
 func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
 	l := lab.Start(t, append([]lab.ClusterOptions{lab.Hub()}, clusters...)...)
 	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
 	w.hubKube = clientOf(t, w.hub)
-	objects, err := manifests.Hub()
-	must(t, err)
-	apply(t, w.hub, objects)
+	must(t, membership.InitHub(t.Context(), w.hub))
 	for i, options := range clusters {
-		w.members[options.Name] = w.join(t, l.Cluster(options.Name), i+1)
+		cluster := l.Cluster(options.Name)
+		config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
+		must(t, err)
+		w.members[options.Name] = &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
 	}
-	// The quota controller looks for new kinds every 30 s only, and at its start.
-	must(t, w.hub.ControllerManager.Restart(t.Context()))
-	eventually(t, w.quotasCount)
 	return w
-}
-
-// quotasCount returns nil once every member's quota admits records.
-func (w *world) quotasCount(ctx context.Context) error {
-	quotas := &corev1.ResourceQuotaList{}
-	if err := w.hubKube.List(ctx, quotas); err != nil {
-		return err
-	}
-	for _, quota := range quotas.Items {
-		if len(quota.Status.Used) < len(quota.Spec.Hard) {
-			return fmt.Errorf("the quota of %s does not count yet", quota.Namespace)
-		}
-	}
-	return nil
-}
-
-// join makes a cluster a member. Its pods have addresses of 10.<n>.0.0/16 and fd00:<n>::/64.
-func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
-	t.Helper()
-	must(t, cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
-	objects, err := manifests.Member(manifests.MemberOptions{
-		ClusterID:    clusterset.ClusterID(cluster.Name),
-		PodCIDRs:     []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", n)), netip.MustParsePrefix(fmt.Sprintf("fd00:%d::/64", n))},
-		ServiceCIDRs: cluster.ServiceCIDRs,
-	})
-	must(t, err)
-	apply(t, w.hub, objects)
-	config, err := w.hub.ServiceAccountConfig(t.Context(), "member-"+cluster.Name, manifests.MemberServiceAccount)
-	must(t, err)
-	return &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config, registry: prometheus.NewRegistry()}
 }
 
 // start runs the member's agent until the test ends or stop is called.
@@ -228,15 +192,6 @@ func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
 	c, err := cluster.Client(scheme)
 	must(t, err)
 	return c
-}
-
-func apply[T runtime.Object](t *testing.T, cluster *lab.Cluster, objects []T) {
-	t.Helper()
-	for _, object := range objects {
-		text, err := yaml.Marshal(object)
-		must(t, err)
-		must(t, cluster.Apply(t.Context(), text))
-	}
 }
 
 func must(t *testing.T, err error) {

@@ -124,7 +124,8 @@ func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
 	if !ok || hold.Records[r.Key] == 0 {
 		return
 	}
-	if hold.Records[r.Key]--; hold.Records[r.Key] == 0 {
+	hold.Records[r.Key]--
+	if hold.Records[r.Key] == 0 {
 		delete(hold.Records, r.Key)
 	}
 	if len(hold.Records) == 0 {

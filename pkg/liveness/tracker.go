@@ -108,7 +108,8 @@ func (t *Tracker) Renewed(id clusterset.ClusterID) bool {
 	case Live:
 		return false
 	case Silent:
-		if m.renewals++; m.renewals < m.hold {
+		m.renewals++
+		if m.renewals < m.hold {
 			return false
 		}
 		m.returned, m.hasReturned = t.link, true

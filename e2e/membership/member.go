@@ -1,0 +1,124 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/mcs-api/config/crd"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// clusterSetName is the value of ClusterProperty clusterset.k8s.io in all members.
+const clusterSetName = "lab"
+
+// aboutCRD is the path of ClusterProperty's CRD among the manifests.
+const aboutCRD = "clusterproperties.about.k8s.io"
+
+// InstallCRDs installs what a cluster must know before it joins: ServiceExport, ServiceImport and ClusterProperty.
+func InstallCRDs(ctx context.Context, cluster *lab.Cluster) error {
+	if err := cluster.InstallCRDs(ctx, crd.ServiceExportCRD, crd.ServiceImportCRD); err != nil {
+		return err
+	}
+	definitions, err := manifests.Render("crd")
+	if err != nil {
+		return err
+	}
+	definitions = slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool { return o.GetName() != aboutCRD })
+	if len(definitions) != 1 {
+		return fmt.Errorf("the manifests have %d CRDs %s", len(definitions), aboutCRD)
+	}
+	return apply(ctx, cluster, definitions...)
+}
+
+// Declare makes a cluster say of itself who it is, and that it is a member (spec K1).
+func Declare(ctx context.Context, cluster *lab.Cluster, id clusterset.ClusterID) error {
+	for _, p := range []struct{ name, value string }{
+		{aboutv1beta1.ClusterIDProperty, string(id)},
+		{aboutv1beta1.ClusterSetProperty, clusterSetName},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&aboutv1beta1.ClusterProperty{
+			TypeMeta:   metav1.TypeMeta{APIVersion: aboutv1beta1.GroupVersion.String(), Kind: "ClusterProperty"},
+			ObjectMeta: metav1.ObjectMeta{Name: p.name},
+			Spec:       aboutv1beta1.ClusterPropertySpec{Value: p.value},
+		})
+		if err != nil {
+			return err
+		}
+		if err := apply(ctx, cluster, &unstructured.Unstructured{Object: content}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Admit makes room for a member on the hub and returns its credentials there once the hub admits its good records and
+// refuses bad ones: its quota counts, and the policies are in force.
+func Admit(ctx context.Context, hub *lab.Cluster, o manifests.MemberOptions) (*rest.Config, error) {
+	objects, err := manifests.Member(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := apply(ctx, hub, objects...); err != nil {
+		return nil, err
+	}
+	if err := awaitQuota(ctx, hub, objects); err != nil {
+		return nil, err
+	}
+	if err := awaitPolicies(ctx, hub, o); err != nil {
+		return nil, err
+	}
+	return hub.ServiceAccountConfig(ctx, o.ClusterID.HubNamespace(), manifests.MemberServiceAccount)
+}
+
+// awaitQuota returns when the quota among a member's objects counts. One that was made before the quota controller knew
+// the kinds would wait 5 minutes for its next full pass; a new one is looked at at once.
+func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.Unstructured) error {
+	cl, err := hub.Client(nil)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" })
+	if i < 0 {
+		return nil
+	}
+	quota := &corev1.ResourceQuota{}
+	made := time.Now()
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); err != nil {
+			return false, err
+		}
+		if len(quota.Status.Used) == len(quota.Spec.Hard) {
+			return true, nil
+		}
+		if time.Since(made) < 2*time.Second {
+			return false, nil
+		}
+		made = time.Now()
+		if err := cl.Delete(ctx, quota); err != nil {
+			return false, err
+		}
+		return false, apply(ctx, hub, objects[i])
+	})
+	if err != nil {
+		return fmt.Errorf("the quota of %s counts %v only: %w", quota.Namespace, quota.Status.Used, err)
+	}
+	return nil
+}
+
+func clusterID(cluster *lab.Cluster) clusterset.ClusterID { return clusterset.ClusterID(cluster.Name) }
