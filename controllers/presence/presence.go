@@ -50,6 +50,8 @@ type Presence struct {
 	mu    sync.Mutex
 	rival rival
 	said  string
+	// written is what our last Heartbeat said of our publication.
+	written hubv1alpha1.Publication
 }
 
 // rival is another cluster that bears our ID, as it was last seen.
@@ -90,7 +92,6 @@ func (p *Presence) Start(ctx context.Context) error {
 		case <-p.Progress.Completed():
 		case <-heard.news:
 			p.judge(heard.take())
-			continue
 		}
 		p.confirm()
 		admitted := p.Admitted()
@@ -104,10 +105,10 @@ func (p *Presence) Start(ctx context.Context) error {
 	}
 }
 
-// outdated reports whether the hub has no Heartbeat of ours, or one that says something else of our publication.
+// outdated reports whether the hub has no Heartbeat of ours, or we have written none that says how far our publication
+// has come.
 func (p *Presence) outdated() bool {
-	observed := p.Store.Heartbeat(p.Cluster)
-	return observed == nil || observed.Spec.ClusterUID != p.ClusterUID || observed.Spec.Publication != p.publication()
+	return p.Store.Heartbeat(p.Cluster) == nil || p.written != p.publication()
 }
 
 func (p *Presence) publication() hubv1alpha1.Publication {
@@ -131,8 +132,11 @@ func (p *Presence) beat(ctx context.Context) error {
 		},
 	}
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
-	if errors.Is(err, apply.ErrStale) {
-		return nil // our own last heartbeat is not back yet; the next one will do
+	switch {
+	case errors.Is(err, apply.ErrStale):
+		return nil // our own last heartbeat is not back yet; when it is, we look again
+	case err == nil:
+		p.written = desired.Spec.Publication
 	}
 	return err
 }

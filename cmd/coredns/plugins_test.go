@@ -1,0 +1,52 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A directive without its plugin is an error as soon as a Corefile uses it; a plugin without its directive is dead weight.
+func TestDirectivesAreLinked(t *testing.T) {
+	var linked []string
+	for _, name := range caddy.ListPlugins()["others"] {
+		linked = append(linked, strings.TrimPrefix(name, "dns."))
+	}
+	slices.Sort(linked)
+	if diff := cmp.Diff(linked, slices.Sorted(slices.Values(directives))); diff != "" {
+		t.Errorf("linked plugins (-) and directives (+) differ:\n%s", diff)
+	}
+}
+
+// The order of the directives is the order of the plugins, whatever a Corefile says.
+func TestDirectivesHaveUpstreamOrder(t *testing.T) {
+	upstream := slices.DeleteFunc(slices.Clone(dnsserver.Directives), func(d string) bool { return !slices.Contains(directives, d) })
+	if diff := cmp.Diff(upstream, directives); diff != "" {
+		t.Errorf("directives in CoreDNS' order (-) and ours (+) differ:\n%s", diff)
+	}
+}
+
+func TestNoCloudIsLinked(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sdk := range []string{
+		"cloud.google.com/", "google.golang.org/api/", "github.com/Azure/", "github.com/aws/", "github.com/DataDog/",
+		"github.com/hashicorp/nomad/", "github.com/openzipkin/",
+	} {
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, sdk) {
+				t.Errorf("%s is linked", strings.TrimSpace(line))
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// zone is the domain of the clusterset.
+const zone = "clusterset.local."
+
+// portAttempts bounds the search for a port that nobody takes in the moment before CoreDNS does.
+const portAttempts = 5
+
+// corefile serves a cluster's own names and the clusterset's with CoreDNS' own plugin. Nothing is cached, so that what
+// the demo asks is answered from what the API server has told.
+const corefile = `.:%d {
+	bind 127.0.0.1
+	errors
+	log
+	kubernetes cluster.local clusterset.local {
+		kubeconfig %s
+		multicluster clusterset.local
+		startup_timeout 1m
+	}
+}
+`
+
+// startCoreDNS starts the CoreDNS of a member and returns when it answers, which it does once it knows the cluster.
+func (m *member) startCoreDNS(ctx context.Context) error {
+	path, err := findProgram("coredns")
+	if err != nil {
+		return err
+	}
+	for range portAttempts {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(m.folder(), "Corefile")
+		if err := os.WriteFile(file, fmt.Appendf(nil, corefile, port, m.cluster.Kubeconfig()), 0o600); err != nil {
+			return err
+		}
+		p, err := startProgram(m.folder(), path, "-conf", file)
+		if err != nil {
+			return err
+		}
+		m.programs = append(m.programs, p)
+		m.dns = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if err = m.awaitDNS(ctx, p); err == nil {
+			return nil
+		}
+		if p.ended() == nil || portFree(port) {
+			return err
+		}
+		m.programs = m.programs[:len(m.programs)-1] // somebody else has the port
+	}
+	return errors.New("no port for CoreDNS: others take each that is found free")
+}
+
+// awaitDNS returns when CoreDNS answers.
+func (m *member) awaitDNS(ctx context.Context, p *program) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+		if err := p.ended(); err != nil {
+			return false, err
+		}
+		var got answer
+		got, last = m.ask(ctx, question{"dns-version." + zone, dns.TypeTXT})
+		return last == nil && got.code == dns.RcodeSuccess, nil
+	})
+	if err != nil && last != nil {
+		return fmt.Errorf("%s does not answer (%w): %w", p.name, last, err)
+	}
+	return err
+}
+
+// freePort returns a port of 127.0.0.1 that is free for TCP and UDP.
+func freePort() (int, error) {
+	for range 100 {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, err
+		}
+		if portFree(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
+}
+
+func portFree(port int) bool {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	tcp, err := net.Listen("tcp4", address)
+	if err != nil {
+		return false
+	}
+	udp, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		return tcp.Close() != nil
+	}
+	return errors.Join(tcp.Close(), udp.Close()) == nil
+}

@@ -1,0 +1,58 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+func TestHomeHasOneOwner(t *testing.T) {
+	h := home(t.TempDir())
+	lock, err := h.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.claim(); !errors.Is(err, errRuns) {
+		t.Errorf("a second claim: %v, want %v", err, errRuns)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err = h.claim(); err != nil {
+		t.Fatalf("a claim after the owner has gone: %v", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestState(t *testing.T) {
+	h := home(t.TempDir())
+	if got, err := h.read(); got != (state{}) || err != nil {
+		t.Errorf("no state yet: %v, %v", got, err)
+	}
+	want := state{PID: 7, Guide: "Try this.\n"}
+	if err := h.write(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.read(); got != want || err != nil {
+		t.Errorf("read %v, %v; want %v", got, err, want)
+	}
+	if err := os.WriteFile(h.path("state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.read(); err == nil {
+		t.Error("half a state is read without an error")
+	}
+	for range 2 { // clearing nothing is no error
+		if err := h.clear(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := h.read(); got != (state{}) || err != nil {
+		t.Errorf("cleared: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows what Tombolo does, on real API servers: it exports services, shows what other clusters see of them,
+// asks their DNS and compares the answers with what the API servers hold.
+//
+//	demo run   plays the story and cleans up
+//	demo up    plays the first part and leaves everything running
+//	demo down  ends what up left running
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// errInterrupted says that the user has had enough.
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	ctx, stop := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		stop(errInterrupted)
+		signal.Stop(signals) // a second one ends the process; the lab's watchdog cleans up then
+	}()
+	err := command(ctx, os.Args[1:])
+	switch {
+	case err == nil:
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
+		os.Exit(130)
+	default:
+		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "run":
+		return run(ctx)
+	case len(args) == 1 && args[0] == "up":
+		return up(ctx)
+	case len(args) == 1 && args[0] == "down":
+		return down(ctx)
+	case len(args) == 2 && args[0] == serveCommand:
+		return serve(ctx, style(args[1]))
+	}
+	return errors.New("usage: demo run | up | down")
+}
+
+// run plays all of the story.
+func run(ctx context.Context) error {
+	n := newNarrator(os.Stdout, styleOf(os.Stdout))
+	n.title("Two clusters and a hub, on this machine")
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s, err := newStage(ctx, n, fail)
+	if err == nil {
+		err = play(ctx, s, n, (*story).exportWeb, (*story).exportDB, (*story).conflict, (*story).withdraw)
+	}
+	if err := conclude(ctx, s, err); err != nil {
+		return err
+	}
+	n.title("Every answer was as it should be. All is stopped and removed.")
+	n.sayf("%s  in all. Now try \"make demo-up\", which leaves the clusters running for you.", n.stamp())
+	return nil
+}
+
+// play tells the chapters of the story.
+func play(ctx context.Context, s *stage, n *narrator, chapters ...func(*story, context.Context) error) error {
+	t := &story{stage: s, narrator: n}
+	for _, chapter := range chapters {
+		if err := chapter(t, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude closes the stage and returns how it all ended: where it failed, with the ends of the logs.
+func conclude(ctx context.Context, s *stage, err error) error {
+	result := err
+	switch {
+	case ctx.Err() != nil:
+		result = context.Cause(ctx)
+		if !errors.Is(result, errInterrupted) {
+			result = s.explain(result)
+		}
+	case err != nil:
+		result = s.explain(err)
+	}
+	return errors.Join(result, s.close())
+}
