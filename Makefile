@@ -73,10 +73,23 @@ demo-up: demo-binaries ## the same, left running for you to explore
 demo-down: ## stop what demo-up started
 	@go run ./e2e/demo down
 
+.PHONY: demo-env
+demo-env: ## print where demo-up's clusters are: eval "$$(make -s demo-env)"
+	@go run ./e2e/demo env
+
+.PHONY: ask
+TYPE ?= A
+ask: ## ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
+	@go run ./e2e/demo ask '$(NAME)' '$(TYPE)'
+
+.PHONY: kubectl
+kubectl: ## build kubectl into bin/ (2 minutes once)
+	@tools/assets/build.sh kubectl
+
 ##@ Test
 
 .PHONY: test
-test: assets ## all tests that need no root, with the race detector where a C compiler exists
+test: assets kubectl ## all tests that need no root, with the race detector where a C compiler exists
 	@cc="$$($(find-cc))"; \
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \

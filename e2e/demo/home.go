@@ -22,6 +22,8 @@ type state struct {
 	PID int
 	// Guide says what to try. It is empty until everything runs.
 	Guide string
+	// Hub, A and B are kubeconfigs of the clusters, DNS is the address of cluster-b's.
+	Hub, A, B, DNS string
 }
 
 // errRuns says that a demo runs already.

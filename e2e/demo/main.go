@@ -7,6 +7,8 @@
 //	demo run   plays the story and cleans up
 //	demo up    plays the first part and leaves everything running
 //	demo down  ends what up left running
+//	demo env   prints where that is, for a shell to evaluate
+//	demo ask NAME TYPE  asks its DNS
 package main
 
 import (
@@ -56,10 +58,14 @@ func command(ctx context.Context, args []string) error {
 		return up(ctx)
 	case len(args) == 1 && args[0] == "down":
 		return down(ctx)
+	case len(args) == 1 && args[0] == "env":
+		return env()
+	case len(args) == 3 && args[0] == "ask":
+		return ask(ctx, args[1], args[2])
 	case len(args) == 2 && args[0] == serveCommand:
 		return serve(ctx, style(args[1]))
 	}
-	return errors.New("usage: demo run | up | down")
+	return errors.New("usage: demo run | up | down | env | ask NAME TYPE")
 }
 
 // run plays all of the story.

@@ -60,7 +60,11 @@ func keep(ctx context.Context, h home, s *stage, tells *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := h.write(state{PID: os.Getpid(), Guide: guide}); err != nil {
+	ready := state{
+		PID: os.Getpid(), Guide: guide,
+		Hub: s.hub.Kubeconfig(), A: s.a.cluster.Kubeconfig(), B: s.b.cluster.Kubeconfig(), DNS: s.b.dns,
+	}
+	if err := h.write(ready); err != nil {
 		return err
 	}
 	if err := tells.Close(); err != nil {

@@ -87,7 +87,7 @@ func Admit(ctx context.Context, hub *lab.Cluster, o manifests.MemberOptions) (*r
 }
 
 // awaitQuota returns when the quota among a member's objects counts. One that was made before the quota controller knew
-// the kinds would wait 5 minutes for its next full pass; a new one is looked at at once.
+// the kinds would wait 5 minutes for its next full pass; to a new one it turns at once.
 func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.Unstructured) error {
 	cl, err := hub.Client(nil)
 	if err != nil {

@@ -177,6 +177,47 @@ func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 }
 
 // The form of a record is a contract between versions of the agent.
+// spec: E7, R8
+func TestEncodeService(t *testing.T) {
+	t.Parallel()
+	meta := metav1.ObjectMeta{Namespace: "member-berlin", Name: "shop.web"}
+	cases := map[string]struct {
+		export clusterset.Export
+		want   *hubv1alpha1.PublishedService
+	}{
+		"everything": {
+			export: clusterset.Export{
+				Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{"IPv6", "IPv4"},
+				Ports:                 []clusterset.Port{{Name: "http", Protocol: "TCP", Port: 80, AppProtocol: "http"}, {Name: "dns", Protocol: "UDP", Port: 53}},
+				Affinity:              clusterset.Affinity{Mode: "ClientIP", TimeoutSeconds: 60},
+				InternalTrafficPolicy: "Local", TrafficDistribution: "PreferClose",
+				Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
+			},
+			want: &hubv1alpha1.PublishedService{ObjectMeta: meta, Spec: hubv1alpha1.PublishedServiceSpec{
+				Namespace: "shop", Service: "web", ExportedAt: metav1.NewTime(epoch), Type: "ClusterSetIP",
+				IPFamilies:      []hubv1alpha1.IPFamily{"IPv6", "IPv4"},
+				Ports:           []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80, AppProtocol: "http"}, {Name: "dns", Protocol: "UDP", Port: 53}},
+				SessionAffinity: "ClientIP", SessionAffinityTimeoutSeconds: 60, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferClose",
+				Labels: map[string]hubv1alpha1.LabelValue{"team": "a"}, Annotations: map[string]hubv1alpha1.AnnotationValue{"note": "b"},
+			}},
+		},
+		"as little as can be": {
+			export: clusterset.Export{Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.Headless, Labels: map[string]string{}, Ports: []clusterset.Port{}},
+			want: &hubv1alpha1.PublishedService{ObjectMeta: meta, Spec: hubv1alpha1.PublishedServiceSpec{
+				Namespace: "shop", Service: "web", ExportedAt: metav1.NewTime(epoch), Type: "Headless",
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, EncodeService(tc.export)); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // spec: D6
 func TestEncodeEndpoints(t *testing.T) {
 	t.Parallel()

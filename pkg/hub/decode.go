@@ -107,14 +107,19 @@ func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1al
 	return key, nil
 }
 
-// keyOfRecord returns the service that a record's name stands for: `<namespace>.<service>`, for endpoints with
-// `.<slice>` behind it. Neither namespace nor service names contain dots.
-func keyOfRecord(name string) (clusterset.ServiceKey, bool) {
-	parts := strings.Split(name, ".")
-	if len(parts) < 2 || len(parts) > 3 {
+// The parts of a record's name: `<namespace>.<service>`, with `.<slice>` behind it for endpoints. None contains dots.
+const (
+	partsOfService   = 2
+	partsOfEndpoints = 3
+)
+
+// keyOfRecord returns the service that a record's name of so many parts stands for.
+func keyOfRecord(name string, parts int) (clusterset.ServiceKey, bool) {
+	split := strings.Split(name, ".")
+	if len(split) != parts {
 		return clusterset.ServiceKey{}, false
 	}
-	return clusterset.ServiceKey{Namespace: parts[0], Name: parts[1]}, true
+	return clusterset.ServiceKey{Namespace: split[0], Name: split[1]}, true
 }
 
 func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error) {

@@ -281,18 +281,19 @@ func TestEndpointRefusals(t *testing.T) {
 func TestKeyOfRecord(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		want clusterset.ServiceKey
-		ok   bool
+		service, endpoints bool
 	}{
-		"shop.web":     {testKey, true},
-		"shop.web.1":   {testKey, true},
-		"shop":         {clusterset.ServiceKey{}, false},
-		"shop.web.1.2": {clusterset.ServiceKey{}, false},
-		"":             {clusterset.ServiceKey{}, false},
+		"shop.web":     {service: true},
+		"shop.web.1":   {endpoints: true},
+		"shop":         {},
+		"shop.web.1.2": {},
+		"":             {},
 	}
 	for name, tc := range cases {
-		if got, ok := keyOfRecord(name); got != tc.want || ok != tc.ok {
-			t.Errorf("%q: %v, %t", name, got, ok)
+		for parts, want := range map[int]bool{partsOfService: tc.service, partsOfEndpoints: tc.endpoints} {
+			if got, ok := keyOfRecord(name, parts); ok != want || ok && got != testKey {
+				t.Errorf("%q of %d parts: %v, %t", name, parts, got, ok)
+			}
 		}
 	}
 }

@@ -139,13 +139,13 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		s.renewals[id] = o.ResourceVersion
 		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
-		if key, ok := keyOfRecord(o.Name); ok {
+		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			set(s.services, key, id, o)
 			s.returned(id, breaker.Record{Key: key})
 			return []Event{{Key: key}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
-		if key, ok := keyOfRecord(o.Name); ok {
+		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
 			if s.endpoints[key][id] == nil {
 				set(s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
 			}
@@ -169,13 +169,13 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		delete(s.heartbeats, id)
 		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
-		if key, ok := keyOfRecord(o.Name); ok {
+		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			unset(s.services, key, id)
 			s.holds.withdrawn[record{id, breaker.Record{Key: key}}] = struct{}{}
 			return []Event{{Key: key}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
-		if key, ok := keyOfRecord(o.Name); ok {
+		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
 			delete(s.endpoints[key][id], o.Name)
 			s.holds.withdrawn[record{id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)}}] = struct{}{}
 			if len(s.endpoints[key][id]) == 0 {

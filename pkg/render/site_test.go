@@ -109,6 +109,9 @@ func TestFamilies(t *testing.T) {
 				t.Errorf("supported %t", got)
 			}
 			service := render.Service(m, site)
+			if (service == nil) != (tc.clusterSetIP == nil) {
+				t.Errorf("derived Service %v", service)
+			}
 			if diff := cmp.Diff(tc.clusterSetIP, familiesOf(service)); diff != "" {
 				t.Errorf("families of the derived Service (-want +got):\n%s", diff)
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,7 +39,14 @@ func asGo(args []string) int {
 		limited := fmt.Sprintf(`ulimit -v %d 2>/dev/null || true; exec "$0" "$@"`, addressSpace)
 		return execute("/bin/sh", append([]string{"-c", limited, command}, withoutCache(args)...)...)
 	}
-	return execute(command, withoutCache(args)...)
+	code := execute(command, withoutCache(args)...)
+	if at := slices.Index(args, "-coverprofile"); code == 0 && at >= 0 && at+1 < len(args) {
+		if err := widen(args[at+1]); err != nil {
+			fmt.Fprintln(os.Stderr, "mutation:", err)
+			return 3
+		}
+	}
+	return code
 }
 
 func measuresCoverage(args []string) bool {
