@@ -75,7 +75,7 @@ type Saying string
 
 // What a Sign says.
 const (
-	// Exists: there is such a member.
+	// Exists: there is such a member, or a heartbeat of it that was not known before.
 	Exists Saying = "exists"
 	// Renewed: its heartbeat was renewed since it was last seen.
 	Renewed Saying = "renewed"

@@ -133,7 +133,10 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.Heartbeat:
 		before := s.knowledge(id)
 		s.heartbeats[id] = o
-		if last, seen := s.renewals[id]; seen && last != o.ResourceVersion {
+		switch last, seen := s.renewals[id]; {
+		case !seen: // it may be old
+			s.sign(Sign{id, Exists})
+		case last != o.ResourceVersion:
 			s.sign(Sign{id, Renewed})
 		}
 		s.renewals[id] = o.ResourceVersion

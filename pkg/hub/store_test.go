@@ -1,0 +1,242 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/breaker"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// fill is a hub as a test writes it, for a Store that belongs to member "own".
+type fill struct {
+	*Store
+	t      *testing.T
+	events []Event
+	signs  []Sign
+}
+
+func newFill(t *testing.T) *fill {
+	t.Helper()
+	f := &fill{Store: NewStore("own", clusterset.Fence{}), t: t}
+	f.Subscribe(func(e Event) { f.events = append(f.events, e) })
+	f.Listen(func(s Sign) { f.signs = append(f.signs, s) })
+	return f
+}
+
+func (f *fill) list(k kind, objects ...any) {
+	f.t.Helper()
+	if err := (table{f.Store, k}).Replace(objects, ""); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fill) watch(k kind, change func(table, any) error, object any) {
+	f.t.Helper()
+	if err := change(table{f.Store, k}, object); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func memberOf(id clusterset.ClusterID) *hubv1alpha1.Member {
+	return &hubv1alpha1.Member{
+		ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName},
+		Spec:       hubv1alpha1.MemberSpec{ClusterID: string(id), PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}},
+	}
+}
+
+func heartbeatOf(id clusterset.ClusterID, version string, p hubv1alpha1.Publication) *hubv1alpha1.Heartbeat {
+	return &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName, ResourceVersion: version},
+		Spec:       hubv1alpha1.HeartbeatSpec{Publication: p},
+	}
+}
+
+func recordOf(id clusterset.ClusterID, k clusterset.ServiceKey) *hubv1alpha1.PublishedService {
+	return &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: serviceRecordName(k)}}
+}
+
+// services returns n service keys.
+func services(n int) []clusterset.ServiceKey {
+	var keys []clusterset.ServiceKey
+	for i := range n {
+		keys = append(keys, clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("svc-%02d", i)})
+	}
+	return keys
+}
+
+// judge lets the store judge what was listed, for a cluster that has imported these services of member a.
+func (f *fill) judge(now time.Time, imported []clusterset.ServiceKey) []Hold {
+	f.t.Helper()
+	found, err := f.Judge(now, func() (map[clusterset.ClusterID][]breaker.Record, error) {
+		var records []breaker.Record
+		for _, k := range imported {
+			records = append(records, breaker.Record{Key: k})
+		}
+		return map[clusterset.ClusterID][]breaker.Record{"a": records}, nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return found
+}
+
+func (f *fill) want(step string, k clusterset.ServiceKey, want Knowledge) {
+	f.t.Helper()
+	if got := f.Knowledge("a", k); got != want {
+		f.t.Fatalf("%s: what is known of a's %s is %s, want %s", step, k.Name, got, want)
+	}
+}
+
+// TestKnowledge: the absence of a record means nothing until all has been listed and judged, our own Member is there,
+// and the source says that it has published everything.
+//
+// spec: E3
+func TestKnowledge(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	k := services(1)[0]
+	f.want("at first", k, Unknown)
+	f.list(kindService)
+	f.list(kindEndpoints)
+	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationComplete))
+	f.judge(time.Time{}, nil)
+	f.want("before Members are listed", k, Unknown)
+	f.list(kindMember, memberOf("a"))
+	f.judge(time.Time{}, nil)
+	f.want("without a Member of our own", k, Unknown)
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.want("before the lists are judged", k, Unknown)
+	f.judge(time.Time{}, nil)
+	f.want("when all is there", k, Complete)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.want("while a publishes", k, Unknown)
+	f.watch(kindHeartbeat, table.Delete, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.want("without a heartbeat", k, Unknown)
+	f.watch(kindMember, table.Delete, memberOf("a"))
+	f.want("when a has left", k, Gone)
+	f.list(kindService)
+	f.want("after another list", k, Unknown)
+}
+
+// synced returns a store that has seen a hub on which member a publishes these services.
+func synced(t *testing.T, keys []clusterset.ServiceKey) *fill {
+	t.Helper()
+	f := newFill(t)
+	var records []any
+	for _, k := range keys {
+		records = append(records, recordOf("a", k))
+	}
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationComplete))
+	f.list(kindService, records...)
+	f.list(kindEndpoints)
+	if found := f.judge(time.Time{}, keys); found != nil {
+		t.Fatalf("held at first: %+v", found)
+	}
+	return f
+}
+
+// TestHold: what a list lacks is held, if it is much, until it returns or is released.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	keys, now := services(30), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f := synced(t, keys)
+	f.list(kindService)
+	found := f.judge(now, keys)
+	if len(found) != 1 || found[0].Member != "a" || !found[0].Since.Equal(now) || found[0].Total() != 30 {
+		t.Fatalf("held: %+v, want 30 records of a", found)
+	}
+	for _, k := range keys {
+		f.want("held", k, Unknown)
+	}
+	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, f.HeldFor(keys[3])); diff != "" {
+		t.Errorf("members held for a service (-want +got):\n%s", diff)
+	}
+	f.list(kindService)
+	if again := f.judge(now.Add(time.Hour), keys); again != nil || !f.Holds()[0].Since.Equal(now) {
+		t.Errorf("after another list: new %+v, all %+v; want the old one", again, f.Holds())
+	}
+
+	f.watch(kindService, table.Add, recordOf("a", keys[0]))
+	f.want("returned", keys[0], Complete)
+	f.want("not returned", keys[1], Unknown)
+	if total := f.Holds()[0].Total(); total != 29 {
+		t.Errorf("%d records are held, want 29", total)
+	}
+
+	f.events = nil
+	f.Release("a")
+	f.want("released", keys[1], Complete)
+	if len(f.events) != 29 || len(f.Holds()) != 0 {
+		t.Errorf("the release told of %d services and left %+v", len(f.events), f.Holds())
+	}
+}
+
+// TestWatchedDeletionsAreBelieved: what was seen to be deleted is gone, however much it is.
+func TestWatchedDeletionsAreBelieved(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f := synced(t, keys)
+	for _, k := range keys {
+		f.watch(kindService, table.Delete, recordOf("a", k))
+		f.want("deleted", k, Complete)
+	}
+	f.list(kindService)
+	if found := f.judge(time.Time{}, keys); found != nil {
+		t.Errorf("held: %+v", found)
+	}
+}
+
+// TestAllReturns: a hold of which all records have returned is over.
+func TestAllReturns(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f := synced(t, keys)
+	f.list(kindService)
+	f.judge(time.Time{}, keys)
+	for _, k := range keys {
+		f.watch(kindService, table.Add, recordOf("a", k))
+	}
+	if holds := f.Holds(); len(holds) > 0 {
+		t.Errorf("still held: %+v", holds)
+	}
+}
+
+// TestSigns: a heartbeat that was never seen may be old; one that has moved since is a sign of life, over a list too.
+func TestSigns(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	f.list(kindMember, memberOf("a"))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationPartial))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationPartial))
+	f.list(kindHeartbeat, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", hubv1alpha1.PublicationPartial))
+	f.list(kindMember)
+	want := []Sign{{"a", Exists}, {"a", Exists}, {"a", Renewed}, {"a", Renewed}, {"a", Left}}
+	if diff := cmp.Diff(want, f.signs); diff != "" {
+		t.Errorf("signs (-want +got):\n%s", diff)
+	}
+}
+
+// TestForeignNamespaces: what lies in no member's namespace is not seen.
+func TestForeignNamespaces(t *testing.T) {
+	t.Parallel()
+	f := synced(t, nil)
+	stray := recordOf("a", services(1)[0])
+	stray.Namespace = "default"
+	f.events = nil
+	f.watch(kindService, table.Add, stray)
+	f.list(kindService, stray)
+	if keys := f.Keys(); len(keys) > 0 {
+		t.Errorf("services: %v", keys)
+	}
+}
