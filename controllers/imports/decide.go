@@ -158,7 +158,7 @@ func site(v view, merged merge.Merged) render.Site {
 			result.IPs, result.Established = i.Spec.IPs, i.Spec.IPFamilies
 		}
 	}
-	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named)
+	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named, v.recorded)
 	for _, service := range v.derived() {
 		sameKind := (service.Spec.ClusterIP == corev1.ClusterIPNone) == (merged.Type == mcsv1beta1.Headless)
 		if service.Name == result.DerivedName && sameKind {

@@ -43,6 +43,8 @@ type view struct {
 	serviceImport *mcsv1beta1.ServiceImport
 	// named are the Services that bear one of the derived Service's names, ours or not.
 	named []*corev1.Service
+	// recorded are the names, of those two, that other imports of the namespace have recorded.
+	recorded []string
 	// mirrored are our slices of this service.
 	mirrored []*discoveryv1.EndpointSlice
 }
@@ -116,6 +118,11 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 			return fmt.Errorf("get derived Service of %s: %w", key, err)
 		}
 	}
+	recorded, err := r.recordedByOthers(ctx, key)
+	if err != nil {
+		return err
+	}
+	v.recorded = recorded
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexMirror: key.Name}); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
@@ -124,6 +131,21 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 		v.mirrored = append(v.mirrored, &list.Items[i])
 	}
 	return nil
+}
+
+// recordedByOthers returns the short name of a service's derived Service if another import has recorded it.
+func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
+	short := clusterset.ShortDerivedName(key.Name)
+	list := &mcsv1beta1.ServiceImportList{}
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexDerived: short}); err != nil {
+		return nil, fmt.Errorf("list ServiceImports whose derived Service is %s: %w", short, err)
+	}
+	for _, other := range list.Items {
+		if other.Name != key.Name {
+			return []string{short}, nil
+		}
+	}
+	return nil, nil
 }
 
 // namedClusters returns the clusters that the import's status or its slices name.

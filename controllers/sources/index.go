@@ -15,12 +15,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Names of the indexes over EndpointSlices.
+// Names of the indexes over EndpointSlices and ServiceImports.
 const (
 	// IndexSource finds the slices of a Service that are not ours, by the Service's name.
 	IndexSource = "tombolo.source"
 	// IndexMirror finds the slices that we mirror for an import, by the import's name.
 	IndexMirror = "tombolo.mirror"
+	// IndexDerived finds our imports by the name that they have recorded for their derived Service.
+	IndexDerived = "tombolo.derived"
 )
 
 // AddIndexes adds the indexes that this package and the controllers need to a cache.
@@ -30,6 +32,9 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexMirror, indexOf(MirroredService)); err != nil {
 		return fmt.Errorf("index EndpointSlices by their ServiceImport: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &mcsv1beta1.ServiceImport{}, IndexDerived, recordedName); err != nil {
+		return fmt.Errorf("index ServiceImports by their derived Service: %w", err)
 	}
 	return nil
 }
@@ -42,6 +47,14 @@ func indexOf(keyOf func(client.Object) (types.NamespacedName, bool)) client.Inde
 		}
 		return []string{key.Name}
 	}
+}
+
+func recordedName(serviceImport client.Object) []string {
+	name := serviceImport.GetAnnotations()[clusterset.AnnotationDerivedService]
+	if name == "" || !clusterset.IsManaged(serviceImport.GetLabels()) {
+		return nil
+	}
+	return []string{name}
 }
 
 // SourceService returns the Service that an EndpointSlice belongs to, and false for slices of ours.

@@ -4,6 +4,8 @@
 package render
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -12,15 +14,18 @@ import (
 
 // DerivedName returns the name of a service's derived Service (spec D2): the one that its ServiceImport records, else
 // the one that a derived Service of ours already bears, else the short name, or the long one where something else
-// has taken that. services are those of the namespace that bear either name. A recorded name that we never give is
-// somebody's edit, and is not believed.
-func DerivedName(service, recorded string, services []*corev1.Service) string {
+// has taken that: a Service, or another import that has recorded it and whose Service is missing at present. services
+// are those of the namespace that bear either name, others the names that its other imports have recorded. A recorded
+// name that we never give is somebody's edit, and is not believed.
+func DerivedName(service, recorded string, services []*corev1.Service, others []string) string {
 	short, long := clusterset.ShortDerivedName(service), clusterset.LongDerivedName(service)
 	holder := map[string]*corev1.Service{}
 	for _, s := range services {
 		holder[s.Name] = s
 	}
-	free := func(name string) bool { return holder[name] == nil || IsDerivedFor(holder[name], service) }
+	free := func(name string) bool {
+		return holder[name] == nil && !slices.Contains(others, name) || holder[name] != nil && IsDerivedFor(holder[name], service)
+	}
 	switch {
 	case recorded == long, recorded == short && free(short):
 		return recorded

@@ -38,34 +38,38 @@ func TestDerivedName(t *testing.T) {
 		recorded string
 		services []*corev1.Service
 		want     string
+		others   []string
 	}{
-		"nothing is there":                                       {"", nil, short},
-		"ours bears the short name":                              {"", []*corev1.Service{ours(short, "shard-020")}, short},
-		"ours bears the long name":                               {"", []*corev1.Service{ours(long, "shard-020")}, long},
-		"ours bears both":                                        {"", []*corev1.Service{ours(long, "shard-020"), ours(short, "shard-020")}, short},
-		"ours bears the long name, a user the short":             {"", []*corev1.Service{ours(long, "shard-020"), users(short)}, long},
-		"another service of ours has the same sum":               {"", []*corev1.Service{ours(short, "shard-101")}, long},
-		"a user's Service has the short name":                    {"", []*corev1.Service{users(short)}, long},
-		"a user's Service has the long name":                     {"", []*corev1.Service{users(long)}, short},
-		"the short name is recorded":                             {short, nil, short},
-		"the short name is recorded, and stands":                 {short, []*corev1.Service{ours(short, "shard-020")}, short},
-		"the short name is recorded, though ours bears the long": {short, []*corev1.Service{ours(long, "shard-020")}, short},
-		"the short name is recorded, and another took it":        {short, []*corev1.Service{ours(short, "shard-101")}, long},
-		"the long name is recorded":                              {long, nil, long},
-		"the long name is recorded, the short is free":           {long, []*corev1.Service{ours(long, "shard-020")}, long},
-		"the long name is recorded, the short is ours":           {long, []*corev1.Service{ours(short, "shard-020")}, long},
-		"what is recorded is nothing that we give":               {"kubernetes", nil, short},
-		"the same, and the short name is taken":                  {"kubernetes", []*corev1.Service{users(short)}, long},
+		"nothing is there":                                       {"", nil, short, nil},
+		"ours bears the short name":                              {"", []*corev1.Service{ours(short, "shard-020")}, short, nil},
+		"ours bears the long name":                               {"", []*corev1.Service{ours(long, "shard-020")}, long, nil},
+		"ours bears both":                                        {"", []*corev1.Service{ours(long, "shard-020"), ours(short, "shard-020")}, short, nil},
+		"ours bears the long name, a user the short":             {"", []*corev1.Service{ours(long, "shard-020"), users(short)}, long, nil},
+		"another service of ours has the same sum":               {"", []*corev1.Service{ours(short, "shard-101")}, long, nil},
+		"a user's Service has the short name":                    {"", []*corev1.Service{users(short)}, long, nil},
+		"a user's Service has the long name":                     {"", []*corev1.Service{users(long)}, short, nil},
+		"the short name is recorded":                             {short, nil, short, nil},
+		"the short name is recorded, and stands":                 {short, []*corev1.Service{ours(short, "shard-020")}, short, nil},
+		"the short name is recorded, though ours bears the long": {short, []*corev1.Service{ours(long, "shard-020")}, short, nil},
+		"the short name is recorded, and another took it":        {short, []*corev1.Service{ours(short, "shard-101")}, long, nil},
+		"the long name is recorded":                              {long, nil, long, nil},
+		"the long name is recorded, the short is free":           {long, []*corev1.Service{ours(long, "shard-020")}, long, nil},
+		"the long name is recorded, the short is ours":           {long, []*corev1.Service{ours(short, "shard-020")}, long, nil},
+		"what is recorded is nothing that we give":               {"kubernetes", nil, short, nil},
+		"the same, and the short name is taken":                  {"kubernetes", []*corev1.Service{users(short)}, long, nil},
+		"another import has recorded the short name":             {"", nil, long, []string{short}},
+		"it has, though ours bears it":                           {"", []*corev1.Service{ours(short, "shard-020")}, short, []string{short}},
+		"it has recorded something else":                         {"", nil, short, []string{"derived-1"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := render.DerivedName("shard-020", tc.recorded, tc.services); got != tc.want {
+			if got := render.DerivedName("shard-020", tc.recorded, tc.services, tc.others); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}
-	if got := render.DerivedName("web-service", "", nil); got != "derived-435094621" {
+	if got := render.DerivedName("web-service", "", nil, nil); got != "derived-435094621" {
 		t.Errorf("web-service: %s, which is not the sum that sprig prints", got)
 	}
 }
