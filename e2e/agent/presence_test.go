@@ -1,0 +1,57 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestPublicationIsToldAtOnce: others need not wait for the next regular heartbeat to learn that a member has published
+// everything; and it takes no more than two heartbeats to say so.
+func TestPublicationIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"))
+	a := w.members["a"]
+	seldom := func(o *agent.Options) { o.HeartbeatInterval = 5 * time.Minute }
+	k := key{Namespace: namespace(t, a), Name: "web"}
+	a.exportService(t, clusterIPService(k, port("http", 80)))
+	for range 5 {
+		stop := a.startWith(t, seldom)
+		eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+		heartbeat := &hubv1alpha1.Heartbeat{}
+		must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
+		if heartbeat.Generation > 2 {
+			t.Errorf("it took %d heartbeats", heartbeat.Generation)
+		}
+		stop()
+		must(t, w.hubKube.Delete(t.Context(), heartbeat))
+	}
+	stop := a.startWith(t, seldom)
+	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+
+	// A hub that loses a heartbeat gets another, and so does one that loses everything.
+	for _, lost := range []func() error{
+		func() error {
+			return w.hubKube.Delete(t.Context(), &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}})
+		},
+		func() error {
+			return w.hubKube.Delete(t.Context(), &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: k.Namespace + "." + k.Name}})
+		},
+	} {
+		eventually(t, func(context.Context) error { return lost() })
+		eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+		eventually(t, func(ctx context.Context) error {
+			return w.hubKube.Get(ctx, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, &hubv1alpha1.PublishedService{})
+		})
+	}
+	stop()
+}
