@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 TESTFLAGS ?=
 # The share of mutants that the tests of the pure packages must kill, in percent.
 MUTATION_MIN ?= 85
-MUTATION_PACKAGES ?= ./pkg/clusterset ./pkg/export ./pkg/merge ./pkg/render ./pkg/conditions ./pkg/plan
+MUTATION_PACKAGES ?= ./pkg/clusterset ./pkg/export ./pkg/merge ./pkg/render ./pkg/conditions ./pkg/plan ./pkg/liveness ./pkg/breaker
 # Sections of docs/spec.md in which a gap fails the build: make spec-coverage SPEC_REQUIRE=E,C,R
 SPEC_REQUIRE ?=
 
@@ -74,7 +74,7 @@ demo-down: ## stop what demo-up started
 	@go run ./e2e/demo down
 
 .PHONY: demo-env
-demo-env: ## print where demo-up's clusters are: eval "$$(make -s demo-env)"
+demo-env: ## print where the clusters of demo-up are, for a shell to evaluate
 	@go run ./e2e/demo env
 
 .PHONY: ask

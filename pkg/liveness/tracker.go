@@ -45,7 +45,7 @@ type Tracker struct {
 
 	// link is how long our own heartbeats have been coming back without a gap, all such times added up.
 	link time.Duration
-	// own is when our own heartbeat last came back; zero if never.
+	// own is when our own heartbeat last came back; zero, ages ago, if never.
 	own     time.Time
 	members map[clusterset.ClusterID]*life
 }
@@ -67,7 +67,8 @@ func NewTracker(interval, grace time.Duration) *Tracker {
 
 // Own notes that our own heartbeat came back at now, and returns the members whose state that changes, sorted.
 func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
-	if gap := now.Sub(t.own); !t.own.IsZero() && gap > 0 && gap <= 2*t.interval+t.interval/2 {
+	// A heartbeat may be late; more than one that is missing is a gap. So is the time before the first.
+	if gap := now.Sub(t.own); gap > 0 && gap <= 2*t.interval+t.interval/2 {
 		t.link += gap
 	}
 	t.own = now
@@ -81,7 +82,7 @@ func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
 		if m.state == Silent {
 			continue
 		}
-		if m.hasReturned && t.link-m.returned <= flapWindow+t.grace {
+		if m.hasReturned && m.seen-m.returned <= flapWindow {
 			m.hold = min(2*m.hold, mostHold)
 		} else {
 			m.hold = firstHold

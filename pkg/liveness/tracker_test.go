@@ -183,3 +183,79 @@ func TestLeft(t *testing.T) {
 		t.Errorf("%v changed though it had left", changed)
 	}
 }
+
+// TestGaps: time counts while our own heartbeats come back two and a half intervals apart at most, and only forwards.
+func TestGaps(t *testing.T) {
+	for name, test := range map[string]struct {
+		gaps []time.Duration
+		want liveness.State
+	}{
+		"the grace period to the second":     {[]time.Duration{2 * interval, 2 * interval}, liveness.Live},
+		"and one second more":                {[]time.Duration{2 * interval, 2 * interval, time.Second}, liveness.Silent},
+		"the longest gap that counts":        {[]time.Duration{25 * time.Second, 16 * time.Second}, liveness.Silent},
+		"one that is longer does not":        {[]time.Duration{25*time.Second + 1, 25*time.Second + 1, 16 * time.Second}, liveness.Live},
+		"a clock that is set back takes off": {[]time.Duration{40 * time.Second, -time.Second}, liveness.Live},
+		"nothing of what has passed": {
+			[]time.Duration{2 * interval, -interval, 2 * interval, time.Second}, liveness.Silent,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub("a")
+			h.Renewed("a")
+			for _, gap := range test.gaps {
+				h.now = h.now.Add(gap)
+				h.Own(h.now)
+			}
+			h.want(t, "a", test.want)
+		})
+	}
+}
+
+// TestEachByItself: one member's silence, or its return, is not another's.
+func TestEachByItself(t *testing.T) {
+	h := newHub("a", "b", "c", "d")
+	h.pass(interval)
+	h.alive["b"], h.alive["d"] = false, false
+	if diff := cmp.Diff([]clusterset.ClusterID{"b", "d"}, h.pass(grace+interval)); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+	h.alive["d"] = true
+	h.pass(2 * interval)
+	h.alive["a"], h.alive["d"] = false, false
+	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
+		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
+	}
+}
+
+// TestFlapWindow: a member that has stayed for five minutes after its return has left its past behind.
+//
+// spec: D9
+func TestFlapWindow(t *testing.T) {
+	for name, test := range map[string]struct {
+		stay time.Duration
+		want liveness.State
+	}{
+		"five minutes":          {5 * time.Minute, liveness.Silent},
+		"and a heartbeat more":  {5*time.Minute + interval, liveness.Live},
+		"not that long":         {time.Minute, liveness.Silent},
+		"as long as never gone": {time.Hour, liveness.Live},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub("a")
+			h.pass(interval)
+			silence := func() {
+				h.alive["a"] = false
+				h.pass(grace + interval)
+				h.want(t, "a", liveness.Silent)
+				h.alive["a"] = true
+			}
+			silence()
+			h.pass(2 * interval)
+			h.want(t, "a", liveness.Live)
+			h.pass(test.stay)
+			silence()
+			h.pass(2 * interval) // enough for one whose past is forgiven
+			h.want(t, "a", test.want)
+		})
+	}
+}
