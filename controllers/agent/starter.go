@@ -60,7 +60,7 @@ func (s *starter) Start(ctx context.Context) error {
 		s.wait(err)
 		return err == nil, nil
 	})
-	if err != nil { // ctx has ended
+	if err != nil || ctx.Err() != nil { // it ends while it starts
 		return nil
 	}
 	if err := s.add(ctx, who); err != nil {

@@ -12,8 +12,9 @@ import (
 // Progress tells whether everything that this cluster exports has been published since the hub was last listed. Only
 // then does the absence of a record mean that there is no export (design decision 7).
 type Progress struct {
-	mu       sync.Mutex
-	begun    bool
+	mu sync.Mutex
+	// listing is the list of the hub since which this counts; 0 before the first.
+	listing  int
 	pending  map[clusterset.ServiceKey]struct{}
 	complete chan struct{}
 }
@@ -21,11 +22,15 @@ type Progress struct {
 // NewProgress returns a Progress of which nothing is done.
 func NewProgress() *Progress { return &Progress{complete: make(chan struct{}, 1)} }
 
-// Begin starts over: the publication is complete again when each of these services is done.
-func (p *Progress) Begin(keys []clusterset.ServiceKey) {
+// Begin starts over, unless it has done so since that list of the hub was taken in: the publication is complete again
+// when each of these services is done.
+func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun = true
+	if listing == p.listing {
+		return
+	}
+	p.listing = listing
 	p.pending = make(map[clusterset.ServiceKey]struct{}, len(keys))
 	for _, key := range keys {
 		p.pending[key] = struct{}{}
@@ -47,7 +52,7 @@ func (p *Progress) Done(key clusterset.ServiceKey) {
 func (p *Progress) Complete() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.begun && len(p.pending) == 0
+	return p.listing > 0 && len(p.pending) == 0
 }
 
 // Completed returns a channel that receives whenever the publication has become complete.

@@ -55,16 +55,17 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	)
 }
 
-// everything returns the services that are exported or published. Until each has been looked at, the publication is
-// not complete.
+// everything returns the services that are exported or published. Until each has been looked at since the hub was last
+// listed, the publication is not complete.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	listing := r.Sources.Hub.Listing()
 	keys, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keys = append(keys, r.Sources.Hub.OwnKeys()...)
 	if r.ready() {
-		r.Progress.Begin(keys)
+		r.Progress.Begin(listing, keys)
 	}
 	return keys, nil
 }

@@ -236,6 +236,7 @@ func TestLeader(t *testing.T) {
 	}
 	eventually(t, holder)
 	first := *lease.Spec.HolderIdentity
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	a.startWith(t, elect)
 	stop()
 	eventually(t, func(ctx context.Context) error {

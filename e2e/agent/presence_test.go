@@ -16,7 +16,7 @@ import (
 )
 
 // TestPublicationIsToldAtOnce: others need not wait for the next regular heartbeat to learn that a member has published
-// everything; and it takes no more than two heartbeats to say so.
+// everything, and few heartbeats are spent on it.
 func TestPublicationIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Member("a"))
@@ -24,12 +24,12 @@ func TestPublicationIsToldAtOnce(t *testing.T) {
 	seldom := func(o *agent.Options) { o.HeartbeatInterval = 5 * time.Minute }
 	k := key{Namespace: namespace(t, a), Name: "web"}
 	a.exportService(t, clusterIPService(k, port("http", 80)))
-	for range 5 {
+	for range 5 { // "partial", "complete", and one more where an interval begins just then
 		stop := a.startWith(t, seldom)
 		eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 		heartbeat := &hubv1alpha1.Heartbeat{}
 		must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
-		if heartbeat.Generation > 2 {
+		if heartbeat.Generation > 3 {
 			t.Errorf("it took %d heartbeats", heartbeat.Generation)
 		}
 		stop()

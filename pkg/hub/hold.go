@@ -44,6 +44,13 @@ type holds struct {
 	held      map[clusterset.ClusterID]Hold
 }
 
+// Listing counts the lists of the hub that have been taken in. What it held before the last one, it may have lost.
+func (s *Store) Listing() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.holds.listing
+}
+
 // Judge compares what this cluster has of each other member with what the hub's last list holds, if that has not been
 // done yet, and holds what looks like a loss. Until then nothing that is missing is believed. It returns the holds that
 // are new. imported names all that this cluster has; it is read only where there is something to judge.
