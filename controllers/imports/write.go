@@ -42,18 +42,17 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 // something is in its way, which is returned as the obstacle.
 func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (service *corev1.Service, obstacle, err error) {
 	desired := render.Service(d.merged, d.site)
-	changes := plan.Service(desired, v.derived())
-	r.announceReplacement(v, changes)
-	written, err := apply.Do(ctx, r.Writer, changes)
-	if apierrors.IsInvalid(err) && len(v.derived()) == 0 {
-		taken, lookup := r.taken(ctx, d.site.IPs)
+	r.announceReplacement(v, plan.Service(desired, v.derived()))
+	written, err := r.applyService(ctx, desired, v.derived())
+	if apierrors.IsInvalid(err) && len(d.site.IPs) > 0 {
+		taken, lookup := r.taken(ctx, desired)
 		if lookup != nil {
 			return nil, nil, lookup
 		}
 		if taken { // others are better than none
 			d.site.IPs = nil
 			desired = render.Service(d.merged, d.site)
-			written, err = apply.Do(ctx, r.Writer, plan.Service(desired, nil))
+			written, err = r.applyService(ctx, desired, standing(v.derived(), written))
 		}
 	}
 	switch {
@@ -68,15 +67,37 @@ func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (serv
 	return v.derived()[at], nil, nil
 }
 
-// taken reports whether another Service has one of the addresses that an import remembers. An address that no Service
-// has is free, or will be in a moment: the API server releases it only after it has deleted the Service that had it.
-func (r *Reconciler) taken(ctx context.Context, ips []string) (bool, error) {
+// applyService makes the observed derived Services the desired one and returns what it wrote. A Service that gets its
+// two addresses back gets them one after the other.
+func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, observed []*corev1.Service) ([]*corev1.Service, error) {
+	changes := plan.Service(desired, observed)
+	written, err := apply.Do(ctx, r.Writer, changes)
+	if err != nil || len(written) == 0 || len(written[0].Spec.ClusterIPs) >= len(desired.Spec.ClusterIPs) {
+		return written, err
+	}
+	completed, err := apply.Do(ctx, r.Writer, plan.Service(desired, written))
+	return append(written, completed...), err
+}
+
+// standing returns the derived Services as they stand after some of them were written.
+func standing(observed, written []*corev1.Service) []*corev1.Service {
+	if len(written) > 0 {
+		return written[len(written)-1:]
+	}
+	return observed
+}
+
+// taken reports whether another Service has one of the addresses that a derived Service is to have. An address that no
+// Service has is free, or will be in a moment: the API server releases it only after it has deleted the Service that
+// had it.
+func (r *Reconciler) taken(ctx context.Context, desired *corev1.Service) (bool, error) {
 	services := &corev1.ServiceList{}
 	if err := r.Member.List(ctx, services); err != nil {
 		return false, fmt.Errorf("list Services: %w", err)
 	}
 	return slices.ContainsFunc(services.Items, func(s corev1.Service) bool {
-		return slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(ips, ip) })
+		another := s.Namespace != desired.Namespace || s.Name != desired.Name
+		return another && slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(desired.Spec.ClusterIPs, ip) })
 	}), nil
 }
 

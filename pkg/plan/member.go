@@ -5,6 +5,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,9 +15,27 @@ import (
 
 // Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
 // where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
-// addresses stay (spec I5).
+// addresses stay (spec I5). A Service that is to have two given addresses is created with the first: the second is the
+// next plan's.
 func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
-	return ByName(present(desired), observed, overlayService, changesKind)
+	changes := ByName(present(desired), observed, overlayService, changesKind)
+	for i, change := range changes {
+		if change.Verb == Create && len(change.Object.Spec.ClusterIPs) > 1 {
+			changes[i].Object = withFirstAddress(change.Object)
+		}
+	}
+	return changes
+}
+
+// withFirstAddress returns a Service with the first only of its given addresses. An API server that can give one of two
+// addresses and not the other refuses the Service, but keeps the first allocated to nobody for a minute
+// (Kubernetes 1.36: allocateCreate does not revert what a failed txnAllocClusterIPs has allocated). Addresses are not free
+// in the moment when the Service that had them is deleted, so this is what restoring it runs into.
+func withFirstAddress(service *corev1.Service) *corev1.Service {
+	result := service.DeepCopy()
+	result.Spec.ClusterIPs, result.Spec.IPFamilies = result.Spec.ClusterIPs[:1], result.Spec.IPFamilies[:1]
+	result.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	return result
 }
 
 // ServiceImport returns the changes that make the observed import the desired one; either may be nil. Statuses are
@@ -52,11 +71,16 @@ func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*di
 }
 
 // overlayService keeps what the API server and others added, the addresses first of all. An address of a family that
-// the Service no longer has is let go; one of a new family is left for the API server to choose.
+// the Service no longer has is let go; one of a new family is the desired one where the first address is the desired
+// one too, and is left for the API server to choose otherwise.
 func overlayService(o, d *corev1.Service) *corev1.Service {
 	spec := d.Spec.DeepCopy()
 	keep := min(len(o.Spec.ClusterIPs), len(spec.IPFamilies))
-	spec.ClusterIP, spec.ClusterIPs = o.Spec.ClusterIP, o.Spec.ClusterIPs[:keep]
+	addresses := slices.Clone(o.Spec.ClusterIPs[:keep])
+	if len(spec.ClusterIPs) > keep && spec.ClusterIP == o.Spec.ClusterIP {
+		addresses = append(addresses, spec.ClusterIPs[keep:]...)
+	}
+	spec.ClusterIP, spec.ClusterIPs = o.Spec.ClusterIP, addresses
 	o.Labels, o.Spec = maps.Clone(d.Labels), *spec
 	return o
 }

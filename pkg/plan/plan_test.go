@@ -242,6 +242,26 @@ func TestService(t *testing.T) {
 			desired: service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
 			want:    result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
 		},
+		"created with two addresses: the first comes first": {
+			desired: service(dual, func(s *corev1.Service) {
+				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
+			}),
+			want: result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
+		},
+		"the second address follows": {
+			desired: service(dual, func(s *corev1.Service) {
+				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
+			}),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.9")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9", "fd00::9"}},
+		},
+		"the second address of another first one is not wanted": {
+			desired: service(dual, func(s *corev1.Service) {
+				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
+			}),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
 		"deleted": {
 			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
 			want:     result{[]step{{"delete", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
