@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // version is set when a release is built.
@@ -51,6 +52,8 @@ func parse(args []string) (agent.Options, error) {
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
 	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, besides kube-system, kube-public, kube-node-lease and the agent's own")
+	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
+		"so that pods of this cluster join that match it, and this cluster shares its own. Outside of the Multi-Cluster Services API: pods then serve that nobody exported")
 	elect := flags.Bool("leader-elect", true, "choose a leader among replicas")
 	logFormat := flags.String("log-format", "json", "json or text")
 	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
@@ -67,6 +70,7 @@ func parse(args []string) (agent.Options, error) {
 	if flags.NArg() > 0 {
 		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
 	}
+	options.Selector = clusterset.DerivedSelector(*selector)
 	options.Election = agent.RunAlone
 	if *elect {
 		options.Election = agent.ElectLeader

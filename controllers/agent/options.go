@@ -33,6 +33,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
 	AllowNamespaces, DenyNamespaces []string
+	// Selector says which selector derived Services have; empty for none.
+	Selector clusterset.DerivedSelector
 	// Election says whether replicas choose a leader.
 	Election Election
 	// Workers is how many services each controller works on at a time.
@@ -78,6 +80,9 @@ func (o Options) Validate() error {
 	}
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
+	}
+	if !slices.Contains([]clusterset.DerivedSelector{"", clusterset.NoSelector, clusterset.OldestSelector}, o.Selector) {
+		problems = append(problems, fmt.Errorf("--derived-selector=%s: must be %s or %s", o.Selector, clusterset.NoSelector, clusterset.OldestSelector))
 	}
 	for _, namespace := range slices.Concat(o.AllowNamespaces, o.DenyNamespaces) {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {

@@ -160,7 +160,7 @@ type parts struct {
 }
 
 func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer, metrics metrics) parts {
-	reader := sources.Reader{Cluster: who.id, Member: s.manager.GetClient(), Hub: store}
+	reader := sources.Reader{Cluster: who.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
 	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()

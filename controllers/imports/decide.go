@@ -36,19 +36,20 @@ func decide(v view) decision {
 	d := decision{kept: kept(v)}
 	held := held(v, exports)
 	if len(held) > 0 && v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
-		exports = append(exports, established(v.serviceImport))
+		exports = append(exports, established(v.serviceImport, v.selection))
 	}
 	if d.merged, d.exported = merge.Merge(exports); !d.exported {
 		return d
 	}
 	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, held)
 	d.site = site(v, d.merged)
-	d.slices = liveness.Serving(d.merged, v.policies, candidates(v))
+	d.slices = liveness.Serving(d.merged, v.policies, candidates(v, d.merged))
 	return d
 }
 
-// candidates returns the slices of all exporters, each with what is known of its cluster's life.
-func candidates(v view) []liveness.Source {
+// candidates returns the slices of all exporters, each with what is known of its cluster's life. The own ones are not
+// among them where the derived Service has a selector: Kubernetes finds the pods, and none must be there twice (spec D8).
+func candidates(v view, merged merge.Merged) []liveness.Source {
 	mirrored := map[sliceKey]bool{}
 	for _, slice := range v.mirrored {
 		mirrored[keyOf(slice)] = true
@@ -58,6 +59,9 @@ func candidates(v view) []liveness.Source {
 		result = append(result, liveness.Source{
 			Slice: slice, State: v.states[slice.Cluster], Mirrored: mirrored[sliceKey{slice.Cluster, slice.ID}],
 		})
+	}
+	if merged.Selection != nil {
+		return result
 	}
 	for _, slice := range v.ownSlices {
 		result = append(result, liveness.Source{Slice: slice, State: liveness.Live})
@@ -109,7 +113,7 @@ func held(v view, exports []clusterset.Export) map[clusterset.ClusterID]bool {
 
 // established returns the import as it stands as if it were the oldest export, so that what held clusters agreed on
 // stays in force until they are heard of again. It belongs to no cluster.
-func established(serviceImport *mcsv1beta1.ServiceImport) clusterset.Export {
+func established(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.Selection) clusterset.Export {
 	spec := serviceImport.Spec
 	export := clusterset.Export{
 		Key:         clusterset.ServiceKey{Namespace: serviceImport.Namespace, Name: serviceImport.Name},
@@ -118,6 +122,7 @@ func established(serviceImport *mcsv1beta1.ServiceImport) clusterset.Export {
 		Affinity:    clusterset.Affinity{Mode: spec.SessionAffinity},
 		Labels:      without(serviceImport.Labels, clusterset.LabelManagedBy),
 		Annotations: without(serviceImport.Annotations, clusterset.AnnotationDerivedService),
+		Selection:   selection,
 	}
 	for _, port := range spec.Ports {
 		export.Ports = append(export.Ports, clusterset.Port{

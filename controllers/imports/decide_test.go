@@ -197,6 +197,43 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 	}
 }
 
+// Where the derived Service has a selector, Kubernetes finds the cluster's own pods, and none is there twice. What a held
+// exporter selected stays, too.
+//
+// spec: D8
+func TestOwnSlicesBesideASelector(t *testing.T) {
+	selection := &clusterset.Selection{Labels: map[string]string{"app": "web"}}
+	own := exportOf("own", 2, http)
+	other := exportOf("a", 1, http)
+	other.Selection = selection
+	v := view{
+		importable: true, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		known: sources.Sources{Key: key, Own: &own, Hub: hub.Service{
+			Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{Cluster: "a", ID: "1", AddressType: "IPv4"}},
+		}},
+		ownSlices: []clusterset.Slice{{Cluster: "own", ID: "1", AddressType: "IPv4"}},
+	}
+	clustersOf := func(d decision) (ids []clusterset.ClusterID) {
+		for _, slice := range d.slices {
+			ids = append(ids, slice.Cluster)
+		}
+		return ids
+	}
+	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, clustersOf(decide(v))); diff != "" {
+		t.Errorf("slices of (-want +got):\n%s", diff)
+	}
+	v.known.Hub.Exports[0].Selection = nil
+	if diff := cmp.Diff([]clusterset.ClusterID{"a", "own"}, clustersOf(decide(v))); diff != "" {
+		t.Errorf("slices of, without a selector (-want +got):\n%s", diff)
+	}
+	v.known.Hub = hub.Service{}
+	v.serviceImport, v.selection = importOf(held80, "a"), selection
+	v.knowledge = map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown}
+	if got := decide(v).merged.Selection; got != selection {
+		t.Errorf("while the oldest is held, the selection is %v, want %v", got, selection)
+	}
+}
+
 // TestAddressesOutliveTheirService: name, families and addresses of an import come from what there is of it.
 //
 // spec: D2, I5

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -45,6 +46,8 @@ type view struct {
 	named []*corev1.Service
 	// recorded are the names, of those two, that other imports of the namespace have recorded.
 	recorded []string
+	// selection is how the derived Service finds pods; nil where it does not, or may not (spec D8).
+	selection *clusterset.Selection
 	// mirrored are our slices of this service.
 	mirrored []*discoveryv1.EndpointSlice
 }
@@ -116,6 +119,11 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 			v.named = append(v.named, service)
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("get derived Service of %s: %w", key, err)
+		}
+	}
+	for _, service := range v.derived() {
+		if r.Sources.Selector == clusterset.OldestSelector {
+			v.selection = export.Selection(service)
 		}
 	}
 	recorded, err := r.recordedByOthers(ctx, key)

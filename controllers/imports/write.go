@@ -176,13 +176,17 @@ func (r *Reconciler) withdraw(ctx context.Context, v view, d decision) error {
 	return err
 }
 
-// announceReplacement says that an import is about to change its addresses.
+// announceReplacement says that a derived Service is about to be replaced, and what becomes of its addresses.
 func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.Service]) {
 	replaced := len(changes) == 2 && changes[0].Verb == plan.Delete && changes[1].Verb == plan.Create
-	if replaced && v.serviceImport != nil {
-		r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import",
-			"The service has changed between headless and not, so the derived Service %s is replaced and its addresses change.", changes[1].Object.Name)
+	if !replaced || v.serviceImport == nil {
+		return
 	}
+	why := "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
+	if len(changes[0].Object.Spec.Selector) > 0 {
+		why = "The derived Service %s should have no selector. It is replaced, with the same addresses, so that the endpoints go which its selector has found."
+	}
+	r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import", why, changes[1].Object.Name)
 }
 
 // obstructed reports a ServiceImport that is not ours in the place of one of ours (spec I7).

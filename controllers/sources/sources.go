@@ -28,6 +28,8 @@ type Reader struct {
 	// Member reads this cluster, from a cache with the indexes of AddIndexes.
 	Member client.Reader
 	Hub    *hub.Store
+	// Selector says whether this cluster shares how its Services find their pods, and listens to others who do.
+	Selector clusterset.DerivedSelector
 }
 
 // Sources is what is known of one service.
@@ -58,6 +60,11 @@ func (s Sources) Exports() []clusterset.Export {
 // Read returns what is known of a service. Nothing it returns may be changed.
 func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
 	result := Sources{Key: key, Hub: r.Hub.Service(key)}
+	if r.Selector != clusterset.OldestSelector {
+		for i := range result.Hub.Exports {
+			result.Hub.Exports[i].Selection = nil
+		}
+	}
 	found := &mcsv1beta1.ServiceExport{}
 	exists, err := get(ctx, r.Member, key, found)
 	if err != nil || !exists || !found.DeletionTimestamp.IsZero() {
@@ -77,6 +84,9 @@ func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, e
 		return result, nil
 	}
 	own.Age = r.effectiveAge(own.Age, result.Hub)
+	if r.Selector == clusterset.OldestSelector {
+		own.Selection = export.Selection(service)
+	}
 	result.Own = &own
 	return result, nil
 }

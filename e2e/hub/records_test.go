@@ -112,6 +112,15 @@ func remove(t *testing.T, c client.Client, object client.Object) {
 	}
 }
 
+func selecting(key, value, target string) serviceChange {
+	return func(s *hubv1alpha1.PublishedService) {
+		s.Spec.Selection = &hubv1alpha1.PublishedSelection{
+			Labels:      map[string]hubv1alpha1.LabelValue{key: hubv1alpha1.LabelValue(value)},
+			TargetPorts: []hubv1alpha1.TargetPort{hubv1alpha1.TargetPort(target)},
+		}
+	}
+}
+
 func (h *hub) testServices(t *testing.T) {
 	ports := func(ports ...hubv1alpha1.PublishedPort) serviceChange {
 		return func(s *hubv1alpha1.PublishedService) { s.Spec.Ports = ports }
@@ -127,7 +136,7 @@ func (h *hub) testServices(t *testing.T) {
 		}
 	}
 	const (
-		illegalKey = "a label or annotation key is no qualified name such as app or example.com/app: correct or remove it"
+		illegalKey = "a label, annotation or selector key is no qualified name such as app or example.com/app: correct or remove it"
 		reserved   = " is reserved, as it could act in other clusters: remove it from exportedLabels and exportedAnnotations"
 		unnamed    = "each port needs a name of its own: only a single port may go without"
 	)
@@ -171,9 +180,16 @@ func (h *hub) testServices(t *testing.T) {
 		"label key in a capital domain": {
 			label("Example.com/c", ""), illegalKey,
 		},
-		"label key at its longest":      {label(longDomain(253)+"/"+strings.Repeat("n", 63), ""), ""},
-		"label key of a long domain":    {label(longDomain(254)+"/n", ""), illegalKey},
-		"label key of a long name":      {label(strings.Repeat("n", 64), ""), illegalKey},
+		"label key at its longest":   {label(longDomain(253)+"/"+strings.Repeat("n", 63), ""), ""},
+		"label key of a long domain": {label(longDomain(254)+"/n", ""), illegalKey},
+		"label key of a long name":   {label(strings.Repeat("n", 64), ""), illegalKey},
+		"selection":                  {selecting("app.kubernetes.io/name", "web", "http"), ""},
+		"selection, illegal key":     {selecting("a b", "web", "http"), illegalKey},
+		"selection, illegal value":   {selecting("app", "a b", "http"), "spec.selection.labels.app: Invalid value"},
+		"selection, illegal port":    {selecting("app", "web", "HTTP"), "spec.selection.targetPorts[0]: Invalid value"},
+		"selection of nothing": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: map[string]hubv1alpha1.LabelValue{}}
+		}, "spec.selection.labels: Invalid value"},
 		"annotation":                    {annotation("Example.com/note", "any: \u2014 \x01 thing\n"), ""},
 		"annotation of a load balancer": {annotation("service.beta.kubernetes.io/aws-load-balancer-type", "x"), "label or annotation service.beta.kubernetes.io/aws-load-balancer-type" + reserved},
 		"annotation of Flux":            {annotation("kustomize.toolkit.fluxcd.io/x", "x"), "label or annotation kustomize.toolkit.fluxcd.io/x" + reserved},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -34,7 +35,31 @@ type Export struct {
 	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations, less reserved keys.
 	Labels      map[string]string
 	Annotations map[string]string
+
+	// Selection is how the Service finds its pods; nil where that stays in the cluster, as it does unless its
+	// administrator wants otherwise (spec D8).
+	Selection *Selection
 }
+
+// Selection is how a Service finds its pods: what a cluster needs to know to have its own pods join the service of
+// another (spec D8).
+type Selection struct {
+	// Labels are those that the pods must have; never empty.
+	Labels map[string]string
+	// TargetPorts are where the pods listen, for each port of the Service.
+	TargetPorts map[PortID]intstr.IntOrString
+}
+
+// DerivedSelector says which selector derived Services have in a cluster.
+type DerivedSelector string
+
+// The selectors that derived Services can have.
+const (
+	// NoSelector: none, as the KEP has it. Only pods of exporting clusters serve (spec E1).
+	NoSelector DerivedSelector = "none"
+	// OldestSelector: that of the oldest export, so that pods which match it join wherever they run (spec D8).
+	OldestSelector DerivedSelector = "oldest"
+)
 
 // Affinity is a Service's session affinity. It means nothing for headless services.
 type Affinity struct {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -79,6 +80,19 @@ func ports(source []corev1.ServicePort) []clusterset.Port {
 			Port:        p.Port,
 			AppProtocol: valueOf(p.AppProtocol),
 		})
+	}
+	return result
+}
+
+// Selection returns how an exported Service finds its pods; nil where it has no selector, or is headless and has no
+// address of its own that others could stand for (spec D8).
+func Selection(service *corev1.Service) *clusterset.Selection {
+	if len(service.Spec.Selector) == 0 || service.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	result := &clusterset.Selection{Labels: service.Spec.Selector, TargetPorts: map[clusterset.PortID]intstr.IntOrString{}}
+	for _, p := range service.Spec.Ports {
+		result.TargetPorts[clusterset.PortID{Protocol: p.Protocol, Port: p.Port}] = p.TargetPort
 	}
 	return result
 }

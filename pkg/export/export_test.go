@@ -275,3 +275,26 @@ func TestExportHealsWithItsAge(t *testing.T) {
 		t.Errorf("recreated (-want +got), rejection %v:\n%s", rejection, diff)
 	}
 }
+
+// spec: D8
+func TestSelection(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		service *corev1.Service
+		want    *clusterset.Selection
+	}{
+		"with a selector": {service(), &clusterset.Selection{
+			Labels:      map[string]string{"app": "web"},
+			TargetPorts: map[clusterset.PortID]intstr.IntOrString{{Protocol: "TCP", Port: 80}: intstr.FromInt32(8080)},
+		}},
+		"without":  {service(func(s *corev1.Service) { s.Spec.Selector = nil }), nil},
+		"headless": {service(headless), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, export.Selection(tc.service)); diff != "" {
+				t.Errorf("selection (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

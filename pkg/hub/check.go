@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -102,6 +103,29 @@ func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
 	}
 	if size > maxAnnotations {
 		return fmt.Errorf("its annotations have %d bytes in all, more than %d", size, maxAnnotations)
+	}
+	return nil
+}
+
+// checkSelector refuses what no Service can have as its selector.
+func checkSelector(selector map[string]hubv1alpha1.LabelValue) error {
+	if len(selector) == 0 || len(selector) > hubv1alpha1.MaxMetadataKeys {
+		return fmt.Errorf("its selector has %d labels, not 1 to %d", len(selector), hubv1alpha1.MaxMetadataKeys)
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(string(selector[key]))) > 0 {
+			return fmt.Errorf("%q is no label of a selector", key)
+		}
+	}
+	return nil
+}
+
+func checkTargetPort(target intstr.IntOrString) error {
+	if target.Type == intstr.Int && len(validation.IsValidPortNum(target.IntValue())) > 0 {
+		return fmt.Errorf("%d is no port number", target.IntValue())
+	}
+	if target.Type == intstr.String && len(validation.IsValidPortName(target.StrVal)) > 0 {
+		return fmt.Errorf("%q is no name of a port", target.StrVal)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -82,6 +83,17 @@ func drawExport(t *rapid.T) clusterset.Export {
 			Port:        int32(i + 1),
 			AppProtocol: rapid.SampledFrom([]string{"", "http", "kubernetes.io/h2c"}).Draw(t, "application protocol"),
 		})
+	}
+	if rapid.Bool().Draw(t, "selection") {
+		export.Selection = &clusterset.Selection{
+			Labels:      rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 1, 3).Draw(t, "selector"),
+			TargetPorts: map[clusterset.PortID]intstr.IntOrString{},
+		}
+		for _, port := range export.Ports {
+			export.Selection.TargetPorts[port.ID()] = rapid.SampledFrom([]intstr.IntOrString{
+				intstr.FromInt32(1), intstr.FromInt32(65535), intstr.FromString("http"), intstr.FromString("8080-x"),
+			}).Draw(t, "target port")
+		}
 	}
 	return export
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -84,6 +85,9 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 		Labels:                convertValues[string](spec.Labels),
 		Annotations:           convertValues[string](spec.Annotations),
 	}
+	if export.Selection, err = decodeSelection(spec.Selection, ports); err != nil {
+		return clusterset.Export{}, err
+	}
 	if spec.Type == mcsv1beta1.ClusterSetIP {
 		export.Affinity = clusterset.Affinity{Mode: spec.SessionAffinity, TimeoutSeconds: spec.SessionAffinityTimeoutSeconds}
 	}
@@ -120,6 +124,28 @@ func keyOfRecord(name string, parts int) (clusterset.ServiceKey, bool) {
 		return clusterset.ServiceKey{}, false
 	}
 	return clusterset.ServiceKey{Namespace: split[0], Name: split[1]}, true
+}
+
+// decodeSelection returns how an exported Service finds its pods; nil where the record does not say it.
+func decodeSelection(source *hubv1alpha1.PublishedSelection, ports []clusterset.Port) (*clusterset.Selection, error) {
+	if source == nil {
+		return nil, nil
+	}
+	if len(source.TargetPorts) != len(ports) {
+		return nil, fmt.Errorf("it has %d target ports for %d ports", len(source.TargetPorts), len(ports))
+	}
+	if err := checkSelector(source.Labels); err != nil {
+		return nil, err
+	}
+	result := &clusterset.Selection{Labels: convertValues[string](source.Labels), TargetPorts: map[clusterset.PortID]intstr.IntOrString{}}
+	for i, port := range ports {
+		target := intstr.Parse(string(source.TargetPorts[i]))
+		if err := checkTargetPort(target); err != nil {
+			return nil, err
+		}
+		result.TargetPorts[port.ID()] = target
+	}
+	return result, nil
 }
 
 func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error) {

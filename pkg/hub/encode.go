@@ -31,6 +31,7 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 			TrafficDistribution:           export.TrafficDistribution,
 			Labels:                        convertValues[hubv1alpha1.LabelValue](export.Labels),
 			Annotations:                   convertValues[hubv1alpha1.AnnotationValue](export.Annotations),
+			Selection:                     encodeSelection(export),
 		},
 	}
 }
@@ -62,6 +63,18 @@ func encodePorts(ports []clusterset.Port) []hubv1alpha1.PublishedPort {
 		result = append(result, hubv1alpha1.PublishedPort{
 			Name: p.Name, Protocol: hubv1alpha1.Protocol(p.Protocol), Port: p.Port, AppProtocol: p.AppProtocol,
 		})
+	}
+	return result
+}
+
+func encodeSelection(export clusterset.Export) *hubv1alpha1.PublishedSelection {
+	if export.Selection == nil {
+		return nil
+	}
+	result := &hubv1alpha1.PublishedSelection{Labels: convertValues[hubv1alpha1.LabelValue](export.Selection.Labels)}
+	for _, p := range export.Ports {
+		target := export.Selection.TargetPorts[p.ID()]
+		result.TargetPorts = append(result.TargetPorts, hubv1alpha1.TargetPort(target.String()))
 	}
 	return result
 }

@@ -17,7 +17,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// spec: R1, R5, D3
+// selecting returns a change that gives a record a selection.
+func selecting(labels map[string]hubv1alpha1.LabelValue, targets ...hubv1alpha1.TargetPort) func(*hubv1alpha1.PublishedService) {
+	return func(r *hubv1alpha1.PublishedService) {
+		r.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: labels, TargetPorts: targets}
+	}
+}
+
+// spec: R1, R5, D3, D8
 func TestServiceRefusals(t *testing.T) {
 	t.Parallel()
 	type record = hubv1alpha1.PublishedService
@@ -102,6 +109,32 @@ func TestServiceRefusals(t *testing.T) {
 				r.Spec.Annotations = manyKeys(1, hubv1alpha1.AnnotationValue(strings.Repeat("x", 4097)))
 			},
 			`annotation "key-000" is illegal, too long or reserved`,
+		},
+		"a selection": {selecting(map[string]hubv1alpha1.LabelValue{"app.kubernetes.io/name": "web"}, "http"), ""},
+		"a selection of no labels": {
+			selecting(nil, "http"), "its selector has 0 labels, not 1 to 64",
+		},
+		"as many labels to select by as can be": {selecting(manyKeys[hubv1alpha1.LabelValue](64, ""), "http"), ""},
+		"too many labels to select by": {
+			selecting(manyKeys[hubv1alpha1.LabelValue](65, ""), "http"), "its selector has 65 labels, not 1 to 64",
+		},
+		"an illegal label to select by": {
+			selecting(map[string]hubv1alpha1.LabelValue{"-": "", "!": ""}, "http"), `"!" is no label of a selector`,
+		},
+		"an illegal value to select by": {
+			selecting(map[string]hubv1alpha1.LabelValue{"app": "a b"}, "http"), `"app" is no label of a selector`,
+		},
+		"no target port": {
+			selecting(map[string]hubv1alpha1.LabelValue{"app": "web"}), "it has 0 target ports for 1 ports",
+		},
+		"a target port too many": {
+			selecting(map[string]hubv1alpha1.LabelValue{"app": "web"}, "http", "https"), "it has 2 target ports for 1 ports",
+		},
+		"target port 0": {
+			selecting(map[string]hubv1alpha1.LabelValue{"app": "web"}, "0"), "0 is no port number",
+		},
+		"a target port of an illegal name": {
+			selecting(map[string]hubv1alpha1.LabelValue{"app": "web"}, "a--b"), `"a--b" is no name of a port`,
 		},
 		"annotations that just fit an object": {func(r *record) { r.Spec.Annotations = filling(0) }, ""},
 		"annotations that just do not":        {func(r *record) { r.Spec.Annotations = filling(1) }, "its annotations have 261121 bytes in all, more than 261120"},

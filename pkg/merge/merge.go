@@ -34,6 +34,8 @@ type Merged struct {
 	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy
 	TrafficDistribution   string
 	Labels, Annotations   map[string]string
+	// Selection is the oldest's; nil where it shares none, and for headless services (spec D8).
+	Selection *clusterset.Selection
 
 	// PortNames holds, for each cluster, the merged name of each port that it serves, by the name the port has there.
 	// A port that lost a conflict is absent: its cluster's endpoints must not receive that port's traffic (spec R2).
@@ -62,6 +64,9 @@ func Merge(exports []clusterset.Export) (Merged, bool) {
 		TrafficDistribution:   oldest.TrafficDistribution,
 		Labels:                oldest.Labels,
 		Annotations:           oldest.Annotations,
+	}
+	if oldest.Type == mcsv1beta1.ClusterSetIP {
+		merged.Selection = oldest.Selection
 	}
 	for _, export := range byAge {
 		merged.Clusters = append(merged.Clusters, export.Cluster)

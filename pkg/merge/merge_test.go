@@ -303,3 +303,34 @@ func TestFamilies(t *testing.T) {
 		})
 	}
 }
+
+// The selection is the oldest's, also where that shares none: another's would let pods join that the oldest does not
+// select. Nobody disagrees on it.
+//
+// spec: D8
+func TestSelection(t *testing.T) {
+	t.Parallel()
+	one, other := &clusterset.Selection{Labels: map[string]string{"app": "one"}}, &clusterset.Selection{Labels: map[string]string{"app": "other"}}
+	selecting := func(s *clusterset.Selection) func(*clusterset.Export) {
+		return func(e *clusterset.Export) { e.Selection = s }
+	}
+	for name, tc := range map[string]struct {
+		exports []clusterset.Export
+		want    *clusterset.Selection
+	}{
+		"the oldest's":            {[]clusterset.Export{exported("a", 2, selecting(one)), exported("b", 1, selecting(other))}, other},
+		"none where it has none":  {[]clusterset.Export{exported("a", 2, selecting(one)), exported("b", 1)}, nil},
+		"none where it has no IP": {[]clusterset.Export{exported("a", 1, selecting(one), headless)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			merged := mustMerge(t, tc.exports...)
+			if merged.Selection != tc.want {
+				t.Errorf("selection %v, want %v", merged.Selection, tc.want)
+			}
+			if len(merged.Conflicts) > 0 {
+				t.Errorf("conflicts: %v", merged.Conflicts)
+			}
+		})
+	}
+}

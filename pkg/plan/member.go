@@ -15,10 +15,11 @@ import (
 
 // Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
 // where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
-// addresses stay (spec I5). A Service that is to have two given addresses is created with the first: the second is the
+// addresses stay (spec I5), but for a selector that goes: Kubernetes would leave the endpoints that it found there
+// (spec E1). A Service that is to have two given addresses is created with the first: the second is the
 // next plan's.
 func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
-	changes := ByName(present(desired), observed, overlayService, changesKind)
+	changes := ByName(present(desired), observed, overlayService, replaces)
 	for i, change := range changes {
 		if change.Verb == Create && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)
@@ -95,10 +96,14 @@ func overlaySlice(o, d *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	return o
 }
 
-// changesKind reports whether only one of two Services is headless.
-func changesKind(o, d *corev1.Service) bool {
-	return (o.Spec.ClusterIP == corev1.ClusterIPNone) != (d.Spec.ClusterIP == corev1.ClusterIPNone)
+// replaces reports whether an observed Service cannot become the desired one: only one of them is headless, or only the
+// observed one has a selector. Kubernetes' own controller does not remove the EndpointSlices that it made for a selector
+// when that is taken away; they go with the Service.
+func replaces(o, d *corev1.Service) bool {
+	return isHeadless(o) != isHeadless(d) || len(o.Spec.Selector) > 0 && len(d.Spec.Selector) == 0
 }
+
+func isHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 
 func never[T any](_, _ T) bool { return false }
 

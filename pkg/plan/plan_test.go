@@ -187,6 +187,10 @@ func dual(s *corev1.Service) {
 	s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
 }
 
+func selecting(app string) func(*corev1.Service) {
+	return func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": app} }
+}
+
 func headless(s *corev1.Service) {
 	s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"}
 }
@@ -289,7 +293,7 @@ func TestService(t *testing.T) {
 		"somebody's edits are reverted": {
 			desired: service(),
 			observed: []*corev1.Service{allocated(service(func(s *corev1.Service) {
-				s.Spec.Selector, s.Spec.ExternalIPs = map[string]string{"app": "x"}, []string{"192.0.2.1"}
+				s.Spec.PublishNotReadyAddresses, s.Spec.ExternalIPs = true, []string{"192.0.2.1"}
 			}), "10.0.0.1")},
 			want: result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
 		},
@@ -307,6 +311,21 @@ func TestService(t *testing.T) {
 			desired:  service(headless, dual),
 			observed: []*corev1.Service{allocated(service(headless))},
 			want:     result{[]step{{"update", "derived-1", "5"}}, "None", []string{"None"}},
+		},
+		"another selector": {
+			desired:  service(selecting("web")),
+			observed: []*corev1.Service{allocated(service(selecting("api")), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"a selector where there was none": {
+			desired:  service(selecting("web")),
+			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"without the selector that it had, with what that found": {
+			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.1", []string{"10.0.0.1"} }),
+			observed: []*corev1.Service{allocated(service(selecting("web")), "10.0.0.1")},
+			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "10.0.0.1", []string{"10.0.0.1"}},
 		},
 		"headless replaces ClusterIP": {
 			desired:  service(headless),

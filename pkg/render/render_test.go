@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -210,5 +211,27 @@ func golden(t *testing.T, name string, objects []any) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// spec: D8
+func TestSelector(t *testing.T) {
+	t.Parallel()
+	selection := &clusterset.Selection{
+		Labels:      map[string]string{"app": "web"},
+		TargetPorts: map[clusterset.PortID]intstr.IntOrString{{Protocol: corev1.ProtocolTCP, Port: 80}: intstr.FromString("web")},
+	}
+	m := merged(t, exported("a", 1, ports(tcp("http", 80), tcp("admin", 81)), func(e *clusterset.Export) { e.Selection = selection }))
+	service := render.Service(m, render.Site{IPFamilies: v4, DerivedName: "derived-1"})
+	if diff := cmp.Diff(selection.Labels, service.Spec.Selector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	got := []intstr.IntOrString{service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort}
+	if diff := cmp.Diff([]intstr.IntOrString{intstr.FromString("web"), intstr.FromInt32(81)}, got); diff != "" {
+		t.Errorf("target ports, of one that the oldest has and of one that it has not (-want +got):\n%s", diff)
+	}
+	service.Spec.Selector["app"] = "x"
+	if selection.Labels["app"] != "web" {
+		t.Error("the Service shares its selector with the export")
 	}
 }

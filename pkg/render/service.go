@@ -17,8 +17,8 @@ import (
 )
 
 // Service returns the derived Service (spec D1-D3), every field that the API server would default set explicitly, or
-// nil where this cluster has no IP family for it. It has no selector: only endpoints of exporting clusters receive
-// its traffic (spec E1).
+// nil where this cluster has no IP family for it. It has no selector, so that only endpoints of exporting clusters
+// receive its traffic (spec E1), unless the merged service brings one (spec D8).
 func Service(m merge.Merged, site Site) *corev1.Service {
 	families := serviceFamilies(m, site)
 	if len(families) == 0 {
@@ -49,12 +49,26 @@ func Service(m merge.Merged, site Site) *corev1.Service {
 		service.Spec.ClusterIPs = []string{corev1.ClusterIPNone}
 		return service
 	}
+	selectPods(service, m.Selection)
 	service.Spec.SessionAffinity, service.Spec.SessionAffinityConfig = affinity(m.Affinity)
 	if n := min(len(site.IPs), len(families)); n > 0 { // the API server chooses the address of a family that is new
 		service.Spec.ClusterIP = site.IPs[0]
 		service.Spec.ClusterIPs = slices.Clone(site.IPs[:n])
 	}
 	return service
+}
+
+// selectPods gives a Service the selector and the target ports of a selection.
+func selectPods(service *corev1.Service, selection *clusterset.Selection) {
+	if selection == nil {
+		return
+	}
+	service.Spec.Selector = maps.Clone(selection.Labels)
+	for i, port := range service.Spec.Ports {
+		if target, ok := selection.TargetPorts[clusterset.PortID{Protocol: port.Protocol, Port: port.Port}]; ok {
+			service.Spec.Ports[i].TargetPort = target
+		}
+	}
 }
 
 // serviceFamilies returns the derived Service's IP families. A headless Service may have families that the cluster

@@ -96,7 +96,34 @@ type PublishedServiceSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +mapType=atomic
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
+
+	// selection says which pods of an importing cluster join the service, in the clusters whose agents are told to let
+	// them. It is outside of the KEP, and there only where the exporter's agent is told so too.
+	// +optional
+	Selection *PublishedSelection `json:"selection,omitempty"`
 }
+
+// PublishedSelection is how a Service finds its pods.
+// +structType=atomic
+type PublishedSelection struct {
+	// labels are the Service's selector.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +mapType=atomic
+	Labels map[string]LabelValue `json:"labels"`
+
+	// targetPorts are where the pods listen, one for each of the service's ports.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	TargetPorts []TargetPort `json:"targetPorts,omitempty"`
+}
+
+// TargetPort is the number of a port, or the name that it has in a pod.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=15
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+type TargetPort string
 
 // ServiceName is the name of a Kubernetes Service. Since 1.36 it may begin with a digit.
 // +kubebuilder:validation:MinLength=1
