@@ -106,6 +106,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 		Published: known.Hub.Own != nil,
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
+		Surplus:   outcome.Surplus,
 	}
 	switch {
 	case r.Refusal() != "":

@@ -22,10 +22,12 @@ type Outcome struct {
 	Failure string
 	// LeftOut are the addresses that may not leave the cluster, and why, sorted.
 	LeftOut []string
+	// Surplus says which slices are too many for one service; empty where none are.
+	Surplus string
 }
 
 func (o Outcome) equal(other Outcome) bool {
-	return o.Failure == other.Failure && slices.Equal(o.LeftOut, other.LeftOut)
+	return o.Failure == other.Failure && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut)
 }
 
 // Outcomes holds the outcomes that are worth telling, and tells whoever watches.

@@ -83,16 +83,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	desired, refused := r.decide(known, slices)
+	desired, outcome := r.decide(known, slices)
 	err = r.apply(ctx, desired, known.Hub)
 	switch {
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{}, nil // the hub's watch brings the newer record, and this service again
 	case err != nil:
-		r.refused(key, err, refused)
+		r.refused(key, err, outcome)
 		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
 	}
-	r.Outcomes.Set(key, Outcome{LeftOut: texts(refused)})
+	r.Outcomes.Set(key, outcome)
 	r.Progress.Done(key)
 	return reconcile.Result{}, nil
 }
@@ -112,17 +112,23 @@ type records struct {
 	endpoints []*hubv1alpha1.PublishedEndpoints
 }
 
-// decide returns the records of what is exported, and the addresses that the hub would refuse, which are left out.
-func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, []error) {
+// decide returns the records of what is exported, and what is left out of them because the hub or the other clusters
+// would refuse it.
+func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, Outcome) {
 	if known.Own == nil {
-		return records{}, nil
+		return records{}, Outcome{}
 	}
 	fenced, refused := export.Fenced(own, r.Sources.Hub.OwnFence())
+	outcome := Outcome{LeftOut: texts(refused)}
+	bounded, surplus := clusterset.Bounded(fenced)
+	if surplus != nil {
+		outcome.Surplus = surplus.Error()
+	}
 	desired := records{service: hub.EncodeService(claimed(known))}
-	for _, slice := range fenced {
+	for _, slice := range bounded {
 		desired.endpoints = append(desired.endpoints, hub.EncodeEndpoints(known.Key, slice))
 	}
-	return desired, refused
+	return desired, outcome
 }
 
 // claimed returns the export with the age that its ServiceExport claims: what age it has is for the hub to say.
@@ -154,13 +160,14 @@ func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Se
 // refused notes that the hub understood the request and said no. What is invalid stays so until it is changed, and is
 // done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
 // not complete.
-func (r *Reconciler) refused(key clusterset.ServiceKey, err error, leftOut []error) {
+func (r *Reconciler) refused(key clusterset.ServiceKey, err error, outcome Outcome) {
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		r.Progress.Done(key)
 	} else if !apierrors.IsForbidden(err) {
 		return
 	}
-	r.Outcomes.Set(key, Outcome{Failure: reason(err), LeftOut: texts(leftOut)})
+	outcome.Failure = reason(err)
+	r.Outcomes.Set(key, outcome)
 }
 
 // reason returns what the hub said.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,7 +24,8 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // FromHub returns a controller's source of what changes on the hub. all returns the services to look at when any may
-// have changed: after the hub was listed, and when it becomes known what a member exports.
+// have changed: after the hub was listed, and when it becomes known what a member exports. What another member changes
+// too often is looked at less often.
 func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		everything := make(chan struct{}, 1)
@@ -33,16 +35,24 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 			default: // one is pending already
 			}
 		}
+		pace := newPacer(clock.RealClock{})
 		store.Subscribe(func(event hub.Event) {
 			if event.All {
 				signal()
 				return
 			}
-			priority := 0
+			options := priorityqueue.AddOpts{Priority: new(0)}
 			if event.Backlog {
-				priority = handler.LowPriority
+				options.Priority = new(handler.LowPriority)
 			}
-			Enqueue(q, priority, event.Key)
+			if event.Cluster != "" {
+				delay, due := pace.delay(contribution{event.Cluster, event.Key})
+				if !due {
+					return
+				}
+				options.After = delay
+			}
+			enqueue(q, options, event.Key)
 		})
 		signal()
 		go func() {
@@ -69,16 +79,20 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 
 // Enqueue adds services to a controller's queue without delay.
 func Enqueue(q queue, priority int, keys ...clusterset.ServiceKey) {
+	enqueue(q, priorityqueue.AddOpts{Priority: &priority}, keys...)
+}
+
+func enqueue(q queue, options priorityqueue.AddOpts, keys ...clusterset.ServiceKey) {
 	requests := make([]reconcile.Request, len(keys))
 	for i, key := range keys {
 		requests[i] = reconcile.Request{NamespacedName: key}
 	}
 	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+		pq.AddWithOpts(options, requests...)
 		return
 	}
 	for _, request := range requests {
-		q.Add(request)
+		q.AddAfter(request, options.After)
 	}
 }
 

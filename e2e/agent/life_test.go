@@ -39,6 +39,7 @@ func TestLife(t *testing.T) {
 		"HeadlessService":        testHeadless,
 		"ChangesPropagate":       testChanges,
 		"ManyEndpoints":          testManyEndpoints,
+		"FastChanges":            testFastChanges,
 		"MetadataCrosses":        testMetadata,
 		"SecondExporter":         testSecondExporter,
 		"ConflictOnBoth":         testConflict,
@@ -91,6 +92,22 @@ func testExportWithdraw(t *testing.T, a, b *member) {
 	must(t, a.Delete(t.Context(), export(k)))
 	a.gone(t, k)
 	b.gone(t, k)
+}
+
+// testFastChanges: what changes faster than others follow arrives all the same, the last of it too.
+//
+// spec: D7
+func testFastChanges(t *testing.T, a, b *member) {
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	changing := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
+	a.exportService(t, service, changing)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	for i := range 300 {
+		changing.Endpoints[0].Addresses[0] = fmt.Sprintf("10.1.%d.%d", i/100, 1+i%100)
+		must(t, a.Update(t.Context(), changing))
+	}
+	b.endpoints(t, k, "a 10.1.2.100:http:8080")
 }
 
 // spec: I4, I5, I8, D2, D3, D4, D5, R2

@@ -192,6 +192,7 @@ func (h *hub) testServices(t *testing.T) {
 		}, "spec.selection.labels: Invalid value"},
 		"annotation":                    {annotation("Example.com/note", "any: \u2014 \x01 thing\n"), ""},
 		"annotation of a load balancer": {annotation("service.beta.kubernetes.io/aws-load-balancer-type", "x"), "label or annotation service.beta.kubernetes.io/aws-load-balancer-type" + reserved},
+		"annotation in capitals":        {annotation("K8s.IO/x", "x"), "label or annotation K8s.IO/x" + reserved},
 		"annotation of Flux":            {annotation("kustomize.toolkit.fluxcd.io/x", "x"), "label or annotation kustomize.toolkit.fluxcd.io/x" + reserved},
 		"annotation key":                {annotation("-", ""), illegalKey},
 		"annotation key, very long":     {annotation(strings.Repeat("n", 100_000), ""), illegalKey},

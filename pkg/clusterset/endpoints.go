@@ -4,6 +4,7 @@
 package clusterset
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,31 @@ type Slice struct {
 	// Trigger is when the change that this slice reflects happened in its source cluster; zero if unknown.
 	// It is for measuring only: two slices that differ in nothing else are the same.
 	Trigger time.Time
+}
+
+// What one cluster may contribute to one service at most (design decision 4): each of its changes is written in every
+// other cluster.
+const (
+	MaxSlices    = 1000
+	MaxEndpoints = 10_000
+)
+
+// Bounded returns the slices of one cluster and service, in their order, up to the one that exceeds MaxSlices or
+// MaxEndpoints, and an error that says what is left out; nil where nothing is.
+func Bounded(slices []Slice) ([]Slice, error) {
+	endpoints := 0
+	for i, slice := range slices {
+		endpoints += len(slice.Endpoints)
+		if i < MaxSlices && endpoints <= MaxEndpoints {
+			continue
+		}
+		for _, surplus := range slices[i+1:] {
+			endpoints += len(surplus.Endpoints)
+		}
+		return slices[:i:i], fmt.Errorf("%d of %d slices: a cluster contributes at most %d slices and %d endpoints to a service, and these have %d",
+			len(slices)-i, len(slices), MaxSlices, MaxEndpoints, endpoints)
+	}
+	return slices, nil
 }
 
 // EndpointPort is a port that endpoints listen on. Its name is that of the Service port it belongs to.

@@ -27,13 +27,13 @@ func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] ==
 // reservedDomains are the label and annotation domains that mean something to Kubernetes, to load balancers or to
 // GitOps tools. Written into another cluster they would act there, so they never cross (design decision 4).
 var reservedDomains = []string{
-	"kubernetes.io", "k8s.io",
+	"kubernetes.io", "k8s.io", "x-k8s.io",
 	"tombolo-mcs.io",
 	"amazonaws.com", "azure.com", "cloud.google.com", "alibabacloud.com", "digitalocean.com",
 	"linode.com", "openstack.org", "oraclecloud.com", "hetzner.cloud", "metallb.io", "metallb.universe.tf",
 	"cilium.io", "projectcalico.org", "istio.io", "linkerd.io", "external-dns.alpha.kubernetes.io",
-	"argoproj.io", "fluxcd.io", "helm.sh", "cattle.io", "sveltos.io", "projectsveltos.io", "config.sync.gke.io",
-	"configmanagement.gke.io",
+	"argoproj.io", "fluxcd.io", "helm.sh", "cattle.io", "sveltos.io", "projectsveltos.io", "gke.io", "k14s.io",
+	"io.cilium",
 }
 
 // IsReserved reports whether a label or annotation key must not cross clusters: its domain, or a parent of it, is

@@ -210,3 +210,37 @@ func prefixes(t *testing.T, cidrs ...string) []netip.Prefix {
 	}
 	return result
 }
+
+// What exceeds the bounds of a service is left out from the first slice that does, whoever looks.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	slicesOf := func(n, endpoints int) []clusterset.Slice {
+		var result []clusterset.Slice
+		for range n {
+			result = append(result, clusterset.Slice{Endpoints: make([]clusterset.Endpoint, endpoints)})
+		}
+		return result
+	}
+	for name, tc := range map[string]struct {
+		slices []clusterset.Slice
+		want   int
+		err    string
+	}{
+		"none":               {},
+		"as many endpoints":  {slices: slicesOf(100, 100), want: 100},
+		"too many endpoints": {slicesOf(102, 100), 100, "2 of 102 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10200"},
+		"as many slices":     {slices: slicesOf(1000, 0), want: 1000},
+		"too many slices":    {slicesOf(1001, 1), 1000, "1 of 1001 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 1001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := clusterset.Bounded(tc.slices)
+			if len(got) != tc.want {
+				t.Errorf("%d slices, want %d", len(got), tc.want)
+			}
+			if err != nil && err.Error() != tc.err || err == nil && tc.err != "" {
+				t.Errorf("error %v, want %s", err, tc.err)
+			}
+		})
+	}
+}

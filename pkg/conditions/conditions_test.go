@@ -88,6 +88,11 @@ func TestExported(t *testing.T) {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"c", "a", "b"}},
 			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c"+hint),
 		},
+		"some slices are too many": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, Surplus: "1 of 2 slices"},
+			want: ready("True", "Exported", "The service is exported to the clusterset. Left out: 1 of 2 slices. "+
+				"Spread the endpoints over several services."),
+		},
 		"more are": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"e", "d", "c", "a", "b"}},
 			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c; and 2 more"+hint),

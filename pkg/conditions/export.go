@@ -31,6 +31,8 @@ type Publication struct {
 	Failure string
 	// LeftOut are the addresses that may not leave the cluster, and why; at most a few are named.
 	LeftOut []string
+	// Surplus says which slices are too many for one service; empty where none are.
+	Surplus string
 }
 
 // HubState says what is known of the hub.
@@ -71,7 +73,15 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 			"The export is on its way to the hub.")
 	}
 	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
-		"The service is exported to the clusterset."+leftOut(p.LeftOut))
+		"The service is exported to the clusterset."+leftOut(p.LeftOut)+surplus(p.Surplus))
+}
+
+// surplus says which endpoints are too many.
+func surplus(what string) string {
+	if what == "" {
+		return ""
+	}
+	return " Left out: " + what + ". Spread the endpoints over several services."
 }
 
 // leftOut names the first few addresses that were left out, and counts the rest.

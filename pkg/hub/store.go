@@ -4,7 +4,6 @@
 package hub
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -36,6 +35,8 @@ type Store struct {
 type Event struct {
 	// Key is the one service concerned, unless All is set.
 	Key clusterset.ServiceKey
+	// Cluster is the other member whose record has changed; empty where it is our own, or no record.
+	Cluster clusterset.ClusterID
 	// All says that every service may be concerned, those that the hub does not hold included.
 	All bool
 	// Backlog says that this was found by listing the hub, not by watching it: a live change goes first.
@@ -185,66 +186,6 @@ func (s *Store) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
 		return heartbeat.Spec.Publication
 	}
 	return hubv1alpha1.PublicationPartial
-}
-
-// Service is what the hub is known to hold about one service.
-type Service struct {
-	// Exports and Slices are those of the other members, sorted, as far as they are acceptable.
-	Exports []clusterset.Export
-	Slices  []clusterset.Slice
-	// Refused are the records and endpoints that are not, and why.
-	Refused []error
-	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
-	Own          *hubv1alpha1.PublishedService
-	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
-}
-
-// Service returns what the hub is known to hold about a service. Records of clusters that are no members are not
-// looked at.
-func (s *Store) Service(key clusterset.ServiceKey) Service {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	result := Service{Own: s.services[key][s.own]}
-	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
-		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
-		if id == s.own || s.members[id] == nil {
-			continue
-		}
-		s.addSource(&result, key, id)
-	}
-	return result
-}
-
-// addSource adds the records of one member to result. Endpoints count only beside an acceptable service record.
-func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
-	p, err := newPolicy(s.members[id], s.denied)
-	if err != nil {
-		result.Refused = append(result.Refused, err)
-		return
-	}
-	record := s.services[key][id]
-	export, err := decodeService(record, p)
-	if err != nil {
-		result.Refused = append(result.Refused, refusal(record.Namespace, record.Name, err))
-		return
-	}
-	result.Exports = append(result.Exports, export)
-	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][id])) {
-		slice, errs := decodeEndpoints(s.endpoints[key][id][name], p)
-		for _, err := range errs {
-			result.Refused = append(result.Refused, refusal(id.HubNamespace(), name, err))
-		}
-		if slice != nil {
-			result.Slices = append(result.Slices, *slice)
-		}
-	}
-}
-
-// refusal names the record that an error is about.
-func refusal(namespace, name string, err error) error {
-	return fmt.Errorf("record %s/%s on the hub is refused: %w", namespace, name, err)
 }
 
 // OwnKeys returns the services that this cluster has records of, in no order.

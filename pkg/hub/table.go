@@ -145,7 +145,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			set(s.services, key, id, o)
 			s.returned(id, breaker.Record{Key: key})
-			return []Event{{Key: key}}
+			return []Event{s.recordChanged(key, id)}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
@@ -154,7 +154,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			}
 			s.endpoints[key][id][o.Name] = o
 			s.returned(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
-			return []Event{{Key: key}}
+			return []Event{s.recordChanged(key, id)}
 		}
 	}
 	return nil
@@ -175,7 +175,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			unset(s.services, key, id)
 			s.holds.withdrawn[record{id, breaker.Record{Key: key}}] = struct{}{}
-			return []Event{{Key: key}}
+			return []Event{s.recordChanged(key, id)}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
@@ -184,7 +184,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s.endpoints, key, id)
 			}
-			return []Event{{Key: key}}
+			return []Event{s.recordChanged(key, id)}
 		}
 	}
 	return nil
@@ -196,6 +196,13 @@ func (s *Store) changedKnowledge(id clusterset.ClusterID, before Knowledge) []Ev
 		return nil
 	}
 	return []Event{{All: true, Backlog: true}}
+}
+
+func (s *Store) recordChanged(key clusterset.ServiceKey, id clusterset.ClusterID) Event {
+	if id == s.own {
+		return Event{Key: key}
+	}
+	return Event{Key: key, Cluster: id}
 }
 
 // sliceOfRecord returns the ID of the slice that a record of endpoints is for, the last part of its name.

@@ -1,0 +1,83 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// What one member can do to one service in every other cluster: one write on the hub becomes one in each of them
+// (design decision 4). The first changes are never delayed.
+const (
+	changesPerSecond = 20
+	changesAtOnce    = 50
+)
+
+// fewBuckets is how many buckets are not worth clearing out.
+const fewBuckets = 1024
+
+// pacer keeps a token bucket for each member and service.
+type pacer struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	buckets map[contribution]*bucket
+	// enough is how many buckets there may be before the full ones, which are as good as none, are cleared out.
+	enough int
+}
+
+// contribution is what one member contributes to one service.
+type contribution struct {
+	cluster clusterset.ClusterID
+	service clusterset.ServiceKey
+}
+
+type bucket struct {
+	tokens *rate.Limiter
+	// due is when the service is next looked at because of the member.
+	due time.Time
+}
+
+func newPacer(c clock.PassiveClock) *pacer {
+	return &pacer{clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
+}
+
+// delay returns how long a service is not to be looked at after a member has changed its contribution, and false where it
+// will be looked at anyway: whoever looks then sees this change too.
+func (p *pacer) delay(c contribution) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	b := p.buckets[c]
+	if b == nil {
+		p.clearOut(now)
+		b = &bucket{tokens: rate.NewLimiter(changesPerSecond, changesAtOnce)}
+		p.buckets[c] = b
+	}
+	if now.Before(b.due) {
+		return 0, false
+	}
+	wait := b.tokens.ReserveN(now, 1).DelayFrom(now)
+	b.due = now.Add(wait)
+	return wait, true
+}
+
+// clearOut forgets the buckets that are full, once there are many.
+func (p *pacer) clearOut(now time.Time) {
+	if len(p.buckets) < p.enough {
+		return
+	}
+	for c, b := range p.buckets {
+		if b.tokens.TokensAt(now) >= changesAtOnce {
+			delete(p.buckets, c)
+		}
+	}
+	p.enough = max(fewBuckets, 2*len(p.buckets))
+}

@@ -1,0 +1,79 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Service is what the hub is known to hold about one service.
+type Service struct {
+	// Exports and Slices are those of the other members, sorted, as far as they are acceptable.
+	Exports []clusterset.Export
+	Slices  []clusterset.Slice
+	// Refused are the records and endpoints that are not, and why.
+	Refused []error
+	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
+	Own          *hubv1alpha1.PublishedService
+	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
+}
+
+// Service returns what the hub is known to hold about a service. Records of clusters that are no members are not
+// looked at.
+func (s *Store) Service(key clusterset.ServiceKey) Service {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	result := Service{Own: s.services[key][s.own]}
+	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
+		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
+		if id == s.own || s.members[id] == nil {
+			continue
+		}
+		s.addSource(&result, key, id)
+	}
+	return result
+}
+
+// addSource adds the records of one member to result. Endpoints count only beside an acceptable service record.
+func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
+	p, err := newPolicy(s.members[id], s.denied)
+	if err != nil {
+		result.Refused = append(result.Refused, err)
+		return
+	}
+	record := s.services[key][id]
+	export, err := decodeService(record, p)
+	if err != nil {
+		result.Refused = append(result.Refused, refusal(record.Namespace, record.Name, err))
+		return
+	}
+	result.Exports = append(result.Exports, export)
+	var contributed []clusterset.Slice
+	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][id])) {
+		slice, errs := decodeEndpoints(s.endpoints[key][id][name], p)
+		for _, err := range errs {
+			result.Refused = append(result.Refused, refusal(id.HubNamespace(), name, err))
+		}
+		if slice != nil {
+			contributed = append(contributed, *slice)
+		}
+	}
+	bounded, err := clusterset.Bounded(contributed)
+	if err != nil {
+		result.Refused = append(result.Refused, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
+	}
+	result.Slices = append(result.Slices, bounded...)
+}
+
+// refusal names the record that an error is about.
+func refusal(namespace, name string, err error) error {
+	return fmt.Errorf("record %s/%s on the hub is refused: %w", namespace, name, err)
+}
