@@ -35,24 +35,21 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 			default: // one is pending already
 			}
 		}
-		pace := newPacer(clock.RealClock{})
+		pacer := newPacer(clock.RealClock{})
 		store.Subscribe(func(event hub.Event) {
 			if event.All {
 				signal()
 				return
 			}
-			options := priorityqueue.AddOpts{Priority: new(0)}
+			priority := 0
 			if event.Backlog {
-				options.Priority = new(handler.LowPriority)
+				priority = handler.LowPriority
 			}
-			if event.Cluster != "" {
-				delay, due := pace.delay(contribution{event.Cluster, event.Key})
-				if !due {
-					return
-				}
-				options.After = delay
+			if event.Cluster == "" {
+				Enqueue(q, priority, event.Key)
+				return
 			}
-			enqueue(q, options, event.Key)
+			pacer.pace(contribution{event.Cluster, event.Key}, func() { Enqueue(q, priority, event.Key) })
 		})
 		signal()
 		go func() {
@@ -79,20 +76,16 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 
 // Enqueue adds services to a controller's queue without delay.
 func Enqueue(q queue, priority int, keys ...clusterset.ServiceKey) {
-	enqueue(q, priorityqueue.AddOpts{Priority: &priority}, keys...)
-}
-
-func enqueue(q queue, options priorityqueue.AddOpts, keys ...clusterset.ServiceKey) {
 	requests := make([]reconcile.Request, len(keys))
 	for i, key := range keys {
 		requests[i] = reconcile.Request{NamespacedName: key}
 	}
 	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		pq.AddWithOpts(options, requests...)
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
 		return
 	}
 	for _, request := range requests {
-		q.AddAfter(request, options.After)
+		q.Add(request)
 	}
 }
 

@@ -25,7 +25,7 @@ const fewBuckets = 1024
 
 // pacer keeps a token bucket for each member and service.
 type pacer struct {
-	clock clock.PassiveClock
+	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
 	buckets map[contribution]*bucket
@@ -45,12 +45,24 @@ type bucket struct {
 	due time.Time
 }
 
-func newPacer(c clock.PassiveClock) *pacer {
+func newPacer(c clock.WithDelayedExecution) *pacer {
 	return &pacer{clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
 }
 
-// delay returns how long a service is not to be looked at after a member has changed its contribution, and false where it
-// will be looked at anyway: whoever looks then sees this change too.
+// pace has look called because a member has changed its contribution to a service: at once, or when it is due, or not
+// where a call is still to come, which will see this change too. (A delay given to the queue would not do: the queue
+// forgets it where the service waits there already, and whoever relied on it would be missed.)
+func (p *pacer) pace(c contribution, look func()) {
+	wait, due := p.delay(c)
+	switch {
+	case due && wait == 0:
+		look()
+	case due:
+		p.clock.AfterFunc(wait, look)
+	}
+}
+
+// delay returns in what time a service is due to be looked at, and false where that is due already.
 func (p *pacer) delay(c contribution) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
