@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -49,6 +50,8 @@ func parse(args []string) (agent.Options, error) {
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
 	hubKubeconfig := flags.String("hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
+	hubSecret := flags.String("hub-secret", "", "name of the Secret, in the agent's own namespace, that --hub-kubeconfig was mounted from; the agent renews the token in it")
+	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", 72*time.Hour, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
 	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, besides kube-system, kube-public, kube-node-lease and the agent's own")
@@ -71,6 +74,9 @@ func parse(args []string) (agent.Options, error) {
 		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
 	}
 	options.Selector = clusterset.DerivedSelector(*selector)
+	if *hubSecret != "" {
+		options.HubSecret = types.NamespacedName{Namespace: options.Namespace, Name: *hubSecret}
+	}
 	options.Election = agent.RunAlone
 	if *elect {
 		options.Election = agent.ElectLeader

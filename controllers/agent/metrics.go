@@ -22,6 +22,7 @@ import (
 type metrics struct {
 	imports imports.Metrics
 	hub     prometheus.Gauge
+	token   prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer, member client.Reader, since time.Time) (metrics, error) {
@@ -35,8 +36,11 @@ func newMetrics(registry prometheus.Registerer, member client.Reader, since time
 	m := metrics{imports: ofImports, hub: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tombolo_hub_connected",
 		Help: "1 while everything can be read from the hub, else 0.",
+	}), token: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tombolo_hub_token_expiry_timestamp_seconds",
+		Help: "Until when the agent's token for the hub is good, in seconds since 1970; 0 where the agent does not renew it or has not looked.",
 	})}
-	for _, collector := range []prometheus.Collector{m.hub, inventory{member}} {
+	for _, collector := range []prometheus.Collector{m.hub, m.token, inventory{member}} {
 		if err := registry.Register(collector); err != nil {
 			return metrics{}, fmt.Errorf("register metrics: %w", err)
 		}
@@ -48,6 +52,9 @@ func newMetrics(registry prometheus.Registerer, member client.Reader, since time
 func (m metrics) reachability(r hub.Reachability) {
 	m.hub.Set(map[hub.Reachability]float64{hub.Reachable: 1, hub.Unreachable: 0}[r])
 }
+
+// tokenExpires notes until when the token for the hub is good.
+func (m metrics) tokenExpires(at time.Time) { m.token.Set(float64(at.Unix())) }
 
 var (
 	exportsDesc     = prometheus.NewDesc("tombolo_exports", "ServiceExports in this cluster.", nil, nil)

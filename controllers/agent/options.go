@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -35,6 +36,10 @@ type Options struct {
 	AllowNamespaces, DenyNamespaces []string
 	// Selector says which selector derived Services have; empty for none.
 	Selector clusterset.DerivedSelector
+	// HubSecret is where the member's token for the hub lies, in the member cluster, from which Hub has it; the agent renews
+	// it there. Empty where that is somebody else's work. TokenLifetime is how long a token is to be good.
+	HubSecret     types.NamespacedName
+	TokenLifetime time.Duration
 	// Election says whether replicas choose a leader.
 	Election Election
 	// Workers is how many services each controller works on at a time.
@@ -80,6 +85,9 @@ func (o Options) Validate() error {
 	}
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
+	}
+	if o.HubSecret != (types.NamespacedName{}) && (o.TokenLifetime < 10*time.Minute || o.TokenLifetime > 365*24*time.Hour) {
+		problems = append(problems, fmt.Errorf("--hub-token-lifetime=%s: must be between 10m and 8760h", o.TokenLifetime))
 	}
 	if !slices.Contains([]clusterset.DerivedSelector{"", clusterset.NoSelector, clusterset.OldestSelector}, o.Selector) {
 		problems = append(problems, fmt.Errorf("--derived-selector=%s: must be %s or %s", o.Selector, clusterset.NoSelector, clusterset.OldestSelector))

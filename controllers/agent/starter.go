@@ -11,16 +11,19 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/credentials"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
@@ -52,24 +55,65 @@ func (s *starter) NeedLeaderElection() bool { return false }
 // Start waits, adds the controllers, and returns; it returns an error where they cannot be set up.
 func (s *starter) Start(ctx context.Context) error {
 	var who identity
-	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if who, err = identify(ctx, s.manager.GetAPIReader(), s.options); err == nil {
-			err = checkCRDs(s.manager.GetConfig(), s.manager)
-		}
-		s.wait(err)
-		return err == nil, nil
+	known := s.await(ctx, func() (err error) {
+		who, err = identify(ctx, s.manager.GetAPIReader(), s.options)
+		return err
 	})
-	if err != nil || ctx.Err() != nil { // it ends while it starts
+	if !known { // it ends while it starts
 		return nil
 	}
-	if err := s.add(ctx, who); err != nil {
+	hubClient, err := hub.Client(s.options.Hub)
+	if err != nil {
+		return fmt.Errorf("set up the client of the hub: %w", err)
+	}
+	metrics, err := newMetrics(s.options.Registry, s.manager.GetClient(), s.since)
+	if err != nil {
+		return err
+	}
+	if err := s.addRenewal(who, hubClient, metrics); err != nil {
+		return err
+	}
+	if !s.await(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
+		return nil
+	}
+	if err := s.add(ctx, who, hubClient, metrics); err != nil {
 		return err
 	}
 	s.options.Log.Info("started", "clusterID", who.id, "clusterUID", who.uid, "serviceCIDRs", who.serviceCIDRs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.started = true
+	return nil
+}
+
+// await returns true once check succeeds, and false if ctx ends before.
+func (s *starter) await(ctx context.Context, check func() error) bool {
+	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(context.Context) (bool, error) {
+		reason := check()
+		s.wait(reason)
+		return reason == nil, nil
+	})
+	return err == nil && ctx.Err() == nil
+}
+
+// addRenewal keeps the member's token fresh where the agent is told in which Secret it lies. It does not wait for the
+// cluster's CRDs: until they come, the token could expire.
+func (s *starter) addRenewal(who identity, hubClient client.WithWatch, metrics metrics) error {
+	if s.options.HubSecret == (types.NamespacedName{}) {
+		return nil
+	}
+	err := s.manager.Add(&credentials.Renewal{
+		Secret:   s.options.HubSecret,
+		Account:  types.NamespacedName{Namespace: who.id.HubNamespace(), Name: name},
+		Member:   s.manager.GetAPIReader(),
+		ToMember: apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader()),
+		ToHub:    apply.ToHub(hubClient, who.id.HubNamespace()),
+		Lifetime: s.options.TokenLifetime,
+		Clock:    clock.RealClock{}, Log: s.options.Log.WithName("credentials"), Expires: metrics.tokenExpires,
+	})
+	if err != nil {
+		return fmt.Errorf("add the renewal of the token for the hub: %w", err)
+	}
 	return nil
 }
 
@@ -121,16 +165,8 @@ func checkCRDs(config *rest.Config, mgr manager.Manager) error {
 }
 
 // add adds the connection to the hub and the controllers to the manager, which starts them.
-func (s *starter) add(ctx context.Context, who identity) error {
+func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWatch, metrics metrics) error {
 	if err := sources.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
-		return err
-	}
-	hubClient, err := hub.Client(s.options.Hub)
-	if err != nil {
-		return fmt.Errorf("set up the client of the hub: %w", err)
-	}
-	metrics, err := newMetrics(s.options.Registry, s.manager.GetClient(), s.since)
-	if err != nil {
 		return err
 	}
 	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})

@@ -49,6 +49,7 @@ func TestHub(t *testing.T) {
 	h.b = h.join(t, manifests.MemberOptions{ClusterID: "b", PodCIDRs: prefixes("0.0.0.0/0", "::/0")})
 
 	t.Run("Rights", h.testRights)
+	t.Run("Tokens", h.testTokens)
 	t.Run("Members", h.testMembers)
 	t.Run("Addresses", h.testAddresses)
 	t.Run("Namespaces", h.testNamespaces)

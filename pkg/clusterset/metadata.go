@@ -21,6 +21,16 @@ const (
 	AnnotationDerivedService = "multicluster.kubernetes.io/derived-service"
 )
 
+// The Secret from which an agent reads how to reach the hub: a kubeconfig that names the two other keys as files beside it.
+const (
+	HubSecretKubeconfig = "kubeconfig"
+	HubSecretCA         = "ca.crt"
+	HubSecretToken      = "token"
+	// AnnotationTokenExpires says until when the token in it is good (RFC 3339). Where it is missing, the agent renews the
+	// token at once.
+	AnnotationTokenExpires = "tombolo-mcs.io/token-expires"
+)
+
 // IsManaged reports whether an object with these labels is a Service or ServiceImport of ours.
 func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
 

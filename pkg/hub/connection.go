@@ -8,10 +8,13 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,11 +52,11 @@ const (
 	Unreachable Reachability = "Unreachable"
 )
 
-// Client returns a client for the hub that knows its kinds, does not throttle itself (the API server's Priority and
+// Client returns a client for the hub that knows its kinds and can ask for tokens of ServiceAccounts, does not throttle itself (the API server's Priority and
 // Fairness protects it) and caches nothing. It does not talk to the hub yet.
 func Client(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	if err := hubv1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(hubv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
@@ -62,6 +65,7 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 	for kind := range scheme.KnownTypes(hubv1alpha1.GroupVersion) {
 		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	// The mapper is fixed so that the agent starts, and learns what is wrong, while the hub is away or has no CRDs yet.
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 }
