@@ -126,7 +126,8 @@ func (r *Reconciler) announce(export *mcsv1beta1.ServiceExport, before []metav1.
 		if !isBad(condition) || previous != nil && previous.Status == condition.Status && previous.Reason == condition.Reason {
 			continue
 		}
-		r.Events.Eventf(export, nil, corev1.EventTypeWarning, condition.Reason, "Export", "%s", condition.Message)
+		r.Events.Eventf(export, nil, corev1.EventTypeWarning, conditions.EventReason(condition.Reason), "Export",
+			"%s", conditions.EventNote(condition.Message))
 	}
 }
 

@@ -69,6 +69,6 @@ func (r *Reconciler) imported(ctx context.Context) (map[clusterset.ClusterID][]b
 func (r *Reconciler) announceHold(before, after *mcsv1beta1.ServiceImport) {
 	held := meta.FindStatusCondition(after.Status.Conditions, conditions.TypeDeletionHeld)
 	if held != nil && meta.FindStatusCondition(before.Status.Conditions, conditions.TypeDeletionHeld) == nil {
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, held.Reason, "Import", "%s", held.Message)
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, held.Reason, "Import", "%s", conditions.EventNote(held.Message))
 	}
 }

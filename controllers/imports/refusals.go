@@ -5,7 +5,6 @@ package imports
 
 import (
 	"errors"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 // Refusals remembers what was refused of each service, so that it is told once and not at every look.
@@ -38,9 +38,6 @@ func (r *Refusals) news(key clusterset.ServiceKey, text string) bool {
 	return text != ""
 }
 
-// maxNote bounds the text of an Event, in bytes (events.k8s.io/v1).
-const maxNote = 1024
-
 // announceRefusals says what other members wrote about a service that is not accepted, on its import, whether or not
 // there is one.
 func (r *Reconciler) announceRefusals(v view) {
@@ -60,5 +57,5 @@ func (r *Reconciler) announceRefusals(v view) {
 		regarding = v.serviceImport
 	}
 	r.Events.Eventf(regarding, nil, corev1.EventTypeWarning, "RecordRefused", "Import",
-		"%s", strings.ToValidUTF8(text[:min(len(text), maxNote)], ""))
+		"%s", conditions.EventNote(text))
 }
