@@ -49,21 +49,35 @@ type Sources struct {
 // unrecorded is the age of an export that the hub has not recorded: later than any that it has.
 var unrecorded = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Exports returns all exports of the service, this cluster's own among them.
+// Exports returns all exports of the service, this cluster's own among them, as far as it is acceptable.
 func (s Sources) Exports() []clusterset.Export {
 	if s.Own == nil {
 		return s.Hub.Exports
 	}
-	return append(slices.Clone(s.Hub.Exports), *s.Own)
+	return append(slices.Clone(s.Hub.Exports), s.acceptable())
+}
+
+// acceptable returns what counts of this cluster's own export: all of it, unless the others would refuse it, as they
+// would a label that no object can have. Then it is what they go on with, the record that the hub still holds, so that
+// everybody agrees (spec R7) and the import of what others export is not held up (spec C7). Where there is no record it
+// is the export without what can be illegal in it: its metadata.
+func (s Sources) acceptable() clusterset.Export {
+	own := *s.Own
+	if hub.Acceptable(own) == nil {
+		return own
+	}
+	if s.Hub.OwnExport != nil {
+		return *s.Hub.OwnExport
+	}
+	own.Labels, own.Annotations = nil, nil
+	return own
 }
 
 // Read returns what is known of a service. Nothing it returns may be changed.
 func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
 	result := Sources{Key: key, Hub: r.Hub.Service(key)}
 	if r.Selector != clusterset.OldestSelector {
-		for i := range result.Hub.Exports {
-			result.Hub.Exports[i].Selection = nil
-		}
+		forgetSelections(&result.Hub)
 	}
 	found := &mcsv1beta1.ServiceExport{}
 	exists, err := get(ctx, r.Member, key, found)
@@ -89,6 +103,16 @@ func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, e
 	}
 	result.Own = &own
 	return result, nil
+}
+
+// forgetSelections makes the hub's records say nothing of how Services find their pods (spec D8).
+func forgetSelections(known *hub.Service) {
+	for i := range known.Exports {
+		known.Exports[i].Selection = nil
+	}
+	if known.OwnExport != nil {
+		known.OwnExport.Selection = nil
+	}
 }
 
 func (r Reader) effectiveAge(claimed time.Time, recorded hub.Service) time.Time {

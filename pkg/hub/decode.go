@@ -59,6 +59,13 @@ func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) tim
 	return claimed.UTC()
 }
 
+// Acceptable returns why other members would refuse an export whatever the hub's administrator says of its member, nil
+// where they would not.
+func Acceptable(export clusterset.Export) error {
+	_, err := decodeService(EncodeService(export), policy{id: export.Cluster})
+	return err
+}
+
 // decodeService returns the export that a member's record stands for, or why the record is refused as a whole.
 func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.Export, error) {
 	spec := record.Spec

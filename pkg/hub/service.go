@@ -22,6 +22,8 @@ type Service struct {
 	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
 	Own          *hubv1alpha1.PublishedService
 	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
+	// OwnExport is what the others take from Own; nil where they take nothing.
+	OwnExport *clusterset.Export
 }
 
 // Service returns what the hub is known to hold about a service. Records of clusters that are no members are not
@@ -29,7 +31,7 @@ type Service struct {
 func (s *Store) Service(key clusterset.ServiceKey) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	result := Service{Own: s.services[key][s.own]}
+	result := Service{Own: s.services[key][s.own], OwnExport: s.ownExport(key)}
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
 		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
 	}
@@ -40,6 +42,23 @@ func (s *Store) Service(key clusterset.ServiceKey) Service {
 		s.addSource(&result, key, id)
 	}
 	return result
+}
+
+// ownExport returns the export that our own record stands for; nil where there is none, or none that others accept.
+func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
+	record, member := s.services[key][s.own], s.members[s.own]
+	if record == nil || member == nil {
+		return nil
+	}
+	p, err := newPolicy(member, clusterset.Fence{})
+	if err != nil { // the hub admits no such Member
+		return nil
+	}
+	export, err := decodeService(record, p)
+	if err != nil { // the hub admits no such record
+		return nil
+	}
+	return &export
 }
 
 // addSource adds the records of one member to result. Endpoints count only beside an acceptable service record.

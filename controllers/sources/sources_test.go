@@ -1,0 +1,56 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// TestExports: of our own export counts what the others accept.
+//
+// spec: C7, R7
+func TestExports(t *testing.T) {
+	t.Parallel()
+	web := func(cluster clusterset.ClusterID, labels, annotations map[string]string) clusterset.Export {
+		return clusterset.Export{
+			Cluster: cluster, Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Type: mcsv1beta1.ClusterSetIP,
+			Ports: []clusterset.Port{{Name: "http", Protocol: "TCP", Port: 80}}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Labels: labels, Annotations: annotations,
+		}
+	}
+	type labels = map[string]string
+	other := web("other", labels{"team": "green"}, nil)
+	legal, recorded := web("own", labels{"team": "red"}, nil), web("own", labels{"team": "blue"}, nil)
+	tests := map[string]struct {
+		own, recorded *clusterset.Export
+		want          []clusterset.Export
+	}{
+		"nothing":                      {want: []clusterset.Export{other}},
+		"withdrawn, but recorded":      {recorded: &recorded, want: []clusterset.Export{other}},
+		"changed since it is recorded": {own: &legal, recorded: &recorded, want: []clusterset.Export{other, legal}},
+		"an illegal label since it is recorded": {
+			own: new(web("own", labels{"!": ""}, nil)), recorded: &recorded, want: []clusterset.Export{other, recorded},
+		},
+		"an illegal label, never recorded": {
+			own: new(web("own", labels{"!": ""}, labels{"docs": "x"})), want: []clusterset.Export{other, web("own", nil, nil)},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sources.Sources{Own: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, OwnExport: test.recorded}}
+			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
+				t.Errorf("exports (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
