@@ -207,7 +207,18 @@ func (h *hub) testServices(t *testing.T) {
 			s.Spec.Annotations = manyAnnotations(63, strings.Repeat("x", 4096))
 		}, ""},
 		"65 annotations": {func(s *hubv1alpha1.PublishedService) { s.Spec.Annotations = manyAnnotations(65, "") }, "spec.annotations: Too many: 65: must have at most 64 items"},
-		"affinity":       {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
+		"a traffic policy and a distribution to come": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = "PreferLocal", "example.com/PreferSomethingNew"
+		}, ""},
+		"a traffic policy that is no name":       {func(s *hubv1alpha1.PublishedService) { s.Spec.InternalTrafficPolicy = "a b" }, "spec.internalTrafficPolicy: Invalid value"},
+		"a traffic distribution that is no name": {func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "-a" }, "spec.trafficDistribution: Invalid value"},
+		"a traffic distribution at its longest": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + strings.Repeat("n", 62))
+		}, ""},
+		"a longer one": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + strings.Repeat("n", 63))
+		}, "spec.trafficDistribution: Too long"},
+		"affinity": {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, tc.change, tc.want)
@@ -262,7 +273,7 @@ func everything(s *hubv1alpha1.PublishedService) {
 	s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6", "IPv4"}
 	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	s.Spec.SessionAffinityTimeoutSeconds = 86400
-	s.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
+	s.Spec.InternalTrafficPolicy = hubv1alpha1.Setting(corev1.ServiceInternalTrafficPolicyLocal)
 	s.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
 	s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"app": "web", "example.com/tier": ""}
 	s.Spec.Annotations = manyAnnotations(10, "x")

@@ -24,7 +24,6 @@ import (
 
 // Bounds that the schema of the hub's records states as well, or leaves to the importer.
 const (
-	maxTrafficDistribution  = 64
 	maxAffinityTimeout      = 86400
 	maxAddressesPerEndpoint = 100
 	// maxAnnotations is what an object's annotations may have in all, less room for our own on the ServiceImport.
@@ -57,12 +56,18 @@ func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
 		return fmt.Errorf("%q is no session affinity", spec.SessionAffinity)
 	case spec.SessionAffinityTimeoutSeconds < 0 || spec.SessionAffinityTimeoutSeconds > maxAffinityTimeout:
 		return fmt.Errorf("a session affinity timeout of %d s is out of range", spec.SessionAffinityTimeoutSeconds)
-	case !slices.Contains([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}, spec.InternalTrafficPolicy):
-		return fmt.Errorf("%q is no internal traffic policy", spec.InternalTrafficPolicy)
-	case len(spec.TrafficDistribution) > maxTrafficDistribution:
-		return errors.New("its traffic distribution is too long")
+	case !isSetting(spec.InternalTrafficPolicy):
+		return fmt.Errorf("%.100q is no internal traffic policy", spec.InternalTrafficPolicy)
+	case !isSetting(spec.TrafficDistribution):
+		return fmt.Errorf("%.100q is no traffic distribution", spec.TrafficDistribution)
 	}
 	return nil
+}
+
+// isSetting reports whether a version of Kubernetes might know this value of a Service's field, or it is empty. Which
+// values this cluster knows, its API server says (spec D6).
+func isSetting(value hubv1alpha1.Setting) bool {
+	return value == "" || len(value) <= hubv1alpha1.MaxSettingLength && len(validation.IsQualifiedName(string(value))) == 0
 }
 
 // areFamilies reports whether a Service can have these IP families: one or both, each once.

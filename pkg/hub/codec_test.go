@@ -66,8 +66,8 @@ func drawExport(t *rapid.T) clusterset.Export {
 		Age:                   epoch.Add(time.Duration(rapid.IntRange(-1e6, 1e6).Draw(t, "age")) * time.Second),
 		Type:                  rapid.SampledFrom([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}).Draw(t, "type"),
 		IPFamilies:            rapid.SampledFrom([][]corev1.IPFamily{{"IPv4"}, {"IPv6"}, {"IPv4", "IPv6"}, {"IPv6", "IPv4"}}).Draw(t, "families"),
-		InternalTrafficPolicy: rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local"}).Draw(t, "policy"),
-		TrafficDistribution:   rapid.SampledFrom([]string{"", "PreferClose"}).Draw(t, "distribution"),
+		InternalTrafficPolicy: rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"", "Cluster", "Local", "PreferLocal"}).Draw(t, "policy"),
+		TrafficDistribution:   rapid.SampledFrom([]string{"", "PreferClose", "example.com/PreferNew"}).Draw(t, "distribution"),
 		Labels:                rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 0, 3).Draw(t, "labels"),
 		Annotations:           rapid.MapOfN(keys, rapid.String(), 0, 3).Draw(t, "annotations"),
 	}

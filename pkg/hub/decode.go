@@ -87,8 +87,8 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 		Type:                  spec.Type,
 		Ports:                 ports,
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
-		InternalTrafficPolicy: spec.InternalTrafficPolicy,
-		TrafficDistribution:   spec.TrafficDistribution,
+		InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicy(spec.InternalTrafficPolicy),
+		TrafficDistribution:   string(spec.TrafficDistribution),
 		Labels:                convertValues[string](spec.Labels),
 		Annotations:           convertValues[string](spec.Annotations),
 	}

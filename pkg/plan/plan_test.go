@@ -548,7 +548,7 @@ func TestSingleHubRecords(t *testing.T) {
 	published := func(distribution string) *hubv1alpha1.PublishedService {
 		return &hubv1alpha1.PublishedService{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "member-berlin", Name: "shop.web"},
-			Spec:       hubv1alpha1.PublishedServiceSpec{Service: "web", TrafficDistribution: distribution},
+			Spec:       hubv1alpha1.PublishedServiceSpec{Service: "web", TrafficDistribution: hubv1alpha1.Setting(distribution)},
 		}
 	}
 	heartbeat := func(services int32) *hubv1alpha1.Heartbeat {

@@ -14,6 +14,7 @@ const (
 	MaxServicePorts   = 100
 	MaxMetadataKeys   = 64
 	MaxMetadataLength = 4096
+	MaxSettingLength  = 64
 )
 
 // +kubebuilder:object:root=true
@@ -76,14 +77,12 @@ type PublishedServiceSpec struct {
 	SessionAffinityTimeoutSeconds int32 `json:"sessionAffinityTimeoutSeconds,omitempty"`
 
 	// internalTrafficPolicy is the Service's.
-	// +kubebuilder:validation:Enum=Cluster;Local
 	// +optional
-	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
+	InternalTrafficPolicy Setting `json:"internalTrafficPolicy,omitempty"`
 
 	// trafficDistribution is the Service's.
-	// +kubebuilder:validation:MaxLength=64
 	// +optional
-	TrafficDistribution string `json:"trafficDistribution,omitempty"`
+	TrafficDistribution Setting `json:"trafficDistribution,omitempty"`
 
 	// labels are the ServiceExport's exportedLabels.
 	// +optional
@@ -134,6 +133,12 @@ type ServiceName string
 // IPFamily is IPv4 or IPv6.
 // +kubebuilder:validation:Enum=IPv4;IPv6
 type IPFamily string
+
+// Setting is the value of a field to which versions of Kubernetes to come may add values: an importer leaves out what its
+// API server does not know. It is a qualified name, as those that Kubernetes has.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+type Setting string
 
 // LabelValue is the value of an exported label.
 // +kubebuilder:validation:MaxLength=63
