@@ -216,7 +216,7 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 		imports: &imports.Reconciler{
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), Refusals: imports.NewRefusals(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			Namespaces: s.options.importPolicy(), Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

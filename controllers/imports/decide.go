@@ -155,7 +155,7 @@ func constituents(known []clusterset.ClusterID, serviceImport *mcsv1beta1.Servic
 // site returns what this cluster adds to the merged service. Addresses and their order outlive everything but a change
 // between headless and not (spec I5).
 func site(v view, merged merge.Merged) render.Site {
-	result := render.Site{IPFamilies: v.ownFamilies}
+	result := render.Site{IPFamilies: v.ownFamilies, Unknown: v.unknown}
 	recorded := ""
 	if i := v.serviceImport; i != nil && clusterset.IsManaged(i.Labels) {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]

@@ -32,6 +32,8 @@ type view struct {
 	ownSlices  []clusterset.Slice
 	// ownFamilies are those that this cluster's Services can have.
 	ownFamilies []corev1.IPFamily
+	// unknown holds the settings that this cluster's API server has shown not to know.
+	unknown map[clusterset.Setting]bool
 	// knowledge says, for each cluster that the import or its slices name, what the absence of its export means.
 	knowledge map[clusterset.ClusterID]hub.Knowledge
 	// states says, for each other exporter, what is known of its life, and policies what follows from it.
@@ -59,7 +61,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		return view{}, err
 	}
 	v := view{
-		importable: true, ownFamilies: r.IPFamilies, policies: r.Policies,
+		importable: true, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies,
 		lost:      r.Sources.Hub.HeldFor(key),
 		knowledge: map[clusterset.ClusterID]hub.Knowledge{}, states: map[clusterset.ClusterID]liveness.State{},
 	}

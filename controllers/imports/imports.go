@@ -44,9 +44,11 @@ type Reconciler struct {
 	Namespaces NamespacePolicy
 	// Refusals remembers what has been said of records that were refused.
 	Refusals *Refusals
-	Events   events.EventRecorder
-	Clock    clock.PassiveClock
-	Metrics  Metrics
+	// Unknown remembers which settings this cluster's API server does not know.
+	Unknown *Unknown
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
+	Metrics Metrics
 }
 
 // Add adds the controller to a manager.

@@ -6,11 +6,8 @@ package imports
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -26,79 +23,17 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	if v.serviceImport != nil && !clusterset.IsManaged(v.serviceImport.Labels) {
 		return r.obstructed(v.serviceImport)
 	}
-	service, obstacle, err := r.writeService(ctx, v, d)
+	derived, err := r.writeService(ctx, v, d)
 	if err != nil {
 		return err
 	}
-	if service != nil {
+	d.site = derived.site
+	if derived.service != nil {
 		if err := r.writeSlices(ctx, v, d); err != nil {
 			return err
 		}
 	}
-	return r.writeImport(ctx, v, d, service, obstacle)
-}
-
-// writeService returns the derived Service as it stands now: nil where this cluster has no IP family for it, or where
-// something is in its way, which is returned as the obstacle.
-func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (service *corev1.Service, obstacle, err error) {
-	desired := render.Service(d.merged, d.site)
-	r.announceReplacement(v, plan.Service(desired, v.derived()))
-	written, err := r.applyService(ctx, desired, v.derived())
-	if apierrors.IsInvalid(err) && len(d.site.IPs) > 0 {
-		taken, lookup := r.taken(ctx, desired)
-		if lookup != nil {
-			return nil, nil, lookup
-		}
-		if taken { // others are better than none
-			d.site.IPs = nil
-			desired = render.Service(d.merged, d.site)
-			written, err = r.applyService(ctx, desired, standing(v.derived(), written))
-		}
-	}
-	switch {
-	case errors.Is(err, apply.ErrForeign):
-		return nil, err, nil
-	case err != nil || desired == nil:
-		return nil, nil, err
-	case len(written) > 0:
-		return written[len(written)-1], nil, nil
-	}
-	at := slices.IndexFunc(v.derived(), func(s *corev1.Service) bool { return s.Name == desired.Name })
-	return v.derived()[at], nil, nil
-}
-
-// applyService makes the observed derived Services the desired one and returns what it wrote. A Service that gets its
-// two addresses back gets them one after the other.
-func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, observed []*corev1.Service) ([]*corev1.Service, error) {
-	changes := plan.Service(desired, observed)
-	written, err := apply.Do(ctx, r.Writer, changes)
-	if err != nil || len(written) == 0 || len(written[0].Spec.ClusterIPs) >= len(desired.Spec.ClusterIPs) {
-		return written, err
-	}
-	completed, err := apply.Do(ctx, r.Writer, plan.Service(desired, written))
-	return append(written, completed...), err
-}
-
-// standing returns the derived Services as they stand after some of them were written.
-func standing(observed, written []*corev1.Service) []*corev1.Service {
-	if len(written) > 0 {
-		return written[len(written)-1:]
-	}
-	return observed
-}
-
-// taken reports whether another Service has one of the addresses that a derived Service is to have. An address that no
-// Service has is free, or will be in a moment: the API server releases it only after it has deleted the Service that
-// had it.
-func (r *Reconciler) taken(ctx context.Context, desired *corev1.Service) (bool, error) {
-	services := &corev1.ServiceList{}
-	if err := r.Member.List(ctx, services); err != nil {
-		return false, fmt.Errorf("list Services: %w", err)
-	}
-	return slices.ContainsFunc(services.Items, func(s corev1.Service) bool {
-		another := s.Namespace != desired.Namespace || s.Name != desired.Name
-		return another && slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return slices.Contains(desired.Spec.ClusterIPs, ip) })
-	}), nil
+	return r.writeImport(ctx, v, d, derived)
 }
 
 func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error {
@@ -108,10 +43,10 @@ func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error 
 	return err
 }
 
-func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, service *corev1.Service, obstacle error) error {
+func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derived derived) error {
 	var ips []string
-	if service != nil && d.merged.Type == mcsv1beta1.ClusterSetIP {
-		ips = service.Spec.ClusterIPs
+	if derived.service != nil && d.merged.Type == mcsv1beta1.ClusterSetIP {
+		ips = derived.service.Spec.ClusterIPs
 	}
 	written, err := apply.Do(ctx, r.Writer, plan.ServiceImport(render.ServiceImport(d.merged, d.site, ips), v.serviceImport))
 	if errors.Is(err, apply.ErrForeign) && v.serviceImport == nil {
@@ -129,20 +64,21 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, servic
 	if len(v.lost) == 0 {
 		existing = conditions.Without(existing, conditions.TypeDeletionHeld)
 	}
-	status.Conditions = conditions.Set(existing, importConditions(v, d, service, obstacle), current.Generation, r.now())
+	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
 	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
 	if err != nil {
 		return err
 	}
 	for _, after := range updated {
 		r.announceHold(current, after)
+		r.announceLeftOut(current, after, render.LeftOut(d.merged, d.site))
 	}
-	return obstacle
+	return derived.obstacle
 }
 
 // importConditions returns all that is to be said of an import.
-func importConditions(v view, d decision, service *corev1.Service, obstacle error) []metav1.Condition {
-	result := []metav1.Condition{ready(d, service, obstacle)}
+func importConditions(v view, d decision, derived derived) []metav1.Condition {
+	result := []metav1.Condition{ready(d, derived)}
 	if len(v.lost) > 0 {
 		result = append(result, conditions.DeletionHeld(v.lost))
 	}
@@ -150,14 +86,14 @@ func importConditions(v view, d decision, service *corev1.Service, obstacle erro
 }
 
 // ready returns the import's condition (spec C6).
-func ready(d decision, service *corev1.Service, obstacle error) metav1.Condition {
+func ready(d decision, derived derived) metav1.Condition {
 	switch {
-	case obstacle != nil:
-		return conditions.ImportPending(obstacle.Error())
-	case service == nil || !render.Supported(d.merged, d.site):
+	case derived.obstacle != nil:
+		return conditions.ImportPending(derived.obstacle.Error())
+	case derived.service == nil || !render.Supported(d.merged, d.site):
 		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
 	}
-	return conditions.ImportReady()
+	return conditions.ImportReady(render.LeftOut(d.merged, d.site))
 }
 
 // withdraw removes what there is of an import that nobody exports to any more, the ServiceImport first. What belongs

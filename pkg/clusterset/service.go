@@ -61,6 +61,18 @@ const (
 	OldestSelector DerivedSelector = "oldest"
 )
 
+// Setting is a value that an export gives one of the fields of a Service to which versions of Kubernetes add values.
+type Setting struct {
+	// Field is the name of the field in the Service's spec.
+	Field, Value string
+}
+
+// The fields that Settings are about.
+const (
+	FieldInternalTrafficPolicy = "internalTrafficPolicy"
+	FieldTrafficDistribution   = "trafficDistribution"
+)
+
 // Affinity is a Service's session affinity. It means nothing for headless services.
 type Affinity struct {
 	Mode corev1.ServiceAffinity

@@ -250,8 +250,16 @@ func TestImportConditions(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ got, want metav1.Condition }{
 		"ready": {
-			conditions.ImportReady(),
+			conditions.ImportReady(nil),
 			metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: "The service is imported."},
+		},
+		"ready, less what is not known here": {
+			conditions.ImportReady([]clusterset.Setting{{Field: "internalTrafficPolicy", Value: "Near"}, {Field: "trafficDistribution", Value: "Far"}}),
+			metav1.Condition{
+				Type: "Ready", Status: "True", Reason: "Ready",
+				Message: `The service is imported. Left out: internalTrafficPolicy "Near" and trafficDistribution "Far", which this cluster's API server ` +
+					`does not know. Upgrade this cluster and restart the agent, or export the service without it.`,
+			},
 		},
 		"no common family": {
 			conditions.FamilyNotSupported([]corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv4"}),

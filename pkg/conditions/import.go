@@ -33,9 +33,23 @@ func DeletionHeld(members []clusterset.ClusterID) metav1.Condition {
 }
 
 // ImportReady returns the condition of an import whose derived Service, slices and addresses are in place (spec C6).
-func ImportReady() metav1.Condition {
-	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady,
-		"The service is imported.")
+// leftOut is what it does without, because this cluster's API server does not know it (spec D6).
+func ImportReady(leftOut []clusterset.Setting) metav1.Condition {
+	message := "The service is imported."
+	if len(leftOut) > 0 {
+		message += " " + SettingsLeftOut(leftOut)
+	}
+	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, message)
+}
+
+// SettingsLeftOut returns what is to be said of settings that this cluster's API server does not know.
+func SettingsLeftOut(settings []clusterset.Setting) string {
+	words := make([]string, len(settings))
+	for i, setting := range settings {
+		words[i] = fmt.Sprintf("%s %q", setting.Field, setting.Value)
+	}
+	return fmt.Sprintf("Left out: %s, which this cluster's API server does not know. "+
+		"Upgrade this cluster and restart the agent, or export the service without it.", strings.Join(words, " and "))
 }
 
 // FamilyNotSupported returns the condition of an import that this cluster has no IP family for (spec I5).

@@ -20,6 +20,7 @@ import (
 // nil where this cluster has no IP family for it. It has no selector, so that only endpoints of exporting clusters
 // receive its traffic (spec E1), unless the merged service brings one (spec D8).
 func Service(m merge.Merged, site Site) *corev1.Service {
+	m = known(m, site)
 	families := serviceFamilies(m, site)
 	if len(families) == 0 {
 		return nil

@@ -16,6 +16,7 @@ import (
 // ServiceImport returns the import without its status (spec I1, I3-I8). ips are the addresses of the derived Service
 // as it stands, none for a headless service or where there is no derived Service.
 func ServiceImport(m merge.Merged, site Site, ips []string) *mcsv1beta1.ServiceImport {
+	m = known(m, site)
 	result := &mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   m.Key.Namespace,

@@ -27,6 +27,8 @@ type Site struct {
 	Established []corev1.IPFamily
 	// IPs are the addresses that the ServiceImport holds. A derived Service that is missing comes back with them.
 	IPs []string
+	// Unknown holds the settings that this cluster's API server does not know, as far as that has shown.
+	Unknown map[clusterset.Setting]bool
 }
 
 // unnamed is what the port without a name is called where a name is needed (spec R2).

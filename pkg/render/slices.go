@@ -37,7 +37,7 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 			Endpoints:   sliceEndpoints(source.Endpoints),
 		})
 	}
-	addHints(m, result)
+	addHints(known(m, site), result)
 	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return result
 }

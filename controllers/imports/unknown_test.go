@@ -1,0 +1,34 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// TestUnknownIsBounded: members can write ever new values, so not all of them are remembered for ever.
+//
+// spec: D6
+func TestUnknownIsBounded(t *testing.T) {
+	unknown := NewUnknown()
+	value := func(i int) clusterset.Setting {
+		return clusterset.Setting{Field: clusterset.FieldTrafficDistribution, Value: fmt.Sprint(i)}
+	}
+	for i := range maxUnknown {
+		before := unknown.settings()
+		unknown.learn([]clusterset.Setting{value(i)})
+		if len(before) != i || !unknown.settings()[value(i)] || !unknown.settings()[value(0)] {
+			t.Fatalf("after %d: %d before, now %v", i, len(before), unknown.settings())
+		}
+	}
+	unknown.learn([]clusterset.Setting{value(maxUnknown)})
+	if diff := cmp.Diff(map[clusterset.Setting]bool{value(maxUnknown): true}, unknown.settings()); diff != "" {
+		t.Errorf("one more than are remembered (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// asking returns a change that asks for an internal traffic policy and a traffic distribution.
+func asking(policy corev1.ServiceInternalTrafficPolicy, distribution string) func(*clusterset.Export) {
+	return func(e *clusterset.Export) { e.InternalTrafficPolicy, e.TrafficDistribution = policy, distribution }
+}
+
+// What this cluster's API server does not know is in none of the objects, and nothing else is missing.
+// spec: D6
+func TestUnknownSettings(t *testing.T) {
+	t.Parallel()
+	near := clusterset.Setting{Field: "internalTrafficPolicy", Value: "Near"}
+	zone := clusterset.Setting{Field: "trafficDistribution", Value: "PreferSameZone"}
+	type fields struct {
+		Policy       corev1.ServiceInternalTrafficPolicy
+		Distribution string
+		Hints        bool
+		LeftOut      []clusterset.Setting
+	}
+	cases := map[string]struct {
+		export  func(*clusterset.Export)
+		unknown map[clusterset.Setting]bool
+		want    fields
+	}{
+		"all is known":             {asking("Near", "PreferSameZone"), nil, fields{"Near", "PreferSameZone", true, []clusterset.Setting{}}},
+		"others are not known":     {asking("Local", "PreferSameNode"), map[clusterset.Setting]bool{near: true, zone: true}, fields{"Local", "PreferSameNode", true, []clusterset.Setting{}}},
+		"the policy is not":        {asking("Near", "PreferSameZone"), map[clusterset.Setting]bool{near: true}, fields{"Cluster", "PreferSameZone", true, []clusterset.Setting{near}}},
+		"the distribution is not":  {asking("Near", "PreferSameZone"), map[clusterset.Setting]bool{zone: true}, fields{"Near", "", false, []clusterset.Setting{zone}}},
+		"neither is":               {asking("Near", "PreferSameZone"), map[clusterset.Setting]bool{near: true, zone: true}, fields{"Cluster", "", false, []clusterset.Setting{near, zone}}},
+		"what is not asked for":    {asking("", ""), map[clusterset.Setting]bool{{Field: "trafficDistribution"}: true, {Field: "internalTrafficPolicy"}: true}, fields{"Cluster", "", false, []clusterset.Setting{}}},
+		"the value of another one": {asking("Cluster", "Near"), map[clusterset.Setting]bool{near: true}, fields{"Cluster", "Near", false, []clusterset.Setting{}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := merged(t, exported("a", 1, tc.export))
+			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", Unknown: tc.unknown}
+			slices := render.Slices(m, site, []clusterset.Slice{source("a", "0", "http", zoned("10.1.0.1", "zone-1"))})
+			of := func(policy *corev1.ServiceInternalTrafficPolicy, distribution *string) fields {
+				f := fields{Policy: *policy, Hints: slices[0].Endpoints[0].Hints != nil, LeftOut: render.LeftOut(m, site)}
+				if distribution != nil {
+					f.Distribution = *distribution
+				}
+				return f
+			}
+			spec := render.Service(m, site).Spec
+			if diff := cmp.Diff(tc.want, of(spec.InternalTrafficPolicy, spec.TrafficDistribution)); diff != "" {
+				t.Errorf("Service and slices (-want +got):\n%s", diff)
+			}
+			imported := render.ServiceImport(m, site, nil).Spec
+			if diff := cmp.Diff(tc.want, of(imported.InternalTrafficPolicy, imported.TrafficDistribution)); diff != "" {
+				t.Errorf("ServiceImport (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An API server that does not know a setting refuses it or leaves it out. Nothing is found out twice.
+// spec: D6
+func TestFindUnknownSettings(t *testing.T) {
+	t.Parallel()
+	near := clusterset.Setting{Field: "internalTrafficPolicy", Value: "Near"}
+	far := clusterset.Setting{Field: "trafficDistribution", Value: "Far"}
+	cases := map[string]struct {
+		policy       corev1.ServiceInternalTrafficPolicy
+		distribution string
+		unknown      map[clusterset.Setting]bool
+		fields       []string
+		written      func(*corev1.Service)
+		// refused and dropped are what is found out.
+		refused, dropped []clusterset.Setting
+	}{
+		"all is taken over":        {"Near", "Far", nil, nil, nil, []clusterset.Setting{}, []clusterset.Setting{}},
+		"another field is refused": {"Near", "Far", nil, []string{"spec.clusterIPs", "trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{}},
+		"one is refused":           {"Near", "Far", nil, []string{"spec.clusterIPs", "spec.trafficDistribution"}, nil, []clusterset.Setting{far}, []clusterset.Setting{}},
+		"both are refused":         {"Near", "Far", nil, []string{"spec.trafficDistribution", "spec.internalTrafficPolicy"}, nil, []clusterset.Setting{near, far}, []clusterset.Setting{}},
+		"what is known to be unknown is refused": {
+			"Near", "Far", map[clusterset.Setting]bool{far: true}, []string{"spec.trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{},
+		},
+		"what nobody asks for is refused": {"Near", "", nil, []string{"spec.trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{}},
+		"one is left out": {
+			"Near", "Far", nil, nil, func(s *corev1.Service) { s.Spec.TrafficDistribution = nil }, []clusterset.Setting{}, []clusterset.Setting{far},
+		},
+		"the other is left out": {
+			"Near", "Far", nil, nil, func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = nil }, []clusterset.Setting{}, []clusterset.Setting{near},
+		},
+		"another value is written instead": {
+			"Near", "Far", nil, nil, func(s *corev1.Service) { s.Spec.TrafficDistribution = new("PreferClose") }, []clusterset.Setting{}, []clusterset.Setting{far},
+		},
+		"what is known to be unknown is left out": {
+			"Near", "Far", map[clusterset.Setting]bool{near: true, far: true}, nil, nil, []clusterset.Setting{}, []clusterset.Setting{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := merged(t, exported("a", 1, asking(tc.policy, tc.distribution)))
+			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", Unknown: tc.unknown}
+			written := render.Service(m, site)
+			if tc.written != nil {
+				tc.written(written)
+			}
+			if diff := cmp.Diff(tc.refused, render.Refused(m, site, tc.fields)); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.dropped, render.Dropped(m, site, written)); diff != "" {
+				t.Errorf("dropped (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
