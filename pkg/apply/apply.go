@@ -30,17 +30,21 @@ var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: ren
 // try, so there is nothing to report and nothing to wait for.
 var ErrStale = errors.New("the object has changed since it was observed")
 
+// errGone says that we have deleted the object.
+var errGone = fmt.Errorf("%w: it is deleted", ErrStale)
+
 // Writer writes to one cluster.
 type Writer struct {
 	client client.Client
 	live   client.Reader
 	owns   func(client.Object) bool
+	memory memory
 }
 
 // ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label, and the status of
 // ServiceExports. live reads past any cache.
 func ToMember(c client.Client, live client.Reader) Writer {
-	return Writer{client: c, live: live, owns: func(object client.Object) bool {
+	return Writer{client: c, live: live, memory: newMemory(), owns: func(object client.Object) bool {
 		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
 			return slice.Labels[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
 		}
@@ -50,7 +54,7 @@ func ToMember(c client.Client, live client.Reader) Writer {
 
 // ToHub returns a Writer to the hub, where ours is what lies in our namespace.
 func ToHub(c client.Client, namespace string) Writer {
-	return Writer{client: c, live: c, owns: func(object client.Object) bool { return object.GetNamespace() == namespace }}
+	return Writer{client: c, live: c, memory: newMemory(), owns: func(object client.Object) bool { return object.GetNamespace() == namespace }}
 }
 
 // Do carries out the changes in their order and returns the objects that it created or updated, as the API server
@@ -79,22 +83,67 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {
 	object := change.Object.DeepCopyObject().(T)
-	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
-	switch change.Verb {
-	case plan.Create:
-		return object, w.create(ctx, object)
-	case plan.UpdateStatus: // a subresource of its own, which is always the controller's
-		return object, stale(w.client.Status().Update(ctx, object))
-	case plan.Update, plan.Delete:
-		if !w.owns(change.Observed) {
-			return object, ErrForeign
-		}
-		if change.Verb == plan.Update {
-			return object, stale(w.client.Update(ctx, object))
-		}
-		return object, w.delete(ctx, object)
+	observed := ""
+	if change.Verb != plan.Create {
+		observed = change.Observed.GetResourceVersion()
 	}
-	return object, fmt.Errorf("unknown verb %q", change.Verb)
+	err := w.recall(ctx, object, observed)
+	if errors.Is(err, errGone) && change.Verb == plan.Delete {
+		return object, nil
+	}
+	if err != nil {
+		return object, err
+	}
+	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
+	if err := w.carryOut(ctx, change.Verb, object, change.Observed); err != nil {
+		return object, err
+	}
+	if change.Verb == plan.Delete {
+		w.memory.note(change.Object, deleted)
+	} else {
+		w.memory.note(object, stands)
+	}
+	return object, nil
+}
+
+func (w Writer) carryOut(ctx context.Context, verb plan.Verb, object, observed client.Object) error {
+	switch verb {
+	case plan.Create:
+		return w.create(ctx, object)
+	case plan.UpdateStatus: // a subresource of its own, which is always the controller's
+		return stale(w.client.Status().Update(ctx, object))
+	case plan.Update, plan.Delete:
+		if !w.owns(observed) {
+			return ErrForeign
+		}
+		if verb == plan.Update {
+			return stale(w.client.Update(ctx, object))
+		}
+		return w.delete(ctx, object)
+	}
+	return fmt.Errorf("unknown verb %q", verb)
+}
+
+// recall returns ErrStale where the plan was made without knowing our own last write of the object, and that is how
+// things stand: the watch has not brought it back yet. To ask is cheaper than to have a write refused, for which an API
+// server goes through admission, quotas included. What others have done to the object since is for the write itself to
+// find out.
+func (w Writer) recall(ctx context.Context, object client.Object, observed string) error {
+	last := w.memory.unseen(object, observed)
+	if last == (write{}) {
+		return nil
+	}
+	existing := object.DeepCopyObject().(client.Object)
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing)
+	switch {
+	case apierrors.IsNotFound(err) && last.outcome == deleted:
+		return errGone
+	case err != nil:
+		return client.IgnoreNotFound(err)
+	case last.outcome == stands && existing.GetResourceVersion() == last.version:
+		return ErrStale
+	}
+	return nil
 }
 
 // create creates object. What bears its name already is looked at live, so that an outdated cache never leads to a
