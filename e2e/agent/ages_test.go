@@ -73,7 +73,7 @@ func claim(id string, k key, at time.Time) *hubv1alpha1.PublishedService {
 			ExportedAt: metav1.NewTime(at), Type: mcsv1beta1.ClusterSetIP, IPFamilies: []hubv1alpha1.IPFamily{"IPv4", "IPv6"},
 			Ports:           []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80}},
 			SessionAffinity: corev1.ServiceAffinityClientIP, SessionAffinityTimeoutSeconds: 600,
-			InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster, TrafficDistribution: corev1.ServiceTrafficDistributionPreferClose,
+			InternalTrafficPolicy: "Cluster", TrafficDistribution: "PreferClose",
 			Labels:      map[string]hubv1alpha1.LabelValue{"team": hubv1alpha1.LabelValue(id)},
 			Annotations: map[string]hubv1alpha1.AnnotationValue{"docs": "https://example.com"},
 		},
@@ -175,7 +175,7 @@ func testThirtyDisagree(t *testing.T, w *world) {
 		r.Spec.Labels["team"] = "red"
 		r.Spec.Ports[0].Port += int32(i)
 		r.Spec.IPFamilies = r.Spec.IPFamilies[:1]
-		r.Spec.InternalTrafficPolicy, r.Spec.TrafficDistribution = corev1.ServiceInternalTrafficPolicyLocal, ""
+		r.Spec.InternalTrafficPolicy, r.Spec.TrafficDistribution = "Local", ""
 		if i > 0 {
 			r.Spec.SessionAffinity, r.Spec.SessionAffinityTimeoutSeconds = corev1.ServiceAffinityNone, 0
 		} else { // which has no affinity to disagree on
