@@ -17,59 +17,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
 // drawExports draws the exports of up to six clusters. Their values are few, so that they collide often.
-func drawExports(t *rapid.T) []clusterset.Export {
-	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]clusterset.ClusterID{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID).Draw(t, "clusters")
-	exports := make([]clusterset.Export, len(ids))
-	for i, id := range ids {
-		exports[i] = drawExport(t, id)
-	}
-	return exports
-}
-
-func drawExport(t *rapid.T, id clusterset.ClusterID) clusterset.Export {
-	few := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1", "2"}), 0, 2)
-	export := clusterset.Export{
-		Cluster:               id,
-		Key:                   key,
-		Age:                   start.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute),
-		Type:                  rapid.SampledFrom([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}).Draw(t, "type"),
-		Ports:                 drawPorts(t),
-		IPFamilies:            rapid.SampledFrom([][]corev1.IPFamily{v4, v6, dual, {"IPv6", "IPv4"}}).Draw(t, "families"),
-		InternalTrafficPolicy: rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"Cluster", "Local"}).Draw(t, "policy"),
-		TrafficDistribution:   rapid.SampledFrom([]string{"", "PreferClose"}).Draw(t, "distribution"),
-		Labels:                few.Draw(t, "labels"),
-		Annotations:           few.Draw(t, "annotations"),
-	}
-	if export.Type == mcsv1beta1.ClusterSetIP {
-		export.Affinity = rapid.SampledFrom([]clusterset.Affinity{
-			{Mode: "None"}, {Mode: "ClientIP", TimeoutSeconds: 1}, {Mode: "ClientIP", TimeoutSeconds: 2},
-		}).Draw(t, "affinity")
-	}
-	return export
-}
-
-// drawPorts draws what a Service can have: no two ports with one name, nor with one protocol and number.
-func drawPorts(t *rapid.T) []clusterset.Port {
-	port := rapid.Custom(func(t *rapid.T) clusterset.Port {
-		return clusterset.Port{
-			Name:        rapid.SampledFrom([]string{"", "p", "q", "r"}).Draw(t, "name"),
-			Protocol:    rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP"}).Draw(t, "protocol"),
-			Port:        rapid.Int32Range(1, 3).Draw(t, "number"),
-			AppProtocol: rapid.SampledFrom([]string{"", "http"}).Draw(t, "application protocol"),
-		}
-	})
-	drawn := rapid.SliceOfNDistinct(port, 0, 4, func(p clusterset.Port) string { return p.Name }).Draw(t, "ports")
-	seen := map[clusterset.PortID]bool{}
-	return slices.DeleteFunc(drawn, func(p clusterset.Port) bool {
-		twice := seen[p.ID()]
-		seen[p.ID()] = true
-		return twice
-	})
-}
+func drawExports(t *rapid.T) []clusterset.Export { return clustersettest.Few().Exports(t) }
 
 func clone(exports []clusterset.Export) []clusterset.Export {
 	result := slices.Clone(exports)
@@ -172,7 +125,7 @@ func TestALaterExportDisplacesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exports := drawExports(t)
 		before := mustMergeDrawn(t, exports)
-		late := drawExport(t, "z")
+		late := clustersettest.Few().Export(t, "z")
 		late.Age = start.Add(time.Hour)
 		after := mustMergeDrawn(t, append(exports, late))
 
