@@ -14,13 +14,14 @@ import (
 func TestEventReason(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ reason, want string }{
-		"one":                {"PortConflict", "PortConflict"},
-		"several":            {"PortConflict,TypeConflict", "PortConflict,TypeConflict"},
-		"128 bytes":          {"A," + strings.Repeat("b", 126), "A," + strings.Repeat("b", 126)},
-		"129 bytes":          {"A," + strings.Repeat("b", 127), "A"},
-		"a comma at 128":     {strings.Repeat("a", 128) + ",B", strings.Repeat("a", 128)},
-		"many":               {strings.Repeat("abcdefghi,", 20) + "end", strings.TrimSuffix(strings.Repeat("abcdefghi,", 12), ",")},
-		"one that is longer": {strings.Repeat("a", 129), strings.Repeat("a", 128)},
+		"one":                  {"PortConflict", "PortConflict"},
+		"several":              {"PortConflict,TypeConflict", "PortConflict,TypeConflict"},
+		"128 bytes":            {"A," + strings.Repeat("b", 126), "A," + strings.Repeat("b", 126)},
+		"129 bytes":            {"A," + strings.Repeat("b", 127), "A"},
+		"a comma at 128":       {strings.Repeat("a", 128) + ",B", strings.Repeat("a", 128)},
+		"a comma at 2 and 128": {"A," + strings.Repeat("b", 126) + ",C", "A," + strings.Repeat("b", 126)},
+		"many":                 {strings.Repeat("abcdefghi,", 20) + "end", strings.TrimSuffix(strings.Repeat("abcdefghi,", 12), ",")},
+		"one that is longer":   {strings.Repeat("a", 129), strings.Repeat("a", 128)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
