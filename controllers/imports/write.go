@@ -28,7 +28,7 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 		return err
 	}
 	d.site = derived.site
-	if derived.service != nil {
+	if derived.obstacle == nil { // somebody else's Service must not get our slices; where none is wanted, no slice is
 		if err := r.writeSlices(ctx, v, d); err != nil {
 			return err
 		}

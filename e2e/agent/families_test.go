@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +17,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // TestFamilies: a dual-stack cluster exports to one that has IPv4 only.
 //
-// spec: C6, I5, D5
+// spec: C6, I5, D5, E3
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	single := lab.Member("b")
@@ -66,4 +68,29 @@ func TestFamilies(t *testing.T) {
 		return nil
 	})
 	a.imported(t, key{Namespace: ns, Name: "six"})
+
+	// A service that this cluster cannot have any more leaves nothing behind of those who withdrew it.
+	mixed := key{Namespace: ns, Name: "mixed"}
+	pets = headlessService(mixed, port("http", 80))
+	a.exportService(t, pets, slice(pets, "v6", discoveryv1.AddressTypeIPv6, "fd00:1::4"))
+	b.endpoints(t, mixed, "a fd00:1::4:http:8080")
+	w.enroll(t, "later", hubv1alpha1.ClaimedAgesBounded)
+	later := claim("later", mixed, time.Now().Add(time.Minute))
+	later.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6"}
+	record(t, w.hubKube, later)
+	a.condition(t, mixed, conflict, metav1.ConditionTrue,
+		"TypeConflict,LabelsConflict,AnnotationsConflict,TrafficDistributionConflict,IPFamilyConflict")
+	must(t, a.Delete(t.Context(), export(mixed)))
+	b.endpoints(t, mixed)
+	eventually(t, func(ctx context.Context) error {
+		got := &mcsv1beta1.ServiceImport{}
+		if err := b.Get(ctx, mixed, got); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(got.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+		if got.Spec.Type != mcsv1beta1.ClusterSetIP || c == nil || c.Reason != "IPFamilyNotSupported" {
+			return fmt.Errorf("the import is of type %s, condition %+v", got.Spec.Type, c)
+		}
+		return nil
+	})
 }

@@ -23,7 +23,7 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 	result := make([]*discoveryv1.EndpointSlice, 0, len(sources))
 	for _, source := range usableSources(m, site, sources) {
 		ports := slicePorts(source.Ports, m.PortNames[source.Cluster], names)
-		if len(ports) == 0 && m.Type != mcsv1beta1.Headless {
+		if len(ports) == 0 && (m.Type != mcsv1beta1.Headless || len(source.Ports) > 0) { // a headless Service may have none
 			continue
 		}
 		result = append(result, &discoveryv1.EndpointSlice{
