@@ -54,7 +54,7 @@ func parse(args []string) (agent.Options, error) {
 	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", 72*time.Hour, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
-	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, besides kube-system, kube-public, kube-node-lease and the agent's own")
+	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease and the agent's own")
 	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
 		"so that pods of this cluster join that match it, and this cluster shares its own. Outside of the Multi-Cluster Services API: pods then serve that nobody exported")
 	elect := flags.Bool("leader-elect", true, "choose a leader among replicas")

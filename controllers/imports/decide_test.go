@@ -133,7 +133,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{
-				importable: true, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices}},
+				place: admitted, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices}},
 				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, knowledge: test.knowledge,
 				serviceImport: test.imported, mirrored: test.mirrored,
 			}
@@ -183,7 +183,7 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 	for name, want := range map[string]*mcsv1beta1.ServiceImport{"with everything": full, "headless": headless} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(view{
-				importable: true, known: sources.Sources{Key: key}, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+				place: admitted, known: sources.Sources{Key: key}, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 				knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown}, serviceImport: want,
 			})
 			got := render.ServiceImport(d.merged, d.site, want.Spec.IPs)
@@ -207,7 +207,7 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	other := exportOf("a", 1, http)
 	other.Selection = selection
 	v := view{
-		importable: true, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		place: admitted, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		known: sources.Sources{Key: key, Own: &own, Hub: hub.Service{
 			Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{Cluster: "a", ID: "1", AddressType: "IPv4"}},
 		}},
@@ -275,7 +275,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.want.IPFamilies = slices.Clone(dual)
 			v := view{
-				importable: true, ownFamilies: dual, serviceImport: test.imported, named: test.named,
+				place: admitted, ownFamilies: dual, serviceImport: test.imported, named: test.named,
 				known: sources.Sources{Key: key, Hub: hub.Service{Exports: []clusterset.Export{exportOf("a", 1, http)}}},
 			}
 			if diff := cmp.Diff(test.want, decide(v).site); diff != "" {

@@ -26,10 +26,10 @@ import (
 
 // view is all that the import of one service depends on.
 type view struct {
-	// importable says that services of this namespace can be imported here now (spec I1, E8).
-	importable bool
-	known      sources.Sources
-	ownSlices  []clusterset.Slice
+	// place says whether services of this namespace are imported here now (spec I1, E8).
+	place     place
+	known     sources.Sources
+	ownSlices []clusterset.Slice
 	// ownFamilies are those that this cluster's Services can have.
 	ownFamilies []corev1.IPFamily
 	// unknown holds the settings that this cluster's API server has shown not to know.
@@ -54,14 +54,31 @@ type view struct {
 	mirrored []*discoveryv1.EndpointSlice
 }
 
-// gather reads everything, from caches.
+// place is a namespace as a place for imports.
+type place string
+
+const (
+	// admitted: imports belong there.
+	admitted place = "admitted"
+	// denied: none do. Those that were made under another policy go.
+	denied place = "denied"
+	// absent: there is no such namespace, or it is about to go with all that is in it.
+	absent place = "absent"
+)
+
+// gather reads everything, from caches. Of a place that is denied it reads only what is there already.
 func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (view, error) {
-	importable, err := r.importable(ctx, key.Namespace)
-	if err != nil || !importable {
-		return view{}, err
+	place, err := r.place(ctx, key.Namespace)
+	if err != nil || place == absent {
+		return view{place: place}, err
+	}
+	if place == denied {
+		v := view{place: place, known: sources.Sources{Key: key}}
+		err = r.observe(ctx, key, &v)
+		return v, err
 	}
 	v := view{
-		importable: true, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies,
+		place: place, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies,
 		lost:      r.Sources.Hub.HeldFor(key),
 		knowledge: map[clusterset.ClusterID]hub.Knowledge{}, states: map[clusterset.ClusterID]liveness.State{},
 	}
@@ -88,21 +105,21 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	return v, nil
 }
 
-// importable reports whether services of a namespace are imported now: the policy admits it, it exists, and is not
-// being deleted.
-func (r *Reconciler) importable(ctx context.Context, namespace string) (bool, error) {
-	if !r.Namespaces.Admits(namespace) {
-		return false, nil
-	}
+// place returns what a namespace is to imports.
+func (r *Reconciler) place(ctx context.Context, namespace string) (place, error) {
 	found := namespaceMetadata()
 	err := r.Member.Get(ctx, client.ObjectKey{Name: namespace}, found)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return absent, nil
+	case err != nil:
+		return absent, fmt.Errorf("get namespace %s: %w", namespace, err)
+	case !found.DeletionTimestamp.IsZero():
+		return absent, nil
+	case !r.Namespaces.Admits(namespace):
+		return denied, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("get namespace %s: %w", namespace, err)
-	}
-	return found.DeletionTimestamp.IsZero(), nil
+	return admitted, nil
 }
 
 // observe reads what this cluster holds of the import.

@@ -90,7 +90,7 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 // Reconcile makes what this cluster holds of one service what its exporters offer.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	view, err := r.gather(ctx, request.NamespacedName)
-	if err != nil || !view.importable {
+	if err != nil || view.place == absent {
 		return reconcile.Result{}, err
 	}
 	r.announceRefusals(view)
