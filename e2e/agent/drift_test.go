@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -100,6 +101,7 @@ func essence(object client.Object) client.Object {
 	o.SetGeneration(0)
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetManagedFields(nil)
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // items of a list have it, single objects do not
 	if serviceImport, ok := o.(*mcsv1beta1.ServiceImport); ok {
 		serviceImport.Status = mcsv1beta1.ServiceImportStatus{}
 	}

@@ -7,6 +7,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,8 @@ type member struct {
 	// hub holds the credentials of the member on the hub.
 	hub      *rest.Config
 	registry *prometheus.Registry
+	// output is what its agent has logged since it was last started.
+	output *output
 }
 
 // newWorld starts a hub, and the clusters as its members, without agents. The pods of the n-th have addresses of
@@ -103,6 +106,7 @@ func (m *member) run(ctx context.Context, t *testing.T, adjust func(*agent.Optio
 	t.Helper()
 	m.registry = prometheus.NewRegistry()
 	output := &output{}
+	m.output = output
 	options := agent.Options{
 		Member: m.cluster.Config(), Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
 		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: m.registry,
@@ -135,6 +139,19 @@ func (o *output) tail(n int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.lines[max(0, len(o.lines)-n):], "\n")
+}
+
+// errors returns the errors that were logged about the services of a namespace.
+func (o *output) errors(namespace string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var found []string
+	for _, line := range o.lines {
+		if strings.Contains(line, `"error"=`) && strings.Contains(line, fmt.Sprintf(`"namespace"=%q`, namespace)) {
+			found = append(found, line)
+		}
+	}
+	return found
 }
 
 // namespace creates a namespace named after the test in each of the members and returns its name.

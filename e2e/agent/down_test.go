@@ -1,0 +1,221 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestAgentDown: what happens in a cluster, on the hub and elsewhere while an agent is down is made up for when it starts,
+// in all clusters, and nothing else is touched.
+//
+// spec: E1, E3, E6, E8, I1, I2, I7, D7
+func TestAgentDown(t *testing.T) {
+	t.Parallel()
+	var options []lab.ClusterOptions
+	for _, name := range []string{"a", "b"} {
+		o := lab.Member(name)
+		o.Controllers = lab.DefaultControllers() // without them a namespace never ends
+		options = append(options, o)
+	}
+	w := newWorld(t, options...)
+	a, b := w.members["a"], w.members["b"]
+	d := &downtime{world: w, namespace: namespace(t, a, b), ending: "ending"}
+	for _, m := range []*member{a, b} {
+		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
+	}
+	stopA, stopB := a.start(t), b.start(t)
+	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "lost", "odd"} {
+		d.export(t, a, name)
+	}
+	for _, name := range []string{"shared", "own"} {
+		d.export(t, b, name)
+	}
+	last := key{Namespace: d.ending, Name: "last"}
+	service := clusterIPService(last, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, d.address(a)))
+	b.imported(t, last)
+	for _, m := range []*member{a, b} {
+		m.endpoints(t, d.key("shared"), d.endpoint(a), d.endpoint(b))
+	}
+	w.settled(t)
+	before := w.versions(t, d.key("kept"))
+
+	stopB()
+	d.whileImporterIsDown(t, a, b)
+	b.start(t)
+	d.afterImporterWasDown(t, a, b)
+
+	stopA()
+	d.whileExporterIsDown(t, a)
+	a.start(t)
+	d.afterExporterWasDown(t, a, b)
+
+	w.settled(t)
+	if after := w.versions(t, d.key("kept")); after != before {
+		t.Errorf("objects of a service to which nothing happened were written:\n%s\nbefore:\n%s", after, before)
+	}
+	for _, m := range []*member{a, b} {
+		if found := append(m.output.errors(d.namespace), m.output.errors(d.ending)...); len(found) > 0 {
+			t.Errorf("%s logs errors: %v", m.id, found)
+		}
+	}
+}
+
+// downtime is the story of TestAgentDown.
+type downtime struct {
+	world             *world
+	namespace, ending string
+}
+
+func (d *downtime) key(name string) key { return key{Namespace: d.namespace, Name: name} }
+
+func (d *downtime) address(m *member) string {
+	return map[string]string{"a": "10.1.0.1", "b": "10.2.0.1"}[m.id]
+}
+
+// endpoint returns what a member contributes to a service, as member.endpoints has it.
+func (d *downtime) endpoint(m *member) string { return m.id + " " + d.address(m) + ":http:8080" }
+
+// export has a member export a service with one endpoint, and waits until that is imported everywhere.
+func (d *downtime) export(t *testing.T, m *member, name string) {
+	t.Helper()
+	service := clusterIPService(d.key(name), port("http", 80))
+	m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, d.address(m)))
+	m.condition(t, d.key(name), conflict, metav1.ConditionFalse, "NoConflicts")
+	for _, other := range d.world.members {
+		other.imported(t, d.key(name))
+	}
+}
+
+// whileImporterIsDown deletes, edits and withdraws what b's agent would notice.
+func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
+	t.Helper()
+	edit := func(object client.Object, name string, change func()) {
+		t.Helper()
+		must(t, b.Get(t.Context(), d.key(name), object))
+		change()
+		must(t, b.Update(t.Context(), object))
+	}
+	mirror := func(name string) *discoveryv1.EndpointSlice {
+		t.Helper()
+		mirrored, err := b.mirrored(t.Context(), d.key(name))
+		must(t, err)
+		return &mirrored[0]
+	}
+	serviceImport, derived := b.imported(t, d.key("edited"))
+	edit(serviceImport, "edited", func() { serviceImport.Spec.Ports[0].Port, serviceImport.Annotations = 1, nil })
+	derived.Spec.Ports[0].Port, derived.Labels["mine"] = 1, "yes"
+	must(t, b.Update(t.Context(), derived))
+	edited := mirror("edited")
+	edited.Endpoints[0].Addresses[0] = "10.9.9.9"
+	must(t, b.Update(t.Context(), edited))
+	relabelled := mirror("relabelled")
+	delete(relabelled.Labels, mcsv1beta1.LabelServiceName)
+	must(t, b.Update(t.Context(), relabelled))
+	serviceImport, derived = b.imported(t, d.key("lost"))
+	must(t, b.Delete(t.Context(), mirror("lost")))
+	must(t, b.Delete(t.Context(), derived))
+	must(t, b.Delete(t.Context(), serviceImport))
+
+	must(t, b.Delete(t.Context(), export(d.key("own"))))
+	must(t, a.Delete(t.Context(), export(d.key("unexported"))))
+	must(t, a.Delete(t.Context(), export(d.key("shared"))))
+	d.end(t, b)
+	a.gone(t, d.key("unexported"))
+}
+
+func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
+	t.Helper()
+	for _, name := range []string{"edited", "relabelled", "lost"} {
+		b.endpoints(t, d.key(name), d.endpoint(a))
+		eventually(t, func(context.Context) error {
+			serviceImport, derived := b.imported(t, d.key(name))
+			if serviceImport.Spec.Ports[0].Port != 80 || derived.Spec.Ports[0].Port != 80 || derived.Labels["mine"] != "" {
+				return fmt.Errorf("%s: the import is %+v and the derived Service %+v", name, serviceImport.Spec, derived.Spec)
+			}
+			return nil
+		})
+	}
+	list := &discoveryv1.EndpointSliceList{}
+	must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))
+	for _, s := range list.Items {
+		if s.Labels[mcsv1beta1.LabelServiceName] == "" {
+			t.Errorf("slice %s of nobody is left", s.Name)
+		}
+	}
+	b.gone(t, d.key("unexported"))
+	for _, m := range []*member{a, b} {
+		m.endpoints(t, d.key("shared"), d.endpoint(b))
+		m.gone(t, d.key("own"))
+	}
+	d.world.noRecords(t, "b", d.key("own"))
+	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
+	b.endpoints(t, key{Namespace: d.ending, Name: "last"}, d.endpoint(a))
+}
+
+// whileExporterIsDown deletes, edits and adds what a's agent would notice.
+func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
+	t.Helper()
+	must(t, a.Delete(t.Context(), export(d.key("undone"))))
+	must(t, a.Delete(t.Context(), slice(clusterIPService(d.key("emptied")), "v4", discoveryv1.AddressTypeIPv4)))
+	must(t, a.Delete(t.Context(), clusterIPService(d.key("lost"))))
+	d.end(t, a)
+
+	d.world.forge(t, d.key("ghost"), nil, d.address(a)) // left over from an earlier life
+	hub := d.world.hubKube
+	record := &hubv1alpha1.PublishedService{}
+	must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".edited"}, record))
+	record.Spec.Ports[0].Port = 1
+	must(t, hub.Update(t.Context(), record))
+	must(t, hub.Delete(t.Context(), d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0]))
+	must(t, hub.Delete(t.Context(), &hubv1alpha1.PublishedService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: d.namespace + ".odd"},
+	}))
+}
+
+func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
+	t.Helper()
+	a.condition(t, d.key("lost"), valid, metav1.ConditionFalse, "NoService")
+	for _, m := range []*member{a, b} {
+		m.gone(t, d.key("undone"))
+		m.gone(t, d.key("lost"))
+		m.gone(t, d.key("ghost"))
+		m.gone(t, key{Namespace: d.ending, Name: "last"})
+		m.imported(t, d.key("emptied"))
+		m.endpoints(t, d.key("emptied"))
+		m.endpoints(t, d.key("relabelled"), d.endpoint(a))
+		m.endpoints(t, d.key("odd"), d.endpoint(a))
+		m.imported(t, d.key("odd"))
+		eventually(t, func(context.Context) error {
+			if serviceImport, _ := m.imported(t, d.key("edited")); serviceImport.Spec.Ports[0].Port != 80 {
+				return fmt.Errorf("the import in %s is %+v", m.id, serviceImport.Spec)
+			}
+			return nil
+		})
+	}
+	for _, name := range []string{"undone", "lost", "ghost"} {
+		d.world.noRecords(t, "a", d.key(name))
+	}
+	d.world.noRecords(t, "a", key{Namespace: d.ending, Name: "last"})
+}
+
+// end deletes a namespace and waits until it is gone.
+func (d *downtime) end(t *testing.T, m *member) {
+	t.Helper()
+	ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}
+	must(t, m.Delete(t.Context(), ending))
+	eventually(t, func(ctx context.Context) error { return absent(m.Get(ctx, client.ObjectKeyFromObject(ending), ending)) })
+}
