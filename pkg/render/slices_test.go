@@ -105,6 +105,11 @@ func TestSlices(t *testing.T) {
 			sources: []clusterset.Slice{portless},
 			want:    map[string]string{"derived-1-berlin-1": "IPv4 [10.1.0.1]"},
 		},
+		"a headless slice whose ports have lost is not": {
+			exports: []clusterset.Export{exported("berlin", 1, headless), exported("paris", 2, headless, ports(tcp("http", 81)))},
+			sources: []clusterset.Slice{source("paris", "1", "http", at("10.2.0.1")), source("berlin", "1", "http", at("10.1.0.1"))},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1]"},
+		},
 		"a ClusterSetIP service's is not": {
 			exports: []clusterset.Export{exported("berlin", 1)},
 			sources: []clusterset.Slice{portless},
