@@ -44,10 +44,12 @@ import (
 	_ "github.com/coredns/coredns/plugin/transfer"
 	_ "github.com/coredns/coredns/plugin/view"
 	_ "github.com/coredns/coredns/plugin/whoami"
+
+	_ "github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset"
 )
 
 // directives are the plugins that are linked, in the order of CoreDNS' own plugin.cfg: a query passes them from the first
-// to the last. Left out are dnssec and trace, which link SDKs of clouds and of vendors, and what has no use in a cluster.
+// to the last. Ours stands before kubernetes, which may be told to answer for the whole of a zone above. Left out are dnssec and trace, which link SDKs of clouds and of vendors, and what has no use in a cluster.
 var directives = []string{
 	"root",
 	"metadata",
@@ -82,6 +84,7 @@ var directives = []string{
 	"transfer",
 	"hosts",
 	"k8s_external",
+	"clusterset",
 	"kubernetes",
 	"file",
 	"secondary",

@@ -1,0 +1,121 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"bytes"
+	"iter"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// addresses is a set of IP addresses: sorted, without duplicates, at 4 or 16 bytes each. A set that has been handed out
+// never changes.
+type addresses struct {
+	v4 [][4]byte
+	v6 [][16]byte
+}
+
+// add takes an address in. The set is not in order until sort is called.
+func (s *addresses) add(a netip.Addr) {
+	if a.Is4() {
+		s.v4 = append(s.v4, a.As4())
+		return
+	}
+	s.v6 = append(s.v6, a.As16())
+}
+
+// merge takes in what another set has. The set is not in order until sort is called.
+func (s *addresses) merge(other addresses) {
+	s.v4 = append(s.v4, other.v4...)
+	s.v6 = append(s.v6, other.v6...)
+}
+
+// sort puts the set in order, removes duplicates and gives back the room that is not needed.
+func (s *addresses) sort() {
+	slices.SortFunc(s.v4, func(a, b [4]byte) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(s.v6, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
+	s.v4 = clipped(slices.Compact(s.v4))
+	s.v6 = clipped(slices.Compact(s.v6))
+}
+
+func clipped[A any](s []A) []A {
+	if len(s) == cap(s) {
+		return s
+	}
+	return append(make([]A, 0, len(s)), s...)
+}
+
+// size returns the number of addresses.
+func (s *addresses) size() int { return len(s.v4) + len(s.v6) }
+
+// all yields the addresses, IPv4 first.
+func (s *addresses) all() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, a := range s.v4 {
+			if !yield(netip.AddrFrom4(a)) {
+				return
+			}
+		}
+		for _, a := range s.v6 {
+			if !yield(netip.AddrFrom16(a)) {
+				return
+			}
+		}
+	}
+}
+
+// contains reports whether an address is in the set, which must be sorted.
+func (s *addresses) contains(a netip.Addr) bool {
+	if a.Is4() {
+		_, found := slices.BinarySearchFunc(s.v4, a.As4(), func(x, y [4]byte) int { return bytes.Compare(x[:], y[:]) })
+		return found
+	}
+	_, found := slices.BinarySearchFunc(s.v6, a.As16(), func(x, y [16]byte) int { return bytes.Compare(x[:], y[:]) })
+	return found
+}
+
+// parseAddress returns an address of an API object. It reports false for what is none, has a scope zone, or is IPv4 in
+// the clothes of IPv6 (RFC 4291, section 2.5.5.2), which no AAAA record should carry.
+func parseAddress(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" || a.Is4In6() {
+		return netip.Addr{}, false
+	}
+	return a, true
+}
+
+var dashes = strings.NewReplacer(".", "-", ":", "-")
+
+// addressLabel returns the label of an endpoint without a hostname: its address, not expanded, with dashes for dots and
+// colons. An IPv6 address that ends in "::" gets a 0, for no label ends in a dash (spec N3).
+func addressLabel(a netip.Addr) string {
+	label := dashes.Replace(a.String())
+	if strings.HasSuffix(label, "-") {
+		return label + "0"
+	}
+	return label
+}
+
+// labelAddress returns the address whose addressLabel is label. It reports false if there is none.
+func labelAddress(label string) (netip.Addr, bool) {
+	separator := ":"
+	if strings.Count(label, "-") == 3 && !strings.Contains(label, "--") {
+		separator = "."
+	}
+	a, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
+	if err != nil && separator == "." {
+		a, err = netip.ParseAddr(strings.ReplaceAll(label, "-", ":"))
+	}
+	if err != nil || addressLabel(a) != label {
+		return netip.Addr{}, false
+	}
+	return a, true
+}
+
+// ip4 and ip6 return the bytes of an address without copying them: nobody may write to them.
+func ip4(a *[4]byte) net.IP  { return a[:] }
+func ip6(a *[16]byte) net.IP { return a[:] }

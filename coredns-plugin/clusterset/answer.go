@@ -1,0 +1,115 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"math/rand/v2"
+
+	"github.com/miekg/dns"
+)
+
+// answer is an RRset with the records that go into the additional section. It never changes, and is shared by all
+// queries: whoever wants to change a record must copy it.
+type answer struct {
+	records    []dns.RR // the RRset twice over, so that each rotation of it is a window
+	additional []dns.RR
+	count      int // records in the RRset
+	packed     int // octets of the message without OPT, names compressed
+	plain      int // the same, names not compressed
+}
+
+// compressible is the size up to which a name can be the target of a compression pointer (RFC 1035, section 4.1.4).
+// Beyond it, the packed size of a message depends on the order of its records.
+const compressible = 1 << 14
+
+// newAnswer returns the answer with these records, which all have the same owner and type.
+func newAnswer(records, additional []dns.RR) *answer {
+	a := &answer{count: len(records), additional: clipped(additional)}
+	if len(records) == 0 {
+		return a
+	}
+	a.records = clipped(records)
+	if len(records) > 1 {
+		a.records = append(append(make([]dns.RR, 0, 2*len(records)), records...), records...)
+	}
+	if len(additional) > 0 {
+		h := records[0].Header()
+		m := dns.Msg{Question: []dns.Question{{Name: h.Name, Qtype: h.Rrtype, Qclass: h.Class}}, Answer: records, Extra: additional}
+		a.plain = m.Len()
+		m.Compress = true
+		a.packed = m.Len()
+	}
+	return a
+}
+
+// rotated returns the RRset, beginning with any of its records: clients that take the first one, and answers that are
+// truncated, spread over all of them.
+func (a *answer) rotated() []dns.RR {
+	begin := 0
+	if a.count > 1 {
+		begin = rand.IntN(a.count)
+	}
+	return a.records[begin : begin+a.count : begin+a.count]
+}
+
+// fits reports whether a message with the additional section has at most size octets. The section is to be left out
+// where it has not: records that are missing from it are no reason to set TC (RFC 2181, section 9).
+func (a *answer) fits(size int) bool {
+	if size >= compressible {
+		return a.plain <= size
+	}
+	return a.packed <= size
+}
+
+// owned returns copies of records, with this owner: the question's name in the question's own case.
+func owned(records []dns.RR, owner string) []dns.RR {
+	copies := make([]dns.RR, len(records))
+	for i, record := range records {
+		copies[i] = dns.Copy(record)
+		copies[i].Header().Name = owner
+	}
+	return copies
+}
+
+// records makes the records of one zone.
+type records struct {
+	ttl uint32
+}
+
+func (r records) header(owner string, rrtype uint16) dns.RR_Header {
+	return dns.RR_Header{Name: owner, Rrtype: rrtype, Class: dns.ClassINET, Ttl: r.ttl}
+}
+
+// a appends an A record for each IPv4 address. The records lie in one piece of memory and share the addresses' bytes.
+func (r records) a(to []dns.RR, owner string, set addresses) []dns.RR {
+	all := make([]dns.A, len(set.v4))
+	for i := range set.v4 {
+		all[i] = dns.A{Hdr: r.header(owner, dns.TypeA), A: ip4(&set.v4[i])}
+		to = append(to, &all[i])
+	}
+	return to
+}
+
+// aaaa appends an AAAA record for each IPv6 address.
+func (r records) aaaa(to []dns.RR, owner string, set addresses) []dns.RR {
+	all := make([]dns.AAAA, len(set.v6))
+	for i := range set.v6 {
+		all[i] = dns.AAAA{Hdr: r.header(owner, dns.TypeAAAA), AAAA: ip6(&set.v6[i])}
+		to = append(to, &all[i])
+	}
+	return to
+}
+
+// both appends the A and AAAA records of an owner.
+func (r records) both(to []dns.RR, owner string, set addresses) []dns.RR {
+	return r.aaaa(r.a(to, owner, set), owner, set)
+}
+
+// srvWeight is that of every SRV record; the priority is 0. Equal weights share the load equally (RFC 2782), and a fixed
+// one leaves the records of the other endpoints as they are when one comes or goes.
+const srvWeight = 100
+
+func (r records) srv(owner, target string, number uint16) *dns.SRV {
+	return &dns.SRV{Hdr: r.header(owner, dns.TypeSRV), Weight: srvWeight, Port: number, Target: target}
+}

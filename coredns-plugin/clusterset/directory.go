@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"hash/maphash"
+	"iter"
+	"maps"
+	"strings"
+	"sync/atomic"
+)
+
+// shardCount keeps the map that a changed service has copied small: 10,000 services make 40 entries a shard.
+const shardCount = 256
+
+// directory finds the nodes of a zone. Readers take no lock: each shard is a map that never changes behind a pointer
+// that does. There is one writer.
+type directory struct {
+	seed       maphash.Seed
+	shards     [shardCount]atomic.Pointer[map[serviceKey]*node]
+	namespaces atomic.Pointer[map[string]int] // with the number of services
+}
+
+func newDirectory() *directory {
+	d := &directory{seed: maphash.MakeSeed()}
+	for i := range d.shards {
+		d.shards[i].Store(&map[serviceKey]*node{})
+	}
+	d.namespaces.Store(&map[string]int{})
+	return d
+}
+
+func (d *directory) shard(key serviceKey) int {
+	return int(maphash.String(d.seed, string(key)) % shardCount)
+}
+
+// node returns the node of a service, nil if there is none.
+func (d *directory) node(key serviceKey) *node { return (*d.shards[d.shard(key)].Load())[key] }
+
+// hasNamespace reports whether a service of this namespace is served.
+func (d *directory) hasNamespace(namespace string) bool { return (*d.namespaces.Load())[namespace] > 0 }
+
+// all yields the nodes, in no order.
+func (d *directory) all() iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for i := range d.shards {
+			for _, n := range *d.shards[i].Load() {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// publish puts nodes in the place of what their services had; nil ends a service. A namespace appears before its first
+// service and vanishes after its last, so that no ancestor of a name that exists is ever denied (spec N6).
+func (d *directory) publish(changes map[serviceKey]*node) {
+	shards := map[int]map[serviceKey]*node{}
+	var come, gone []string // the namespaces of services that did
+	for key, n := range changes {
+		i := d.shard(key)
+		if shards[i] == nil {
+			shards[i] = maps.Clone(*d.shards[i].Load())
+		}
+		_, namespace, _ := strings.Cut(string(key), ".")
+		was := shards[i][key] != nil
+		if n == nil {
+			delete(shards[i], key)
+			if was {
+				gone = append(gone, namespace)
+			}
+			continue
+		}
+		shards[i][key] = n
+		if !was {
+			come = append(come, namespace)
+		}
+	}
+	d.count(come, +1)
+	for i, nodes := range shards {
+		d.shards[i].Store(&nodes)
+	}
+	d.count(gone, -1)
+}
+
+// count adds to the number of services in namespaces.
+func (d *directory) count(namespaces []string, by int) {
+	if len(namespaces) == 0 {
+		return
+	}
+	counts := maps.Clone(*d.namespaces.Load())
+	for _, namespace := range namespaces {
+		counts[namespace] += by
+		if counts[namespace] == 0 {
+			delete(counts, namespace)
+		}
+	}
+	d.namespaces.Store(&counts)
+}

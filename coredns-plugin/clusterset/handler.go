@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+)
+
+const name = "clusterset"
+
+var log = clog.NewWithPlugin(name)
+
+// Clusterset answers for the zones of a clusterset.
+type Clusterset struct {
+	Next plugin.Handler
+	Fall fall.F
+
+	zones     []*zone
+	publisher *publisher
+	crdAbsent atomic.Bool // the API server has said so
+}
+
+// Name returns "clusterset". It implements plugin.Handler.
+func (*Clusterset) Name() string { return name }
+
+// ServeDNS answers questions for the plugin's zones and hands all others on. It implements plugin.Handler.
+func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	state := request.Request{W: w, Req: r}
+	lower := state.Name()
+	z := c.zoneOf(lower)
+	if z == nil {
+		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
+	}
+	switch {
+	case r.Opcode != dns.OpcodeQuery:
+		return dns.RcodeNotImplemented, nil
+	case state.QClass() != dns.ClassINET && state.QClass() != dns.ClassANY,
+		state.QType() == dns.TypeAXFR, state.QType() == dns.TypeIXFR: // those that plugin transfer allows do not come here
+		return dns.RcodeRefused, nil
+	case !c.publisher.synced.Load():
+		// Neither written here, so that no cache keeps it, nor left to the next plugin: the name may well exist (spec N8).
+		return dns.RcodeServerFailure, nil
+	}
+	found, exists := z.find(lower, state.QType())
+	if !exists && c.Fall.Through(lower) {
+		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
+	}
+	m := new(dns.Msg)
+	m.SetReply(r)
+	m.Authoritative = true
+	switch {
+	case !exists:
+		m.Rcode = dns.RcodeNameError
+		m.Ns = z.soa().rotated()
+	case found == nil || found.count == 0:
+		m.Ns = z.soa().rotated()
+	default:
+		fill(m, &state, found)
+	}
+	if err := w.WriteMsg(m); err != nil {
+		return dns.RcodeServerFailure, plugin.Error(c.Name(), err)
+	}
+	return m.Rcode, nil
+}
+
+// fill puts an answer into the reply, its owner in the question's case and the additional section if it fits.
+func fill(m *dns.Msg, state *request.Request, found *answer) {
+	m.Answer = found.rotated()
+	if asked := state.QName(); m.Answer[0].Header().Name != asked {
+		m.Answer = owned(m.Answer, asked)
+	}
+	if len(found.additional) == 0 {
+		return
+	}
+	room := state.Size()
+	if opt := state.Req.IsEdns0(); opt != nil {
+		room -= dns.Len(opt)
+	}
+	if found.fits(room) {
+		m.Extra = found.additional[:len(found.additional):len(found.additional)]
+	}
+}
+
+// zoneOf returns the longest of the zones that contain a name in lower case, nil if none does.
+func (c *Clusterset) zoneOf(lower string) *zone {
+	var longest *zone
+	for _, z := range c.zones {
+		if z.contains(lower) && (longest == nil || len(z.name) > len(longest.name)) {
+			longest = z
+		}
+	}
+	return longest
+}

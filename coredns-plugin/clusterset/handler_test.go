@@ -1,0 +1,305 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// next is the plugin behind ours: it answers YXDOMAIN, which ours never does.
+var next = plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg)
+	m.SetRcode(r, dns.RcodeYXDomain)
+	return dns.RcodeYXDomain, w.WriteMsg(m)
+})
+
+func TestOtherNamesAreLeftToTheNextPlugin(t *testing.T) {
+	w := shop(t)
+	w.cs.Next = next
+	for name, ours := range map[string]bool{
+		"web.shop.svc.clusterset.local.":  true,
+		"nope.shop.svc.clusterset.local.": true,
+		"CLUSTERSET.local.":               true,
+		"cluster.local.":                  false,
+		"xclusterset.local.":              false,
+		`x\.clusterset.local.`:            false, // one label below "local."
+		`x\\.clusterset.local.`:           true,
+		"local.":                          false,
+		".":                               false,
+	} {
+		if got := w.ask(name, dns.TypeA).Rcode != dns.RcodeYXDomain; got != ours {
+			t.Errorf("%s: answered by us: %t, want %t", name, got, ours)
+		}
+	}
+}
+
+func TestFallthrough(t *testing.T) {
+	w := shop(t)
+	w.cs.Next = next
+	for zones, through := range map[string]bool{"": true, "shop.svc.clusterset.local": true, "cluster.local": false} {
+		w.cs.Fall.SetZonesFromArgs(strings.Fields(zones))
+		if got := w.ask("nope.shop.svc.clusterset.local.", dns.TypeA).Rcode == dns.RcodeYXDomain; got != through {
+			t.Errorf("fallthrough %s: a name that does not exist falls through: %t, want %t", zones, got, through)
+		}
+		if w.ask("web.shop.svc.clusterset.local.", dns.TypeTXT).Rcode != dns.RcodeSuccess {
+			t.Errorf("fallthrough %s: a name that exists falls through", zones)
+		}
+	}
+}
+
+// spec: N8
+func TestUnsyncedIsServfailBeforeFallthrough(t *testing.T) {
+	w := unsynced(t, options{})
+	w.cs.Next = next
+	w.cs.Fall = fallAll()
+	check := func(state string, code int, ready bool) {
+		t.Helper()
+		for _, name := range []string{"web.shop.svc.clusterset.local.", "svc.clusterset.local.", "clusterset.local."} {
+			got := w.ask(name, dns.TypeSOA)
+			if name != "clusterset.local." && code == dns.RcodeSuccess {
+				continue
+			}
+			if got.Rcode != code || len(got.Ns) != 0 {
+				t.Errorf("%s: %s: %s", state, name, told(got))
+			}
+		}
+		if w.ask("cluster.local.", dns.TypeA).Rcode != dns.RcodeYXDomain {
+			t.Errorf("%s: another zone suffers", state)
+		}
+		if w.cs.Ready() != ready {
+			t.Errorf("%s: ready: %t, want %t", state, w.cs.Ready(), ready)
+		}
+	}
+	w.publish()
+	check("nothing listed", dns.RcodeServerFailure, false)
+	w.update(clusterSetIP("shop", "web", []string{"10.96.0.1"}))
+	w.publish()
+	check("an event before any list", dns.RcodeServerFailure, false)
+	if err := w.w.watcher.feeds[kindImport].Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.publish()
+	check("imports listed, slices not", dns.RcodeServerFailure, false)
+	w.cs.crdAbsent.Store(true)
+	check("the API server says that there is no CRD", dns.RcodeServerFailure, true)
+	w.cs.crdAbsent.Store(false)
+	if err := w.w.watcher.feeds[kindSlice].Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.publish()
+	check("all listed", dns.RcodeSuccess, true)
+}
+
+func TestRefusals(t *testing.T) {
+	w := shop(t)
+	for want, change := range map[int]func(*dns.Msg){
+		dns.RcodeNotImplemented: func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify },
+		dns.RcodeRefused:        func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS },
+	} {
+		m := new(dns.Msg)
+		m.SetQuestion("web.shop.svc.clusterset.local.", dns.TypeA)
+		change(m)
+		if got := w.send(m, &net.UDPAddr{}); got.Rcode != want {
+			t.Errorf("rcode %d, want %d", got.Rcode, want)
+		}
+	}
+	if got := w.ask("clusterset.local.", dns.TypeAXFR); got.Rcode != dns.RcodeRefused {
+		t.Errorf("AXFR without plugin transfer: rcode %d", got.Rcode)
+	}
+}
+
+// The case of the question is that of the owner in the answer, and of nothing else. Ready-made records stay as they are.
+func TestCaseIsKept(t *testing.T) {
+	w := shop(t)
+	for _, question := range []string{
+		"web.shop.svc.clusterset.local. A", "_http._tcp.db.shop.svc.clusterset.local. SRV", "db.shop.svc.clusterset.local. AAAA",
+		"db-0.west.db.shop.svc.clusterset.local. A", "clusterset.local. SOA", "clusterset.local. NS",
+		"dns-version.clusterset.local. TXT", "ns.dns.clusterset.local. A", "nope.shop.svc.clusterset.local. A", "east.db.shop.svc.clusterset.local. A",
+	} {
+		name, typ, _ := strings.Cut(question, " ")
+		lower := told(w.ask(name, dns.StringToType[typ]))
+		for range 20 {
+			mixed := strings.Map(func(r rune) rune {
+				if rand.IntN(2) == 0 {
+					return unicode.ToUpper(r)
+				}
+				return r
+			}, name)
+			reply := w.ask(mixed, dns.StringToType[typ])
+			for _, r := range reply.Answer {
+				if r.Header().Name != mixed {
+					t.Fatalf("%s: owner %s", mixed, r.Header().Name)
+				}
+				r.Header().Name = name
+			}
+			if diff := cmp.Diff(lower, told(reply)); diff != "" {
+				t.Fatalf("%s (-lower case +mixed):\n%s", mixed, diff)
+			}
+		}
+		if diff := cmp.Diff(lower, told(w.ask(name, dns.StringToType[typ]))); diff != "" {
+			t.Errorf("%s: mixed case has changed what is kept:\n%s", question, diff)
+		}
+	}
+}
+
+// Every endpoint comes first at times, and appending to an answer does not reach the records of others.
+func TestRotation(t *testing.T) {
+	w := shop(t)
+	first := map[string]bool{}
+	for range 400 {
+		m := new(dns.Msg)
+		m.SetQuestion("db.shop.svc.clusterset.local.", dns.TypeA)
+		answered := &writer{from: &net.UDPAddr{}}
+		if _, err := w.cs.ServeDNS(t.Context(), answered, m); err != nil {
+			t.Fatal(err)
+		}
+		first[answered.m.Answer[0].(*dns.A).A.String()] = true
+		if cap(answered.m.Answer) != 4 || len(answered.m.Answer) != 4 {
+			t.Fatalf("%d records, room for %d", len(answered.m.Answer), cap(answered.m.Answer))
+		}
+	}
+	if len(first) != 4 {
+		t.Errorf("first of 4 was always one of %v", first)
+	}
+	for _, question := range []string{"clusterset.local. NS", "_http._tcp.db.shop.svc.clusterset.local. SRV", "nope.clusterset.local. A"} {
+		name, typ, _ := strings.Cut(question, " ")
+		m := new(dns.Msg)
+		m.SetQuestion(name, dns.StringToType[typ])
+		answered := &writer{from: &net.TCPAddr{}}
+		if _, err := w.cs.ServeDNS(t.Context(), answered, m); err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range [][]dns.RR{answered.m.Answer, answered.m.Ns, answered.m.Extra} {
+			if len(section) != cap(section) {
+				t.Errorf("%s: a section has room for %d more records, shared by all", question, cap(section)-len(section))
+			}
+		}
+	}
+}
+
+// TC is set only where the answer itself does not fit; the additional section comes only where all of it fits.
+func TestTruncation(t *testing.T) {
+	var ends []discoveryv1.Endpoint
+	for i := range 40 {
+		ends = append(ends, host(fmt.Sprintf("db-%d", i), fmt.Sprintf("10.1.0.%d", i)))
+	}
+	w := newWorld(t, options{}, headless("shop", "db"), slice("shop/db/1", "east", []discoveryv1.EndpointPort{slicePort("http", "TCP", 80)}, ends...))
+	const name = "_http._tcp.db.shop.svc.clusterset.local."
+	whole := w.ask(name, dns.TypeSRV)
+	if len(whole.Answer) != 40 || len(whole.Extra) != 40 {
+		t.Fatalf("over TCP: %d answers, %d additional", len(whole.Answer), len(whole.Extra))
+	}
+	seen := map[string]bool{}
+	for size := 512; size <= 4500; size++ {
+		m := new(dns.Msg)
+		m.SetQuestion(name, dns.TypeSRV)
+		m.SetEdns0(uint16(size), false)
+		reply := w.send(m, &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)})
+		reply.Compress = true
+		if reply.Len() > size {
+			t.Fatalf("%d octets for a client that takes %d", reply.Len(), size)
+		}
+		if reply.IsEdns0() == nil {
+			t.Fatalf("%d: no OPT record", size)
+		}
+		extra := len(reply.Extra) - 1
+		state := fmt.Sprintf("truncated %t, all answers %t, all additional %t, some additional %t",
+			reply.Truncated, len(reply.Answer) == 40, extra == 40, extra != 0)
+		seen[state] = true
+	}
+	want := map[string]bool{
+		"truncated true, all answers false, all additional false, some additional false": true,
+		"truncated false, all answers true, all additional false, some additional false": true,
+		"truncated false, all answers true, all additional true, some additional true":   true,
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("states over all sizes (-want +got):\n%s", diff)
+	}
+}
+
+// A service flips between two sets of addresses: each answer is one of them, and the zone's number never goes back.
+func TestAnswersAreConsistentWhileServicesChange(t *testing.T) {
+	ports := []discoveryv1.EndpointPort{slicePort("http", "TCP", 80)}
+	set := func(network string) *discoveryv1.EndpointSlice {
+		var ends []discoveryv1.Endpoint
+		for i := range 10 {
+			ends = append(ends, end(fmt.Sprintf("10.%s.0.%d", network, i)))
+		}
+		return slice("shop/db/1", "east", ports, ends...)
+	}
+	w := newWorld(t, options{}, headless("shop", "db"), set("1"))
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			serial := w.cs.zones[0].serial.load()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
+					reply := new(dns.Msg).SetQuestion("db.shop.svc.clusterset.local.", qtype)
+					answered := &writer{from: &net.TCPAddr{}}
+					if _, err := w.cs.ServeDNS(context.Background(), answered, reply); err != nil {
+						t.Error(err)
+						return
+					}
+					networks := map[string]bool{}
+					for _, r := range append(answered.m.Extra, answered.m.Answer...) {
+						switch r := r.(type) {
+						case *dns.A:
+							networks[r.A.String()[:5]] = true
+						case *dns.SRV:
+							networks[strings.ReplaceAll(r.Target[:5], "-", ".")] = true
+						}
+					}
+					if len(networks) != 1 || len(answered.m.Answer) != 10 {
+						t.Errorf("one answer has %d records of %v", len(answered.m.Answer), networks)
+						return
+					}
+				}
+				if now := w.cs.zones[0].soa().records[0].(*dns.SOA).Serial; newer(serial, now) {
+					t.Errorf("serial %d after %d", now, serial)
+				} else {
+					serial = now
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		w.update(set([]string{"1", "2"}[i%2]))
+		w.publish()
+	}
+	close(stop)
+	asking.Wait()
+}
+
+// Each of the other plugins sees the question as it was.
+func TestQuestionIsNotChanged(t *testing.T) {
+	w := shop(t)
+	m := new(dns.Msg)
+	m.SetQuestion("WEB.shop.svc.clusterset.local.", dns.TypeA)
+	before := m.String()
+	if _, err := w.cs.ServeDNS(t.Context(), &test.ResponseWriter{}, m); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, m.String()); diff != "" {
+		t.Error(diff)
+	}
+}

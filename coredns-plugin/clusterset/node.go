@@ -1,0 +1,152 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"cmp"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"github.com/miekg/dns"
+)
+
+// node is a service in a zone: all names from "<service>.<namespace>.svc.<zone>" downwards. What it answers follows from
+// the service, which never changes; answers are made when they are first asked for, and kept. A change of the service
+// makes a new node.
+type node struct {
+	*service
+	records
+	owner string
+
+	a, aaaa, srv lazy
+	ports        []namedPort // in order
+}
+
+// namedPort is the name "_<name>._<protocol>.<service>".
+type namedPort struct {
+	name, protocol string
+	srv            lazy
+}
+
+// lazy is an answer that is made at its first use.
+type lazy struct{ made atomic.Pointer[answer] }
+
+func (l *lazy) get(build func() *answer) *answer {
+	if made := l.made.Load(); made != nil {
+		return made
+	}
+	l.made.CompareAndSwap(nil, build()) // whoever came first made the same
+	return l.made.Load()
+}
+
+// newNode returns the node of a service in a zone.
+func newNode(s *service, zone string, ttl uint32) *node {
+	n := &node{service: s, records: records{ttl}, owner: string(s.key) + ".svc." + zone}
+	var named []port
+	for p := range s.allPorts() {
+		if p.name != "" {
+			p.number = 0
+			named = append(named, p)
+		}
+	}
+	named = sortedPorts(named)
+	n.ports = make([]namedPort, len(named))
+	for i, p := range named {
+		n.ports[i].name, n.ports[i].protocol = p.name, p.protocol
+	}
+	return n
+}
+
+// find returns what the node answers at "<below><owner>": nil where there are no such records. It reports false if the
+// name does not exist; a name does that has a record, or another name below it (RFC 8020).
+func (n *node) find(below string, qtype uint16) (*answer, bool) {
+	if below == "" {
+		return n.self(qtype), true
+	}
+	first, second, two := strings.Cut(strings.TrimSuffix(below, "."), ".")
+	if !two {
+		return nil, n.isParent(first)
+	}
+	if strings.Contains(second, ".") {
+		return nil, false
+	}
+	if name, ok := strings.CutPrefix(first, "_"); ok {
+		if protocol, ok := strings.CutPrefix(second, "_"); ok {
+			return n.port(name, protocol, qtype)
+		}
+	}
+	return n.host(first, second, qtype)
+}
+
+// self answers at the service's own name.
+func (n *node) self(qtype uint16) *answer {
+	switch qtype {
+	case dns.TypeA:
+		return n.a.get(func() *answer { return newAnswer(n.records.a(nil, n.owner, n.addresses()), nil) })
+	case dns.TypeAAAA:
+		return n.aaaa.get(func() *answer { return newAnswer(n.records.aaaa(nil, n.owner, n.addresses()), nil) })
+	case dns.TypeSRV:
+		return n.srv.get(func() *answer { return n.srvAnswer(n.owner, func(port) bool { return true }) })
+	case dns.TypeANY: // one RRset is enough (RFC 8482, section 4.1)
+		if a := n.self(dns.TypeA); a.count > 0 {
+			return a
+		}
+		return n.self(dns.TypeAAAA)
+	}
+	return nil
+}
+
+// isParent reports whether a name has other names below it: "_<protocol>" and "<cluster>" have, and no records (spec N5).
+func (n *node) isParent(label string) bool {
+	if protocol, ok := strings.CutPrefix(label, "_"); ok {
+		for i := range n.ports {
+			if n.ports[i].protocol == protocol {
+				return true
+			}
+		}
+		return false
+	}
+	return n.cluster(label) != nil
+}
+
+// port answers at the name of a port.
+func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
+	i, found := sort.Find(len(n.ports), func(i int) int {
+		return cmp.Or(strings.Compare(name, n.ports[i].name), strings.Compare(protocol, n.ports[i].protocol))
+	})
+	if !found {
+		return nil, false
+	}
+	if qtype != dns.TypeSRV && qtype != dns.TypeANY {
+		return nil, true
+	}
+	p := &n.ports[i]
+	return p.srv.get(func() *answer {
+		owner := "_" + p.name + "._" + p.protocol + "." + n.owner
+		return n.srvAnswer(owner, func(q port) bool { return q.name == p.name && q.protocol == p.protocol })
+	}), true
+}
+
+// host answers at the name of an endpoint. Such answers are small, many and rarely asked for: they are not kept.
+func (n *node) host(label, id string, qtype uint16) (*answer, bool) {
+	c := n.cluster(id)
+	if c == nil {
+		return nil, false
+	}
+	set := c.host(label)
+	if set.size() == 0 {
+		return nil, false
+	}
+	owner := n.hostName(label, id)
+	switch {
+	case qtype == dns.TypeA, qtype == dns.TypeANY && len(set.v4) > 0:
+		return newAnswer(n.records.a(nil, owner, set), nil), true
+	case qtype == dns.TypeAAAA, qtype == dns.TypeANY:
+		return newAnswer(n.records.aaaa(nil, owner, set), nil), true
+	}
+	return nil, true
+}
+
+func (n *node) hostName(label, id string) string { return label + "." + id + "." + n.owner }

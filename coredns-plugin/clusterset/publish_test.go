@@ -1,0 +1,161 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+)
+
+// spec: N6
+func TestChangesAreSeen(t *testing.T) {
+	w := newWorld(t, options{zones: []string{"changes.test."}})
+	serial := func() uint32 { return w.ask("changes.test.", dns.TypeSOA).Answer[0].(*dns.SOA).Serial }
+	last := serial()
+	web := clusterSetIP("shop", "web", []string{"10.96.0.1"})
+	db := slice("shop/db/1", "east", nil, end("10.1.0.1"))
+	for _, step := range []struct {
+		name    string
+		change  func()
+		visible bool
+		ask     string
+		want    string
+	}{
+		{"an import comes", func() { w.update(web) }, true, "web.shop.svc.changes.test.", "NOERROR\nweb.shop.svc.changes.test. A 10.96.0.1"},
+		{"the same again", func() { w.update(web.DeepCopy()) }, false, "shop.svc.changes.test.", "NOERROR\nchanges.test. SOA"},
+		{"endpoints of a ClusterSetIP service", func() { w.update(slice("shop/web/1", "east", nil, end("10.1.0.9"))) }, false, "web.shop.svc.changes.test.", "NOERROR\nweb.shop.svc.changes.test. A 10.96.0.1"},
+		{"slices without import", func() { w.update(db) }, false, "db.shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+		{"their import", func() { w.update(headless("shop", "db")) }, true, "db.shop.svc.changes.test.", "NOERROR\ndb.shop.svc.changes.test. A 10.1.0.1"},
+		{"an endpoint that is not ready", func() { w.update(slice("shop/db/1", "east", nil, end("10.1.0.1"), unready("10.1.0.2"))) }, false, "10-1-0-2.east.db.shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+		{"the slice moves to another service", func() {
+			moved := db.DeepCopy()
+			moved.Labels["multicluster.kubernetes.io/service-name"] = "other"
+			w.update(moved)
+		}, true, "db.shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+		{"and back", func() { w.update(db) }, true, "db.shop.svc.changes.test.", "NOERROR\ndb.shop.svc.changes.test. A 10.1.0.1"},
+		{"its type changes", func() { w.update(clusterSetIP("shop", "db", []string{"10.96.0.2"})) }, true, "10-1-0-1.east.db.shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+		{"web goes", func() { w.remove(web) }, true, "web.shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+		{"a list lacks the rest", func() { w.list() }, true, "shop.svc.changes.test.", "NXDOMAIN\nchanges.test. SOA"},
+	} {
+		step.change()
+		w.publish()
+		if diff := cmp.Diff(step.want, told(w.ask(step.ask, dns.TypeA))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+		now := serial()
+		if moved := newer(now, last); moved != step.visible || (!moved && now != last) {
+			t.Errorf("%s: serial %d after %d", step.name, now, last)
+		}
+		last = now
+	}
+	if got := w.cs.publisher.totals; got != (totals{}) {
+		t.Errorf("of nothing, %+v is left", got)
+	}
+}
+
+func TestOptionsThatChangeWhatIsServed(t *testing.T) {
+	objects := []any{
+		clusterSetIP("shop", "web", []string{"10.96.0.1"}), clusterSetIP("shop", "empty", []string{"10.96.0.2"}),
+		slice("shop/web/1", "east", nil, end("10.1.0.1")), slice("shop/empty/1", "east", nil, unready("10.1.0.2")),
+		headless("dark", "db"), slice("dark/db/1", "east", nil, end("10.2.0.1")),
+	}
+	for name, tc := range map[string]struct {
+		options options
+		served  []string
+	}{
+		"default":              {options{}, []string{"web.shop", "empty.shop", "db.dark"}},
+		"ignore empty_service": {options{empty: ignoreEmpty}, []string{"web.shop", "db.dark"}},
+		"noendpoints":          {options{kinds: []kind{kindImport}}, []string{"web.shop", "empty.shop"}},
+		"namespaces dark":      {options{namespaces: map[string]struct{}{"dark": {}}}, []string{"db.dark"}},
+	} {
+		w := unsynced(t, tc.options)
+		for k, f := range w.w.watcher.feeds {
+			var list []any
+			for _, o := range objects {
+				if kindOf(o) == k {
+					list = append(list, o)
+				}
+			}
+			if err := f.Replace(list, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.publish()
+		for _, service := range []string{"web.shop", "empty.shop", "db.dark"} {
+			want := dns.RcodeNameError
+			for _, s := range tc.served {
+				if s == service {
+					want = dns.RcodeSuccess
+				}
+			}
+			if got := w.ask(service+".svc.clusterset.local.", dns.TypeA).Rcode; got != want {
+				t.Errorf("%s: %s: rcode %d, want %d", name, service, got, want)
+			}
+		}
+	}
+}
+
+// freshZone returns the name of a zone whose serial number nobody else has moved, also when a test runs twice.
+func freshZone() string { return fmt.Sprintf("zone-%d.test.", rand.Uint64()) }
+
+// However often a zone changes, its serial number is not ahead of the clock, and each change is seen within a tick.
+func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zone := freshZone()
+		w := unsynced(t, options{zones: []string{zone}})
+		z := w.cs.zones[0]
+		w.list()
+		go w.cs.publisher.run(t.Context())
+		synctest.Wait()
+		for i := range 500 {
+			ips := []string{"10.96.0.1", "10.96.0.2"}[i%2:][:1]
+			begin := time.Now()
+			w.update(clusterSetIP("shop", "web", ips))
+			for w.ask("web.shop.svc."+zone, dns.TypeA).Rcode != dns.RcodeSuccess ||
+				w.ask("web.shop.svc."+zone, dns.TypeA).Answer[0].(*dns.A).A.String() != ips[0] {
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+			}
+			if took := time.Since(begin); took > tick {
+				t.Fatalf("change %d was seen after %v", i, took)
+			}
+			if newer(z.serial.load(), ticks(time.Now())+1) {
+				t.Fatalf("change %d: serial %d, clock %d", i, z.serial.load(), ticks(time.Now()))
+			}
+		}
+	})
+}
+
+// A new instance for a zone, as after a reload, goes on where the old one was, even if their clocks say the same.
+func TestSerialOutlivesAnInstance(t *testing.T) {
+	now, zone := time.UnixMilli(1_800_000_000_000), freshZone()
+	s := serialOf(zone)
+	s.advance(now)
+	s.advance(now)
+	before := s.load()
+	serialOf(zone).advance(now)
+	if after := serialOf(zone).load(); after != before+1 {
+		t.Errorf("serial %d after %d", after, before)
+	}
+	if wait := s.advance(now); wait != 4*tick {
+		t.Errorf("after the fourth change of a tick, the next waits %v", wait)
+	}
+	for range 100 {
+		if wait := s.advance(now.Add(-time.Hour)); wait > 10*tick {
+			t.Fatalf("with a clock that was set back, the next change waits %v", wait)
+		}
+	}
+	var wraps serial
+	wraps.last.Store(1<<32 - 1)
+	wraps.advance(time.UnixMilli(0).Add(-10 * tick))
+	if wraps.load() != 0 {
+		t.Errorf("after the greatest number comes %d", wraps.load())
+	}
+}

@@ -1,0 +1,299 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// serviceKey names a multi-cluster service as DNS does: "<name>.<namespace>", in lower case.
+type serviceKey string
+
+// objectKey names an API object of a kind.
+type objectKey struct{ namespace, name string }
+
+// record is what DNS needs of an API object. It never changes.
+type record interface {
+	metav1.ObjectMetaAccessor
+	id() objectKey
+	service() serviceKey
+	refused() []refusal
+}
+
+// header is what all records have.
+type header struct {
+	object   objectKey
+	key      serviceKey
+	refusals []refusal
+}
+
+func (h *header) id() objectKey       { return h.object }
+func (h *header) service() serviceKey { return h.key }
+func (h *header) refused() []refusal  { return h.refusals }
+
+// GetObjectMeta returns the object's name and namespace: client-go asks for them while it lists.
+func (h *header) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: h.object.namespace, Name: h.object.name}
+}
+
+// refusef notes that a part of the object is not served. Of each reason, one case is told.
+func (h *header) refusef(r reason, format string, args ...any) {
+	for _, known := range h.refusals {
+		if known.reason == r {
+			return
+		}
+	}
+	h.refusals = append(h.refusals, refusal{r, fmt.Sprintf(format, args...)})
+}
+
+// refusal says why an object, or a part of it, is not served.
+type refusal struct {
+	reason reason
+	detail string
+}
+
+// reason is the label value by which refused objects are counted.
+type reason string
+
+const (
+	refusedName    reason = "name"    // it cannot be a name in DNS
+	refusedType    reason = "type"    // neither ClusterSetIP nor Headless
+	refusedCluster reason = "cluster" // the source cluster's ID is no RFC-1123 label (spec N7)
+	refusedAddress reason = "address"
+	refusedPort    reason = "port"
+)
+
+var reasons = []reason{refusedName, refusedType, refusedCluster, refusedAddress, refusedPort}
+
+// port is a port as SRV records tell it.
+type port struct {
+	name     string // lower case; empty if it has none
+	protocol string // "tcp", "udp" or "sctp"
+	number   uint16
+}
+
+// imported is what DNS needs of a ServiceImport.
+type imported struct {
+	header
+	served   bool // false if the object as a whole is refused
+	headless bool
+	ips      addresses
+	ports    []port
+}
+
+// mirrored is what DNS needs of an EndpointSlice that was imported from a cluster: its ready endpoints.
+type mirrored struct {
+	header
+	cluster string // empty if the object as a whole is refused
+	ports   []port
+	byIP    addresses  // the endpoints that are named by their address
+	byName  []namedEnd // the endpoints that have a hostname, in order of it
+}
+
+// namedEnd is an address of an endpoint with a hostname.
+type namedEnd struct {
+	hostname string
+	address  netip.Addr
+}
+
+// size returns the number of addresses.
+func (m *mirrored) size() int { return m.byIP.size() + len(m.byName) }
+
+// names are the limits of the names below the served zones.
+type names struct {
+	room int // the octets that a name has left once the longest zone is counted (RFC 1035, section 3.1)
+}
+
+const maxNameOctets = 255
+
+// newNames returns the limits for names below the given zones, which are absolute.
+func newNames(zones []string) names {
+	longest := 0
+	for _, zone := range zones {
+		longest = max(longest, len(zone)+1) // an octet before each label, and the root's
+	}
+	return names{room: maxNameOctets - longest}
+}
+
+// fit reports whether "<labels>.<service>.<namespace>.svc.<zone>" is a legal name.
+func (n names) fit(key serviceKey, labels ...string) bool {
+	octets := len(key) + len(".svc.") // each label costs one octet beside its own
+	for _, label := range labels {
+		octets += len(label) + 1
+	}
+	return octets <= n.room
+}
+
+func intern(s string) string { return unique.Make(s).Value() }
+
+func lowered(s string) string { return intern(strings.ToLower(s)) }
+
+func newHeader(object metav1.Object, service string) header {
+	namespace := intern(object.GetNamespace())
+	return header{
+		object: objectKey{namespace, strings.Clone(object.GetName())},
+		key:    serviceKey(intern(service + "." + namespace)),
+	}
+}
+
+// importOf returns the record of a ServiceImport of version v1beta1.
+func (n names) importOf(object *v1beta1.ServiceImport) *imported {
+	r := &imported{header: newHeader(object, object.Name), headless: object.Spec.Type == v1beta1.Headless}
+	if len(validation.IsDNS1123Label(object.Name)) > 0 || !n.fit(r.key) {
+		r.refusef(refusedName, "the name cannot be one in DNS")
+		return r
+	}
+	if !r.headless && object.Spec.Type != v1beta1.ClusterSetIP {
+		r.refusef(refusedType, "type %q is unknown", object.Spec.Type)
+		return r
+	}
+	r.served = true
+	if r.headless {
+		return r // the answers are made of the slices
+	}
+	for _, ip := range object.Spec.IPs {
+		if a, ok := parseAddress(ip); ok {
+			r.ips.add(a)
+			continue
+		}
+		r.refusef(refusedAddress, "%q is no address that DNS could give out", ip)
+	}
+	r.ips.sort()
+	for _, p := range object.Spec.Ports {
+		n.addPort(&r.header, &r.ports, p.Name, p.Protocol, p.Port)
+	}
+	r.ports = sortedPorts(r.ports)
+	return r
+}
+
+// importOfAlpha returns the record of a ServiceImport of version v1alpha1, which has the same fields.
+func (n names) importOfAlpha(object *v1alpha1.ServiceImport) *imported {
+	beta := &v1beta1.ServiceImport{ObjectMeta: object.ObjectMeta}
+	beta.Spec.Type = v1beta1.ServiceImportType(object.Spec.Type)
+	beta.Spec.IPs = object.Spec.IPs
+	for _, p := range object.Spec.Ports {
+		beta.Spec.Ports = append(beta.Spec.Ports, v1beta1.ServicePort(p))
+	}
+	return n.importOf(beta)
+}
+
+// sliceOf returns the record of an EndpointSlice. Only the labels that the KEP names are believed.
+func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
+	service, cluster := object.Labels[v1beta1.LabelServiceName], object.Labels[v1beta1.LabelSourceCluster]
+	r := &mirrored{header: newHeader(object, service)}
+	if len(validation.IsDNS1123Label(service)) > 0 || !n.fit(r.key) {
+		r.refusef(refusedName, "label %s: %q cannot be a name in DNS", v1beta1.LabelServiceName, service)
+		return r
+	}
+	if object.AddressType == discoveryv1.AddressTypeFQDN {
+		return r // there are no addresses in it
+	}
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		r.refusef(refusedCluster, "label %s: %q is no RFC-1123 label", v1beta1.LabelSourceCluster, cluster)
+		return r
+	}
+	r.cluster = intern(cluster)
+	for _, end := range object.Endpoints {
+		if end.Conditions.Ready == nil || *end.Conditions.Ready { // unknown counts as ready (discovery/v1)
+			n.addEndpoint(r, end)
+		}
+	}
+	r.byIP.sort()
+	slices.SortFunc(r.byName, compareNamed)
+	r.byName = clipped(slices.Compact(r.byName))
+	for _, p := range object.Ports {
+		if p.Port == nil {
+			continue // "all ports": nothing that SRV could tell
+		}
+		n.addPort(&r.header, &r.ports, value(p.Name), value(p.Protocol), *p.Port)
+	}
+	r.ports = sortedPorts(r.ports)
+	return r
+}
+
+func compareNamed(a, b namedEnd) int {
+	return cmp.Or(strings.Compare(a.hostname, b.hostname), a.address.Compare(b.address))
+}
+
+func value[V any](p *V) V {
+	if p == nil {
+		return *new(V)
+	}
+	return *p
+}
+
+func (n names) addEndpoint(r *mirrored, end discoveryv1.Endpoint) {
+	hostname := value(end.Hostname)
+	if hostname != "" && len(validation.IsDNS1123Label(hostname)) > 0 {
+		r.refusef(refusedName, "hostname %q is no RFC-1123 label: the endpoint is named by its address", hostname)
+		hostname = ""
+	}
+	for _, text := range end.Addresses {
+		a, ok := parseAddress(text)
+		if !ok {
+			r.refusef(refusedAddress, "%q is no address that DNS could give out", text)
+			continue
+		}
+		label := hostname
+		if label == "" {
+			label = addressLabel(a)
+		}
+		if !n.fit(r.key, label, r.cluster) {
+			r.refusef(refusedName, "the name of endpoint %q would have more than %d octets", label, maxNameOctets)
+			continue
+		}
+		if hostname == "" {
+			r.byIP.add(a)
+			continue
+		}
+		r.byName = append(r.byName, namedEnd{intern(hostname), a})
+	}
+}
+
+// addPort appends a port unless it is refused.
+func (n names) addPort(h *header, ports *[]port, name string, protocol corev1.Protocol, number int32) {
+	p := port{name: lowered(name), protocol: "tcp"}
+	if protocol != "" {
+		p.protocol = lowered(string(protocol))
+	}
+	switch p.protocol {
+	case "tcp", "udp", "sctp":
+	default:
+		h.refusef(refusedPort, "protocol %q is unknown", protocol)
+		return
+	}
+	if len(validation.IsValidPortNum(int(number))) > 0 {
+		h.refusef(refusedPort, "%d is no port", number)
+		return
+	}
+	p.number = uint16(number)
+	// The label is the name behind an underscore (RFC 2782), and no label has more than 63 characters.
+	if name != "" && (len(validation.IsDNS1123Label("x"+p.name)) > 0 || !n.fit(h.key, "_"+p.name, "_"+p.protocol)) {
+		h.refusef(refusedPort, "port name %q cannot be a name in DNS", name)
+		return
+	}
+	*ports = append(*ports, p)
+}
+
+// sortedPorts returns ports in a fixed order and without duplicates.
+func sortedPorts(ports []port) []port {
+	slices.SortFunc(ports, comparePorts)
+	return clipped(slices.Compact(ports))
+}
+
+func comparePorts(a, b port) int {
+	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
+}

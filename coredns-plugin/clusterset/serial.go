@@ -1,0 +1,55 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// serial is the SOA serial number of a zone: the time of the last change, in ticks since 1970. Publications are at least
+// a tick apart, so the number is never ahead of the clock, and goes on where it was after a restart, however often the
+// zone changed before. It wraps every 2.7 years, as serial numbers may (RFC 1982).
+type serial struct{ last atomic.Uint32 }
+
+// tick is the unit of serial numbers: no zone changes more often than 50 times a second.
+const tick = 20 * time.Millisecond
+
+// maxPause is the longest wait before the next change, in ticks.
+const maxPause = 10
+
+// serials outlive the instances of the plugin, because the serial number of a zone must outlive a reload, during which
+// the old and the new instance both follow the API server.
+var serials sync.Map
+
+// serialOf returns the serial number of a zone.
+func serialOf(zone string) *serial {
+	s, _ := serials.LoadOrStore(zone, &serial{})
+	return s.(*serial) // nothing else is stored
+}
+
+func ticks(t time.Time) uint32 {
+	return uint32(t.UnixMilli() / tick.Milliseconds())
+}
+
+// newer reports whether a is greater than b (RFC 1982, section 3.2).
+func newer(a, b uint32) bool { return int32(a-b) > 0 }
+
+func (s *serial) load() uint32 { return s.last.Load() }
+
+// advance moves the number to the present, or to the next one if it is there already. It returns how long the next
+// change should wait, so that the clock is not left behind: not for ever, though, where the clock was set back.
+func (s *serial) advance(now time.Time) time.Duration {
+	for {
+		last := s.last.Load()
+		next := ticks(now)
+		if last != 0 && !newer(next, last) {
+			next = last + 1
+		}
+		if s.last.CompareAndSwap(last, next) {
+			return tick * time.Duration(min(next-ticks(now)+1, maxPause))
+		}
+	}
+}

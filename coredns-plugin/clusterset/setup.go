@@ -1,0 +1,139 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+)
+
+func init() { plugin.Register(name, setup) }
+
+// setup reads the plugin's stanza and arranges that it starts and stops with its server.
+func setup(c *caddy.Controller) error {
+	o, err := parse(c)
+	if err != nil {
+		return plugin.Error(name, err)
+	}
+	config, err := o.api.config()
+	if err != nil {
+		return plugin.Error(name, c.Errf("no way to the API server (name one by kubeconfig or endpoint, or run in a cluster): %v", err))
+	}
+	reader, err := newClients(config)
+	if err != nil {
+		return plugin.Error(name, c.Err(err.Error()))
+	}
+	server := dnsserver.GetConfig(c)
+	cs, work := assemble(o, reader, localAddresses(server.ListenHosts))
+	c.OnStartup(func() error {
+		work.start(o.startupTimeout)
+		return nil
+	})
+	c.OnShutdown(func() error {
+		work.stop()
+		return nil
+	})
+	server.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		cs.Next = next
+		return cs
+	})
+	return nil
+}
+
+// assemble puts the parts together. Nothing runs yet.
+func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
+	g := gauges{zones: strings.Join(o.zones, ",")}
+	t := newTable(o.kinds...)
+	cs := &Clusterset{Fall: o.fall}
+	for _, z := range o.zones {
+		cs.zones = append(cs.zones, newZone(z, o.ttl, local))
+	}
+	cs.publisher = newPublisher(t, cs.zones, o.empty, g)
+	w := &watcher{
+		clients: reader, gauges: g, feeds: map[kind]*feed{}, failed: map[kind]string{},
+		absent: func() { cs.crdAbsent.Store(true) },
+	}
+	for _, k := range o.kinds {
+		w.feeds[k] = &feed{table: t, kind: k, names: newNames(o.zones), namespaces: o.namespaces, gauges: g}
+	}
+	g.start(o.kinds)
+	return cs, &work{watcher: w, publisher: cs.publisher}
+}
+
+// work is what runs beside the answering of queries.
+type work struct {
+	watcher   *watcher
+	publisher *publisher
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// start begins to follow the API server, and waits for the first publication, or for the timeout: CoreDNS serves other
+// zones too, which must not wait for ever.
+func (w *work) start(timeout time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.running.Go(func() { w.watcher.run(ctx) })
+	w.running.Go(func() { w.publisher.run(ctx) })
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-w.publisher.done:
+	case <-timer.C:
+		log.Warningf("starting before all objects have been read: %s answers SERVFAIL until they are", w.publisher.gauges.zones)
+	}
+}
+
+// stop ends everything that start began, and returns when it has ended.
+func (w *work) stop() {
+	if w.cancel != nil {
+		w.cancel()
+	}
+	w.running.Wait()
+}
+
+// localAddresses returns the addresses of this server: those it is bound to, or else those of its interfaces. Loopback
+// and link-local addresses are of no use to others, and taken only where there is nothing else or where they were asked
+// for.
+func localAddresses(hosts []string) addresses {
+	var bound addresses
+	for _, host := range hosts {
+		if a, err := netip.ParseAddr(host); err == nil && !a.IsUnspecified() {
+			bound.add(a.WithZone("").Unmap())
+		}
+	}
+	if bound.size() > 0 {
+		bound.sort()
+		return bound
+	}
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		log.Warningf("the name server has no address in the zone: %v", err)
+	}
+	var global, loopback addresses
+	for _, f := range found {
+		prefix, err := netip.ParsePrefix(f.String())
+		switch a := prefix.Addr().Unmap(); {
+		case err != nil, a.IsLinkLocalUnicast():
+		case a.IsLoopback():
+			loopback.add(a)
+		default:
+			global.add(a)
+		}
+	}
+	if global.size() == 0 {
+		global = loopback
+	}
+	global.sort()
+	return global
+}

@@ -1,0 +1,111 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/miekg/dns"
+)
+
+// errUnsynced makes plugin transfer answer SERVFAIL.
+var errUnsynced = errors.New("not all objects have been read from the API server yet")
+
+// Transfer sends all records of a zone, service by service. To a secondary that has the current serial number it sends
+// the SOA record alone, and to one that is behind the whole zone (RFC 1995, section 4). The error is
+// transfer.ErrNotAuthoritative for other zones, and errUnsynced while nothing is known. It is what plugin transfer asks
+// plugins for.
+func (c *Clusterset) Transfer(name string, known uint32) (<-chan []dns.RR, error) {
+	i := slices.IndexFunc(c.zones, func(z *zone) bool { return strings.EqualFold(z.name, name) })
+	if i < 0 {
+		return nil, transfer.ErrNotAuthoritative
+	}
+	if !c.publisher.synced.Load() {
+		return nil, errUnsynced
+	}
+	z := c.zones[i]
+	// The SOA comes first: a change during the transfer then has a later serial number, and is fetched next time.
+	soa := z.soa().rotated()
+	out := make(chan []dns.RR)
+	go func() {
+		defer close(out)
+		out <- soa
+		if serial := soa[0].(*dns.SOA).Serial; known != 0 && !newer(serial, known) {
+			return
+		}
+		for records := range z.all() {
+			out <- records
+		}
+		out <- soa
+	}()
+	return out, nil
+}
+
+// all yields the RRsets of the zone but for its SOA record.
+func (z *zone) all() iter.Seq[[]dns.RR] {
+	return func(yield func([]dns.RR) bool) {
+		for _, a := range []*answer{z.ns, z.glue4, z.glue6, z.version} {
+			if !yield(a.records[:a.count:a.count]) {
+				return
+			}
+		}
+		for n := range z.services.all() {
+			for records := range n.all() {
+				if !yield(records) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// all yields the records of a service, a batch at a time. They are made for this and not kept.
+func (n *node) all() iter.Seq[[]dns.RR] {
+	return func(yield func([]dns.RR) bool) {
+		if !yield(n.both(nil, n.owner, n.addresses())) {
+			return
+		}
+		seen := map[namedNumber]struct{}{}
+		for t := range n.targets() {
+			var batch []dns.RR
+			if t.name != n.owner {
+				batch = n.both(batch, t.name, t.addresses)
+			}
+			batch = append(batch, n.srvOf(t, seen)...)
+			if !yield(batch) {
+				return
+			}
+			clear(seen)
+		}
+	}
+}
+
+// namedNumber tells the SRV records of a target apart; at the service's own name, the port's name is empty.
+type namedNumber struct {
+	name, protocol string
+	number         uint16
+}
+
+// srvOf returns the SRV records that point at a target: at the service's name, and at the names of ports.
+func (n *node) srvOf(t target, seen map[namedNumber]struct{}) []dns.RR {
+	var found []dns.RR
+	add := func(key namedNumber, owner string) {
+		if _, ok := seen[key]; ok {
+			return
+		}
+		seen[key] = struct{}{}
+		found = append(found, n.records.srv(owner, t.name, key.number))
+	}
+	for _, p := range t.ports {
+		add(namedNumber{number: p.number}, n.owner)
+		if p.name != "" {
+			add(namedNumber(p), "_"+p.name+"._"+p.protocol+"."+n.owner)
+		}
+	}
+	return found
+}

@@ -1,0 +1,142 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// backoff is that of lists and watches that fail: back soon after the API server is, with jitter so that not all
+// servers of a cluster come at once.
+func backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: 10 * time.Second}
+}
+
+// errGone says that the API server does not serve a resource any more.
+var errGone = errors.New("the API server does not serve it")
+
+// watcher reads the objects of one API server into the table.
+type watcher struct {
+	clients clients
+	feeds   map[kind]*feed
+	gauges  gauges
+	absent  func() // called when the API server has said that ServiceImports do not exist
+
+	mu     sync.Mutex
+	failed map[kind]string // why the last request failed; told once
+}
+
+// run reads until ctx ends.
+func (w *watcher) run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { w.followImports(ctx) })
+	if f := w.feeds[kindSlice]; f != nil {
+		group.Go(func() { w.follow(ctx, f, w.clients.slices(), &discoveryv1.EndpointSlice{}) })
+	}
+}
+
+// followImports finds out which version of ServiceImports the API server has, follows it for as long as it is served,
+// and begins anew. While there is none it asks again and again: the CRD may come later.
+func (w *watcher) followImports(ctx context.Context) {
+	pause := backoff().DelayFunc()
+	for ctx.Err() == nil {
+		version, err := w.clients.importVersion(ctx)
+		switch {
+		case errors.Is(err, errGone):
+			w.note(kindImport, err)
+			w.gauges.crdAbsent()
+			w.absent()
+		case err != nil:
+			w.note(kindImport, err)
+		default:
+			w.gauges.crdServed()
+			pause = backoff().DelayFunc()
+			w.follow(ctx, w.feeds[kindImport], w.clients.imports(version), objectOf(version))
+		}
+		timer := time.NewTimer(pause())
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func objectOf(version string) runtime.Object {
+	if version == v1alpha1.GroupVersion.Version {
+		return &v1alpha1.ServiceImport{}
+	}
+	return &v1beta1.ServiceImport{}
+}
+
+// follow lists and watches one resource until ctx ends or the API server does not serve it.
+func (w *watcher) follow(ctx context.Context, f *feed, source cache.ListWatch, object runtime.Object) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	check := func(err error) {
+		w.note(f.kind, err)
+		if apierrors.IsNotFound(err) {
+			stop()
+		}
+	}
+	noted := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := source.ListWithContextFunc(ctx, options)
+			check(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watcher, err := source.WatchFuncWithContext(ctx, options)
+			check(err)
+			return watcher, err
+		},
+	}
+	quiet := logr.Discard() // what goes wrong is noted above, once
+	reflector := cache.NewReflectorWithOptions(noted, object, f, cache.ReflectorOptions{
+		Name: name + "/" + string(f.kind), Logger: &quiet, Backoff: backoff(),
+	})
+	reflector.RunWithContext(klog.NewContext(ctx, quiet))
+}
+
+// note counts a request that failed, and logs it where that is news.
+func (w *watcher) note(k kind, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		if w.failed[k] != "" {
+			log.Infof("reading %s again", k)
+		}
+		delete(w.failed, k)
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		return // we are leaving
+	}
+	w.gauges.watchError(k)
+	if w.failed[k] == err.Error() {
+		return
+	}
+	w.failed[k] = err.Error()
+	log.Warningf("cannot read %s; trying again, and serving meanwhile what was last seen: %s", k, err)
+}
+
+var errNoImports = fmt.Errorf("neither %s nor %s has serviceimports (install the CustomResourceDefinitions of the Multi-Cluster Services API): %w",
+	v1beta1.GroupVersion, v1alpha1.GroupVersion, errGone)
