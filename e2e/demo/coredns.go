@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,19 +23,45 @@ const zone = "clusterset.local."
 // portAttempts bounds the search for a port that nobody takes in the moment before CoreDNS does.
 const portAttempts = 5
 
-// corefile serves a cluster's own names and the clusterset's with CoreDNS' own plugin. Nothing is cached, so that what
-// the demo asks is answered from what the API server has told.
-const corefile = `.:%d {
+// corefiles serve a cluster's own names and the clusterset's, with the plugin that DNS names in the environment: ours, or
+// CoreDNS' own. Nothing is cached, so that what the demo asks is answered from what the API server has told.
+var corefiles = map[string]string{
+	"clusterset": `.:%[1]d {
+	bind 127.0.0.1
+	errors
+	log
+	clusterset clusterset.local {
+		kubeconfig %[2]s
+		startup_timeout 1m
+	}
+	kubernetes cluster.local {
+		kubeconfig %[2]s
+		startup_timeout 1m
+	}
+}
+`,
+	"kubernetes": `.:%[1]d {
 	bind 127.0.0.1
 	errors
 	log
 	kubernetes cluster.local clusterset.local {
-		kubeconfig %s
+		kubeconfig %[2]s
 		multicluster clusterset.local
 		startup_timeout 1m
 	}
 }
-`
+`,
+}
+
+// corefile returns the Corefile of a CoreDNS that listens on a port.
+func corefile(port int, kubeconfig string) ([]byte, error) {
+	plugin := cmp.Or(os.Getenv("DNS"), "clusterset")
+	text, ok := corefiles[plugin]
+	if !ok {
+		return nil, fmt.Errorf("DNS=%s: must be clusterset, the plugin of ours, or kubernetes, CoreDNS' own", plugin)
+	}
+	return fmt.Appendf(nil, text, port, kubeconfig), nil
+}
 
 // startCoreDNS starts the CoreDNS of a member and returns when it answers, which it does once it knows the cluster.
 func (m *member) startCoreDNS(ctx context.Context) error {
@@ -47,8 +74,12 @@ func (m *member) startCoreDNS(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		text, err := corefile(port, m.cluster.Kubeconfig())
+		if err != nil {
+			return err
+		}
 		file := filepath.Join(m.folder(), "Corefile")
-		if err := os.WriteFile(file, fmt.Appendf(nil, corefile, port, m.cluster.Kubeconfig()), 0o600); err != nil {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return err
 		}
 		p, err := startProgram(m.folder(), path, "-conf", file)
