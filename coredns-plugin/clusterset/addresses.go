@@ -88,32 +88,50 @@ func parseAddress(text string) (netip.Addr, bool) {
 	return a, true
 }
 
-var dashes = strings.NewReplacer(".", "-", ":", "-")
-
 // addressLabel returns the label of an endpoint without a hostname: its address, not expanded, with dashes for dots and
 // colons. An IPv6 address that ends in "::" gets a 0, for no label ends in a dash (spec N3).
-func addressLabel(a netip.Addr) string {
-	label := dashes.Replace(a.String())
-	if strings.HasSuffix(label, "-") {
-		return label + "0"
+func addressLabel(a netip.Addr) string { return string(appendLabel(nil, a)) }
+
+func appendLabel(to []byte, a netip.Addr) []byte {
+	label := a.AppendTo(to)
+	for i, c := range label {
+		if c == '.' || c == ':' {
+			label[i] = '-'
+		}
+	}
+	if label[len(label)-1] == '-' {
+		return append(label, '0')
 	}
 	return label
 }
 
-// labelAddress returns the address whose addressLabel is label. It reports false if there is none.
+// maxLabel is the length of the longest addressLabel: eight groups of four digits.
+const maxLabel = 8*4 + 7
+
+// labelAddress returns the address whose addressLabel is label. It reports false if there is none. Most labels of
+// endpoints are hostnames: they are told apart without allocating memory.
 func labelAddress(label string) (netip.Addr, bool) {
-	separator := ":"
-	if strings.Count(label, "-") == 3 && !strings.Contains(label, "--") {
-		separator = "."
-	}
-	a, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
-	if err != nil && separator == "." {
-		a, err = netip.ParseAddr(strings.ReplaceAll(label, "-", ":"))
-	}
-	if err != nil || addressLabel(a) != label {
+	hyphens := strings.Count(label, "-")
+	if len(label) > maxLabel || hyphens < 2 || strings.Trim(label, "0123456789abcdef-") != "" {
 		return netip.Addr{}, false
 	}
-	return a, true
+	for _, separator := range []byte{'.', ':'} {
+		if separator == '.' && hyphens != 3 {
+			continue
+		}
+		var text, again [maxLabel + 1]byte
+		for i := range len(label) {
+			text[i] = label[i]
+			if label[i] == '-' {
+				text[i] = separator
+			}
+		}
+		a, err := netip.ParseAddr(string(text[:len(label)]))
+		if err == nil && string(appendLabel(again[:0], a)) == label {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // ip4 and ip6 return the bytes of an address without copying them: nobody may write to them.

@@ -59,9 +59,9 @@ func newNode(s *service, zone string, ttl uint32) *node {
 	return n
 }
 
-// find returns what the node answers at "<below><owner>": nil where there are no such records. It reports false if the
-// name does not exist; a name does that has a record, or another name below it (RFC 8020).
-func (n *node) find(below string, qtype uint16) (*answer, bool) {
+// find returns what the node answers at name, which is "<below><owner>": nil where there are no such records. It reports
+// false if the name does not exist; a name does that has a record, or another name below it (RFC 8020).
+func (n *node) find(name, below string, qtype uint16) (*answer, bool) {
 	if below == "" {
 		return n.self(qtype), true
 	}
@@ -72,12 +72,15 @@ func (n *node) find(below string, qtype uint16) (*answer, bool) {
 	if strings.Contains(second, ".") {
 		return nil, false
 	}
-	if name, ok := strings.CutPrefix(first, "_"); ok {
+	if port, ok := strings.CutPrefix(first, "_"); ok {
 		if protocol, ok := strings.CutPrefix(second, "_"); ok {
-			return n.port(name, protocol, qtype)
+			return n.port(port, protocol, qtype)
 		}
 	}
-	return n.host(first, second, qtype)
+	if c := n.cluster(second); c != nil {
+		return n.host(name, c.host(first), qtype)
+	}
+	return nil, false
 }
 
 // self answers at the service's own name.
@@ -129,18 +132,12 @@ func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 	}), true
 }
 
-// host answers at the name of an endpoint. Such answers are small, many and rarely asked for: they are not kept.
-func (n *node) host(label, id string, qtype uint16) (*answer, bool) {
-	c := n.cluster(id)
-	if c == nil {
-		return nil, false
-	}
-	set := c.host(label)
-	if set.size() == 0 {
-		return nil, false
-	}
-	owner := n.hostName(label, id)
+// host answers at the name of an endpoint, which has these addresses. Such answers are small, many and rarely asked for:
+// they are not kept.
+func (n *node) host(owner string, set addresses, qtype uint16) (*answer, bool) {
 	switch {
+	case set.size() == 0:
+		return nil, false
 	case qtype == dns.TypeA, qtype == dns.TypeANY && len(set.v4) > 0:
 		return newAnswer(n.records.a(nil, owner, set), nil), true
 	case qtype == dns.TypeAAAA, qtype == dns.TypeANY:

@@ -86,7 +86,7 @@ func (z *zone) find(name string, qtype uint16) (*answer, bool) {
 	if n == nil {
 		return nil, false
 	}
-	return n.find(below, qtype)
+	return n.find(name, below, qtype)
 }
 
 // lastTwo cuts a name before its last two labels.
