@@ -41,6 +41,9 @@ type stage struct {
 // when a program ends by itself.
 func newStage(ctx context.Context, n *narrator, fail context.CancelCauseFunc) (*stage, error) {
 	s := &stage{closing: make(chan struct{})}
+	if _, err := corefile(0, ""); err != nil {
+		return s, err
+	}
 	for _, name := range []string{"tombolo-agent", "coredns"} {
 		if _, err := findProgram(name); err != nil {
 			return s, err
