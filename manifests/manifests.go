@@ -15,8 +15,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-//go:embed crd hub member overlays
+//go:embed agent crd hub member overlays
 var files embed.FS
+
+// Where the agent runs in its member cluster, and as whom.
+const (
+	AgentNamespace      = "tombolo-system"
+	AgentServiceAccount = "tombolo-agent"
+)
 
 // Hub returns what makes an API server the hub of a clusterset, once for all members.
 func Hub() ([]*unstructured.Unstructured, error) { return Render("hub") }

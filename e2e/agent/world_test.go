@@ -56,7 +56,8 @@ type member struct {
 	client.Client
 	id      string
 	cluster *lab.Cluster
-	// hub holds the credentials of the member on the hub.
+	// local holds the credentials of the agent in the member, and hub those on the hub.
+	local    *rest.Config
 	hub      *rest.Config
 	registry *prometheus.Registry
 	// output is what its agent has logged since it was last started.
@@ -75,7 +76,9 @@ func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 		cluster := l.Cluster(options.Name)
 		config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
 		must(t, err)
-		w.members[options.Name] = &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
+		local, err := membership.InstallAgent(t.Context(), cluster)
+		must(t, err)
+		w.members[options.Name] = &member{local: local, Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
 	}
 	return w
 }
@@ -108,7 +111,7 @@ func (m *member) run(ctx context.Context, t *testing.T, adjust func(*agent.Optio
 	output := &output{}
 	m.output = output
 	options := agent.Options{
-		Member: m.cluster.Config(), Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
+		Member: m.local, Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
 		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: m.registry,
 		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
 	}

@@ -252,6 +252,10 @@ func TestService(t *testing.T) {
 			}),
 			want: result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
 		},
+		"created with one address of two families": {
+			desired: service(dual, func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
+			want:    result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
+		},
 		"the second address follows": {
 			desired: service(dual, func(s *corev1.Service) {
 				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
@@ -357,6 +361,16 @@ func TestService(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if len(changes) == 1 && changes[0].Verb == plan.Create {
+				want := tc.desired.Spec.DeepCopy()
+				if len(want.ClusterIPs) > 1 {
+					want.ClusterIPs, want.IPFamilies = want.ClusterIPs[:1], want.IPFamilies[:1]
+					want.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+				}
+				if diff := cmp.Diff(*want, changes[0].Object.Spec); diff != "" {
+					t.Errorf("created (-want +got):\n%s", diff)
+				}
 			}
 			if len(changes) == 1 && changes[0].Verb == plan.Update {
 				want := tc.desired.Spec.DeepCopy()
