@@ -1,0 +1,164 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestTwoAgentsAtOnce: two agents that work for the same cluster at the same time, as no lease allows but for a moment,
+// double nothing, and come to rest.
+//
+// spec: D2, D7, I1
+func TestTwoAgentsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	for _, m := range []*member{a, b} {
+		m.start(t)
+		m.start(t)
+	}
+	ns := namespace(t, a, b)
+	var keys []key
+	for i := range 30 {
+		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
+	}
+	atOnce(t, keys, a.exportOne)
+	for _, k := range keys {
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+	b.holdsEach(t, keys)
+	w.settled(t)
+	b.holdsEach(t, keys)
+	w.publishedEach(t, "a", len(keys))
+
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	for _, k := range keys {
+		a.gone(t, k)
+		b.gone(t, k)
+	}
+	w.settled(t)
+	w.publishedEach(t, "a", 0)
+}
+
+// TestLeaseLost: a leader that loses its lease while hundreds of services are being exported ends, another goes on, and
+// every service is exported and imported, once.
+//
+// spec: E2, I1
+func TestLeaseLost(t *testing.T) {
+	t.Parallel()
+	const exports = 400 // with what two leaders may both have asked for, below the quota of a member
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, "default" }
+	b.start(t)
+	ended := a.run(t.Context(), t, elect)
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	a.startWith(t, elect)
+	ns := namespace(t, a, b)
+	var keys []key
+	for i := range exports {
+		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
+	}
+	created, lost := atomic.Int32{}, make(chan error, 1)
+	atOnce(t, keys, func(ctx context.Context, k key) error {
+		if created.Add(1) == exports/2 {
+			lost <- a.loseLease(ctx)
+		}
+		return a.exportOne(ctx, k)
+	})
+	must(t, <-lost)
+	if err := <-ended; err == nil {
+		t.Error("the leader did not end with an error when it lost its lease")
+	}
+	for _, k := range keys {
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	}
+	a.holdsEach(t, keys)
+	b.holdsEach(t, keys)
+	w.publishedEach(t, "a", len(keys))
+}
+
+// loseLease gives the agents' lease to somebody who lets it expire after 15 s. A leader gives up after 10 s.
+func (m *member) loseLease(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lease := &coordinationv1.Lease{}
+		if err := m.Get(ctx, key{Namespace: "default", Name: "tombolo-agent"}, lease); err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("somebody-else"), new(int32(15))
+		return m.Update(ctx, lease)
+	})
+}
+
+// exportOne creates a Service with one endpoint and its export.
+func (m *member) exportOne(ctx context.Context, k key) error {
+	service := clusterIPService(k, port("http", 80))
+	return errors.Join(m.Create(ctx, service), m.Create(ctx, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")), m.Create(ctx, export(k)))
+}
+
+// holdsEach waits until a namespace has exactly one import, which is ready, one derived Service and one mirrored slice for
+// each service.
+func (m *member) holdsEach(t *testing.T, keys []key) {
+	t.Helper()
+	in := client.InNamespace(keys[0].Namespace)
+	eventually(t, func(ctx context.Context) error {
+		imports, services, mirrored := &mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
+		if err := errors.Join(
+			m.List(ctx, imports, in),
+			m.List(ctx, services, in, client.HasLabels{mcsv1beta1.LabelServiceName}),
+			m.List(ctx, mirrored, in, client.HasLabels{mcsv1beta1.LabelServiceName}),
+		); err != nil {
+			return err
+		}
+		if len(imports.Items) != len(keys) || len(services.Items) != len(keys) || len(mirrored.Items) != len(keys) {
+			return fmt.Errorf("%s: %d imports, %d derived Services, %d slices of %d services",
+				m.id, len(imports.Items), len(services.Items), len(mirrored.Items), len(keys))
+		}
+		derived, endpoints := map[string]string{}, map[string]int{}
+		for _, s := range services.Items {
+			derived[s.Name] = s.Labels[mcsv1beta1.LabelServiceName]
+		}
+		for _, s := range mirrored.Items {
+			endpoints[s.Labels[mcsv1beta1.LabelServiceName]] += len(s.Endpoints)
+		}
+		for _, i := range imports.Items {
+			isReady := meta.IsStatusConditionTrue(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+			if name := i.Annotations["multicluster.kubernetes.io/derived-service"]; !isReady || derived[name] != i.Name || endpoints[i.Name] != 1 {
+				return fmt.Errorf("%s: import %s with derived Service %q of %q and %d endpoints: %+v",
+					m.id, i.Name, name, derived[name], endpoints[i.Name], i.Status)
+			}
+		}
+		return nil
+	})
+}
+
+// publishedEach fails unless the hub holds so many services of a member, and so many records of endpoints.
+func (w *world) publishedEach(t *testing.T, id string, want int) {
+	t.Helper()
+	services, endpoints := &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}
+	must(t, w.hubKube.List(t.Context(), services, client.InNamespace("member-"+id)))
+	must(t, w.hubKube.List(t.Context(), endpoints, client.InNamespace("member-"+id)))
+	if len(services.Items) != want || len(endpoints.Items) != want {
+		t.Errorf("the hub holds %d services and %d records of endpoints of %s, want %d each", len(services.Items), len(endpoints.Items), id, want)
+	}
+}
