@@ -243,12 +243,12 @@ func testRecreatedAtOnce(t *testing.T, w *world) {
 		}
 	}
 	must(t, a.Delete(t.Context(), plain.DeepCopy()))
-	must(t, a.Create(t.Context(), plain.DeepCopy()))
+	must(t, a.Create(t.Context(), clusterIPService(k, port("http", 81)))) // unlike the first
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	eventually(t, func(ctx context.Context) error {
 		serviceImport, after := b.imported(t, k)
-		if serviceImport.Spec.Type != mcsv1beta1.ClusterSetIP || !cmp.Equal(serviceImport.Spec.IPs, after.Spec.ClusterIPs) {
+		if serviceImport.Spec.Type != mcsv1beta1.ClusterSetIP || serviceImport.Spec.Ports[0].Port != 81 || !cmp.Equal(serviceImport.Spec.IPs, after.Spec.ClusterIPs) {
 			return fmt.Errorf("the import is still %+v, its derived Service %+v", serviceImport.Spec, after.Spec)
 		}
 		if after.Name != derived.Name {
