@@ -1,0 +1,139 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install_test installs Tombolo as its users do: with kubectl and the kustomizations of manifests.
+package install_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// TestKustomizations: each kustomization that is meant for users can be applied and applied again without a change, its
+// pods fit the restricted Pod Security level, and deleting it leaves nothing behind.
+func TestKustomizations(t *testing.T) {
+	t.Parallel()
+	l := lab.Start(t, lab.ClusterOptions{Name: "a", Controllers: lab.DefaultControllers()})
+	cluster := l.Cluster("a")
+	run := kubectl(t, cluster)
+	before := everything(t, run)
+	for _, names := range [][]string{{"overlays/production"}, {"overlays/dns-only"}, {"hub", "overlays/example-member"}} {
+		for _, name := range names { // a member needs the hub
+			applyTwice(t, run, name)
+		}
+		admitPods(t, cluster)
+		for _, name := range slices.Backward(names) {
+			run("delete", "-k", pathOf(t, name), "--timeout=90s")
+		}
+		if left := everything(t, run); left != before {
+			t.Errorf("%v, deleted, leave something behind; before:\n%s\nafter:\n%s", names, before, left)
+		}
+	}
+}
+
+func pathOf(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "manifests", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// applyTwice applies a kustomization, and again, which changes nothing.
+func applyTwice(t *testing.T, run func(...string) string, name string) {
+	t.Helper()
+	path := pathOf(t, name)
+	run("apply", "-k", path)
+	if name == "hub" {
+		run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io")
+	}
+	applied := specs(run, path)
+	run("apply", "-k", path)
+	if diff := cmp.Diff(applied, specs(run, path)); diff != "" {
+		t.Errorf("%s, applied again, changes (-before +after):\n%s", name, diff)
+	}
+}
+
+// specs returns the generation of each object of a kustomization that has one.
+func specs(run func(...string) string, path string) string {
+	return run("get", "-k", path, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
+}
+
+// admitPods has the API server admit a pod of each Deployment of ours, as its controller would create it.
+func admitPods(t *testing.T, cluster *lab.Cluster) {
+	t.Helper()
+	c, err := cluster.Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments := &appsv1.DeploymentList{}
+	if err := c.List(t.Context(), deployments); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels},
+			Spec:       d.Spec.Template.Spec,
+		}
+		if err := c.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			t.Errorf("a pod of %s is not admitted: %v", d.Name, err)
+		}
+	}
+}
+
+// kubectl returns a function that runs kubectl as an administrator of the cluster and returns what it prints.
+func kubectl(t *testing.T, cluster *lab.Cluster) func(args ...string) string {
+	t.Helper()
+	program := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("this needs kubectl: run make assets kubectl (%v)", err)
+	}
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("$ kubectl %s\n%s%s%v", strings.Join(args, " "), out.String(), errs.String(), err)
+		}
+		return out.String()
+	}
+}
+
+// everything returns the names of all objects that could be ours: of any kind, with our name or in our namespaces.
+func everything(t *testing.T, run func(...string) string) string {
+	t.Helper()
+	var found strings.Builder
+	kinds := strings.Fields(run("api-resources", "--verbs=list", "-o", "name"))
+	for _, object := range strings.Split(run("get", strings.Join(kinds, ","), "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}`), "\n") {
+		kind, _, _ := strings.Cut(object, " ")
+		if kind == "Event" || kind == "APIService" || !strings.Contains(object, "tombolo") && !strings.Contains(object, "member-") {
+			continue
+		}
+		found.WriteString(object + "\n")
+	}
+	return found.String()
+}
