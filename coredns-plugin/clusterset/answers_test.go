@@ -22,9 +22,9 @@ func shop(t testing.TB) *world {
 		clusterSetIP("shop", "pending", nil, servicePort("http", "TCP", 80)),
 		headless("shop", "db"),
 		slice("shop/db/1", "east", http, host("db-0", "10.1.0.1"), end("10.1.0.2"), unready("10.1.0.9")),
-		slice("shop/db/2", "east", http, host("db-0", "fd00:1::1"), end("fd00:1::")),
+		slice("shop/db/2", "east", []discoveryv1.EndpointPort{slicePort("http", "TCP", 8080), slicePort("v6", "SCTP", 666)}, host("db-0", "fd00:1::1"), end("fd00:1::")),
 		slice("shop/db/1", "west", http[:1], host("db-0", "10.2.0.1"), host("db-0", "10.2.0.2")),
-		slice("shop/db/2", "west", nil, end("10.1.0.2")),
+		slice("shop/db/2", "west", nil, discoveryv1.Endpoint{Addresses: []string{"10.1.0.2"}}), // of unknown readiness
 		headless("dark", "none"),
 		slice("dark/none/1", "east", http, unready("10.3.0.1")),
 		slice("shop/orphan/1", "east", http, end("10.4.0.1")),
@@ -91,12 +91,13 @@ func TestAnswers(t *testing.T) {
 		}, "\n"),
 		"db.shop.svc.clusterset.local. AAAA": "NOERROR\ndb.shop.svc.clusterset.local. AAAA fd00:1::\ndb.shop.svc.clusterset.local. AAAA fd00:1::1",
 		"db.shop.svc.clusterset.local. SRV": srvText("db.shop.svc.clusterset.local.",
-			"53 10-1-0-2.east.db", "53 db-0.east.db", "53 fd00-1--0.east.db",
-			"8080 10-1-0-2.east.db", "8080 db-0.east.db", "8080 db-0.west.db", "8080 fd00-1--0.east.db") + dbGlue("east", "west"),
+			"53 10-1-0-2.east.db", "53 db-0.east.db", "666 db-0.east.db", "666 fd00-1--0.east.db",
+			"8080 10-1-0-2.east.db", "8080 db-0.east.db", "8080 db-0.west.db", "8080 fd00-1--0.east.db") + dbGlue(),
 		"_http._tcp.db.shop.svc.clusterset.local. SRV": srvText("_http._tcp.db.shop.svc.clusterset.local.",
-			"8080 10-1-0-2.east.db", "8080 db-0.east.db", "8080 db-0.west.db", "8080 fd00-1--0.east.db") + dbGlue("east", "west"),
+			"8080 10-1-0-2.east.db", "8080 db-0.east.db", "8080 db-0.west.db", "8080 fd00-1--0.east.db") + dbGlue(),
 		"_dns._udp.db.shop.svc.clusterset.local. SRV": srvText("_dns._udp.db.shop.svc.clusterset.local.",
-			"53 10-1-0-2.east.db", "53 db-0.east.db", "53 fd00-1--0.east.db") + dbGlue("east"),
+			"53 10-1-0-2.east.db", "53 db-0.east.db") + "\n10-1-0-2.east.db.shop.svc.clusterset.local. A 10.1.0.2" +
+			"\ndb-0.east.db.shop.svc.clusterset.local. A 10.1.0.1\ndb-0.east.db.shop.svc.clusterset.local. AAAA fd00:1::1",
 		"_udp.db.shop.svc.clusterset.local. A":              nodata,
 		"east.db.shop.svc.clusterset.local. A":              nodata,
 		"west.db.shop.svc.clusterset.local. A":              nodata,
@@ -131,14 +132,11 @@ func TestAnswers(t *testing.T) {
 
 const webGlue = "\nweb.shop.svc.clusterset.local. A 10.96.0.1\nweb.shop.svc.clusterset.local. AAAA fd00:96::1"
 
-func dbGlue(clusters ...string) string {
-	lines := []string{"10-1-0-2.east.db A 10.1.0.2", "db-0.east.db A 10.1.0.1", "db-0.east.db AAAA fd00:1::1"}
-	for _, c := range clusters {
-		if c == "west" {
-			lines = append(lines, "db-0.west.db A 10.2.0.1", "db-0.west.db A 10.2.0.2")
-		}
+func dbGlue() string {
+	lines := []string{
+		"10-1-0-2.east.db A 10.1.0.2", "db-0.east.db A 10.1.0.1", "db-0.east.db AAAA fd00:1::1",
+		"db-0.west.db A 10.2.0.1", "db-0.west.db A 10.2.0.2", "fd00-1--0.east.db AAAA fd00:1::",
 	}
-	lines = append(lines, "fd00-1--0.east.db AAAA fd00:1::")
 	var text strings.Builder
 	for _, line := range lines {
 		target, data, _ := strings.Cut(line, " ")

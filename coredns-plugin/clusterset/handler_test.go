@@ -150,8 +150,12 @@ func TestCaseIsKept(t *testing.T) {
 				t.Fatalf("%s (-lower case +mixed):\n%s", mixed, diff)
 			}
 		}
-		if diff := cmp.Diff(lower, told(w.ask(name, dns.StringToType[typ]))); diff != "" {
-			t.Errorf("%s: mixed case has changed what is kept:\n%s", question, diff)
+		if kept, _ := w.cs.zones[0].find(name, dns.StringToType[typ]); kept != nil {
+			for _, r := range kept.records {
+				if r.Header().Name != name {
+					t.Errorf("%s: mixed case has changed a record that all share to %s", question, r)
+				}
+			}
 		}
 	}
 }
@@ -204,7 +208,7 @@ func TestTruncation(t *testing.T) {
 		t.Fatalf("over TCP: %d answers, %d additional", len(whole.Answer), len(whole.Extra))
 	}
 	seen := map[string]bool{}
-	for size := 512; size <= 4500; size++ {
+	for size := 512; size <= 4500; size += 3 {
 		m := new(dns.Msg)
 		m.SetQuestion(name, dns.TypeSRV)
 		m.SetEdns0(uint16(size), false)

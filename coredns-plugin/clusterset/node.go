@@ -126,10 +126,19 @@ func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 		return nil, true
 	}
 	p := &n.ports[i]
-	return p.srv.get(func() *answer {
-		owner := "_" + p.name + "._" + p.protocol + "." + n.owner
-		return n.srvAnswer(owner, func(q port) bool { return q.name == p.name && q.protocol == p.protocol })
-	}), true
+	if len(n.ports)*n.endpoints() > maxKept {
+		return n.portAnswer(p), true
+	}
+	return p.srv.get(func() *answer { return n.portAnswer(p) }), true
+}
+
+// maxKept is the number of SRV records at the names of ports that a service may make us keep. Beyond it, they are made
+// for each question: 50 MB for one service is enough.
+const maxKept = 1 << 18
+
+func (n *node) portAnswer(p *namedPort) *answer {
+	owner := "_" + p.name + "._" + p.protocol + "." + n.owner
+	return n.srvAnswer(owner, func(q port) bool { return q.name == p.name && q.protocol == p.protocol })
 }
 
 // host answers at the name of an endpoint, which has these addresses. Such answers are small, many and rarely asked for:

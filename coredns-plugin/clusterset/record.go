@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unique"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -78,17 +77,9 @@ const (
 
 var reasons = []reason{refusedName, refusedType, refusedCluster, refusedAddress, refusedPort}
 
-// port is a port as SRV records tell it.
-type port struct {
-	name     string // lower case; empty if it has none
-	protocol string // "tcp", "udp" or "sctp"
-	number   uint16
-}
-
 // imported is what DNS needs of a ServiceImport.
 type imported struct {
 	header
-	served   bool // false if the object as a whole is refused
 	headless bool
 	ips      addresses
 	ports    []port
@@ -160,7 +151,6 @@ func (n names) importOf(object *v1beta1.ServiceImport) *imported {
 		r.refusef(refusedType, "type %q is unknown", object.Spec.Type)
 		return r
 	}
-	r.served = true
 	if r.headless {
 		return r // the answers are made of the slices
 	}
@@ -175,7 +165,7 @@ func (n names) importOf(object *v1beta1.ServiceImport) *imported {
 	for _, p := range object.Spec.Ports {
 		n.addPort(&r.header, &r.ports, p.Name, p.Protocol, p.Port)
 	}
-	r.ports = sortedPorts(r.ports)
+	r.ports = r.servedPorts(r.ports)
 	return r
 }
 
@@ -220,7 +210,7 @@ func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
 		}
 		n.addPort(&r.header, &r.ports, value(p.Name), value(p.Protocol), *p.Port)
 	}
-	r.ports = sortedPorts(r.ports)
+	r.ports = r.servedPorts(r.ports)
 	return r
 }
 
@@ -261,39 +251,4 @@ func (n names) addEndpoint(r *mirrored, end discoveryv1.Endpoint) {
 		}
 		r.byName = append(r.byName, namedEnd{intern(hostname), a})
 	}
-}
-
-// addPort appends a port unless it is refused.
-func (n names) addPort(h *header, ports *[]port, name string, protocol corev1.Protocol, number int32) {
-	p := port{name: lowered(name), protocol: "tcp"}
-	if protocol != "" {
-		p.protocol = lowered(string(protocol))
-	}
-	switch p.protocol {
-	case "tcp", "udp", "sctp":
-	default:
-		h.refusef(refusedPort, "protocol %q is unknown", protocol)
-		return
-	}
-	if len(validation.IsValidPortNum(int(number))) > 0 {
-		h.refusef(refusedPort, "%d is no port", number)
-		return
-	}
-	p.number = uint16(number)
-	// The label is the name behind an underscore (RFC 2782), and no label has more than 63 characters.
-	if name != "" && (len(validation.IsDNS1123Label("x"+p.name)) > 0 || !n.fit(h.key, "_"+p.name, "_"+p.protocol)) {
-		h.refusef(refusedPort, "port name %q cannot be a name in DNS", name)
-		return
-	}
-	*ports = append(*ports, p)
-}
-
-// sortedPorts returns ports in a fixed order and without duplicates.
-func sortedPorts(ports []port) []port {
-	slices.SortFunc(ports, comparePorts)
-	return clipped(slices.Compact(ports))
-}
-
-func comparePorts(a, b port) int {
-	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 }

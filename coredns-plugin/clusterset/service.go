@@ -39,7 +39,7 @@ const (
 // newService returns the service that a ServiceImport and the slices that bear its name make, in whatever order they
 // come. It returns nil if there is no name to serve: no import, no address, or no ready endpoint (spec N6).
 func newService(i *imported, from []*mirrored, empty emptyServices) *service {
-	if i == nil || !i.served {
+	if i == nil {
 		return nil
 	}
 	from = slices.DeleteFunc(slices.Clone(from), func(m *mirrored) bool { return m.cluster == "" || m.size() == 0 })

@@ -15,7 +15,7 @@ import (
 
 // maxSRV is the number of SRV records after which an answer is cut off. It is more than a message can hold: a record
 // has at least 19 octets and an uncompressed target (RFC 2782) that ends in ".svc.<zone>". A service of 1,000 endpoints
-// that a hostile cluster gave 10,000 ports thus costs no more than any other; zone transfers still have all records.
+// that a hostile cluster gave 1,000 ports thus costs no more than any other; zone transfers still have all records.
 const maxSRV = 2500
 
 // target is what SRV records point at: a name, its addresses, and its ports.
@@ -85,9 +85,18 @@ func (c *cluster) targets() iter.Seq[target] {
 // the targets' addresses.
 func (n *node) srvAnswer(owner string, wanted func(port) bool) *answer {
 	var found, additional []dns.RR
+	numbers := map[*port][]uint16{} // of each list of ports, which all endpoints of a slice share
 	for t := range n.targets() {
+		if len(t.ports) == 0 {
+			continue
+		}
+		list, known := numbers[&t.ports[0]]
+		if !known {
+			list = numbersOf(t.ports, wanted)
+			numbers[&t.ports[0]] = list
+		}
 		before := len(found)
-		for number := range t.numbers(wanted) {
+		for _, number := range list {
 			if len(found) == maxSRV {
 				return newAnswer(found, n.both(additional, t.name, t.addresses))
 			}
@@ -100,20 +109,14 @@ func (n *node) srvAnswer(owner string, wanted func(port) bool) *answer {
 	return newAnswer(found, additional)
 }
 
-// numbers yields the distinct numbers of the ports that are wanted.
-func (t target) numbers(wanted func(port) bool) iter.Seq[uint16] {
-	return func(yield func(uint16) bool) {
-		var numbers []uint16
-		for _, p := range t.ports {
-			if wanted(p) {
-				numbers = append(numbers, p.number)
-			}
-		}
-		slices.Sort(numbers)
-		for _, number := range slices.Compact(numbers) {
-			if !yield(number) {
-				return
-			}
+// numbersOf returns the distinct numbers of the ports that are wanted, in order.
+func numbersOf(ports []port, wanted func(port) bool) []uint16 {
+	var numbers []uint16
+	for _, p := range ports {
+		if wanted(p) {
+			numbers = append(numbers, p.number)
 		}
 	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }

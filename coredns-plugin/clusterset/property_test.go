@@ -1,0 +1,321 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/transfer"
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// anything draws the objects of a cluster: few names, so that they meet, and much that is illegal.
+func anything(t *rapid.T) []any {
+	var objects []any
+	for range rapid.IntRange(2, 8).Draw(t, "imports") {
+		namespace := rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "namespace")
+		o := clusterSetIP(namespace, rapid.SampledFrom([]string{"a", "a", "b", "svc"}).Draw(t, "name"),
+			rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2", "none", "::ffff:1.2.3.4"}), 0, 2).Draw(t, "ips"))
+		if rapid.Bool().Draw(t, "headless") {
+			o = headless(namespace, o.Name)
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "ports") {
+			o.Spec.Ports = append(o.Spec.Ports, servicePort(portName(t), protocol(t), number(t)))
+		}
+		if !slices.ContainsFunc(objects, func(other any) bool { return keyOf(other) == keyOf(o) }) {
+			objects = append(objects, o)
+		}
+	}
+	for i := range rapid.IntRange(2, 8).Draw(t, "slices") {
+		objects = append(objects, anySlice(t, i))
+	}
+	return objects
+}
+
+func keyOf(o any) string {
+	switch o := o.(type) {
+	case *v1beta1.ServiceImport:
+		return "import " + o.Namespace + "/" + o.Name
+	case *discoveryv1.EndpointSlice:
+		return "slice " + o.Namespace + "/" + o.Name
+	}
+	return ""
+}
+
+func anySlice(t *rapid.T, i int) *discoveryv1.EndpointSlice {
+	var ends []discoveryv1.Endpoint
+	v6 := rapid.Bool().Draw(t, "v6")
+	for range rapid.IntRange(1, 4).Draw(t, "endpoints") {
+		address := fmt.Sprintf("10.1.0.%d", rapid.IntRange(1, 4).Draw(t, "address"))
+		if v6 {
+			address = rapid.SampledFrom([]string{"fd00::", "fd00::1", "::1", "fd00:0:0::2"}).Draw(t, "address")
+		}
+		e := end(address)
+		e.Conditions.Ready = rapid.SampledFrom([]*bool{nil, ptr.To(true), ptr.To(false)}).Draw(t, "ready")
+		if h := rapid.SampledFrom([]string{"", "", "h-0", "h-0", "10-1-0-1", "No.Label", "_tcp"}).Draw(t, "hostname"); h != "" {
+			e.Hostname = &h
+		}
+		ends = append(ends, e)
+	}
+	s := slice(fmt.Sprintf("%s/%s/%d", rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"a", "a", "b", "svc"}).Draw(t, "service"), i),
+		rapid.SampledFrom([]string{"east", "east", "west", "west", "", "Not-Legal", "x.y"}).Draw(t, "cluster"), nil, ends...)
+	for range rapid.IntRange(0, 4).Draw(t, "ports") {
+		s.Ports = append(s.Ports, slicePort(portName(t), protocol(t), number(t)))
+	}
+	return s
+}
+
+func portName(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"http", "HTTP", "dns", "", "a.b", strings.Repeat("p", 63)}).Draw(t, "port")
+}
+
+func protocol(t *rapid.T) corev1.Protocol {
+	return rapid.SampledFrom([]corev1.Protocol{"TCP", "TCP", "UDP", "", "ICMP"}).Draw(t, "protocol")
+}
+
+func number(t *rapid.T) int32 {
+	return rapid.SampledFrom([]int32{80, 80, 81, 53, 0, 70000}).Draw(t, "number")
+}
+
+// transferred returns all records of the zone, as the transfer plugin gets them.
+func (w *world) transferred() []dns.RR {
+	w.t.Helper()
+	out, err := w.cs.Transfer(testZone, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all []dns.RR
+	for batch := range out {
+		all = append(all, batch...)
+	}
+	return all
+}
+
+// whole returns the zone as text: each record but the SOA, and each refusal.
+func (w *world) whole() []string {
+	var texts []string
+	for _, r := range w.transferred() {
+		if r.Header().Rrtype != dns.TypeSOA {
+			texts = append(texts, recordText(r))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(w.w.watcher.feeds[kindImport].table.refusals())) {
+		if n := w.w.watcher.feeds[kindImport].table.refusals()[reason]; n != 0 {
+			texts = append(texts, fmt.Sprint(reason, " ", n))
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// What a transfer lists is what questions find, at each name and for each type; every ancestor of a name exists, every SRV
+// target has an address, and no record is told twice.
+//
+// spec: N2, N3, N4, N5, N6
+func TestTransferEqualsAskingEveryName(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, options{}, anything(rt)...)
+		listed := map[string][]string{}
+		exists := map[string]bool{}
+		for _, r := range w.transferred() {
+			h := r.Header()
+			if h.Rrtype == dns.TypeSOA {
+				continue
+			}
+			key := h.Name + " " + dns.TypeToString[h.Rrtype]
+			listed[key] = append(listed[key], recordText(r))
+			for name := h.Name; len(name) >= len(testZone); _, name, _ = strings.Cut(name, ".") {
+				exists[name] = true
+			}
+			if srv, ok := r.(*dns.SRV); ok {
+				if len(w.ask(srv.Target, dns.TypeA).Answer)+len(w.ask(srv.Target, dns.TypeAAAA).Answer) == 0 {
+					rt.Errorf("%s has no address", srv.Target)
+				}
+			}
+		}
+		for key, texts := range listed {
+			slices.Sort(texts)
+			if len(slices.Compact(slices.Clone(texts))) != len(texts) {
+				rt.Errorf("%s is listed twice: %v", key, texts)
+			}
+		}
+		for name := range exists {
+			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypeNS, dns.TypeMX} {
+				reply := w.ask(name, qtype)
+				var got []string
+				for _, r := range reply.Answer {
+					got = append(got, recordText(r))
+				}
+				slices.Sort(got)
+				key := name + " " + dns.TypeToString[qtype]
+				if diff := cmp.Diff(listed[key], got); diff != "" || reply.Rcode != dns.RcodeSuccess {
+					rt.Errorf("%s: rcode %d (-listed +asked):\n%s", key, reply.Rcode, diff)
+				}
+			}
+		}
+		for _, below := range []string{"x", "_tcp", "_http._tcp", "east", "h-0.east", "10-1-0-1.west", "fd00--1.east"} {
+			for name := range maps.Clone(exists) {
+				if deeper := below + "." + name; !exists[deeper] && dns.CountLabel(deeper) < 12 && deeper != "svc."+testZone {
+					if got := w.ask(deeper, dns.TypeA); got.Rcode != dns.RcodeNameError {
+						rt.Errorf("%s is not listed, and exists: %s", deeper, told(got))
+					}
+				}
+			}
+		}
+	})
+}
+
+// Objects that come in any order, twice, or with other states before, end in the same zone.
+func TestAnyOrderEndsInTheSameZone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		objects := anything(rt)
+		want := newWorld(t, options{}, objects...).whole()
+		w := newWorld(t, options{}, anything(rt)...) // what was before, of which some is still in the list
+		w.list(objects[:rapid.IntRange(0, len(objects)).Draw(rt, "known")]...)
+		for _, i := range rapid.Permutation(objects).Draw(rt, "order") {
+			if rapid.Bool().Draw(rt, "flap") {
+				w.update(i)
+				w.remove(i)
+			}
+			w.update(i)
+			if rapid.Bool().Draw(rt, "publish") {
+				w.publish()
+			}
+		}
+		w.publish()
+		if diff := cmp.Diff(want, w.whole()); diff != "" {
+			rt.Errorf("listed at once (-) and bit by bit (+):\n%s", diff)
+		}
+	})
+}
+
+func TestTransferOfOthers(t *testing.T) {
+	w := unsynced(t, options{})
+	if _, err := w.cs.Transfer(testZone, 0); !errors.Is(err, errUnsynced) {
+		t.Errorf("unsynced: %v", err)
+	}
+	w.list()
+	w.publish()
+	for _, zone := range []string{"cluster.local.", "svc.clusterset.local."} {
+		if _, err := w.cs.Transfer(zone, 0); !errors.Is(err, transfer.ErrNotAuthoritative) {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+	serial := w.cs.zones[0].serial.load()
+	for known, want := range map[uint32]string{0: "all", serial - 1: "all", serial: "SOA", serial + 1: "SOA"} {
+		out, err := w.cs.Transfer("ClusterSet.local.", known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		for batch := range out {
+			records += len(batch)
+		}
+		if got := map[bool]string{true: "SOA", false: "all"}[records == 1]; got != want {
+			t.Errorf("to a secondary at %d of %d: %s (%d records), want %s", known, serial, got, records, want)
+		}
+	}
+}
+
+// Whatever is asked, the reply is well-formed, says what the same question in lower case says, and denies no name with
+// others below it.
+func FuzzQuestion(f *testing.F) {
+	for _, name := range []string{
+		"web.shop.svc.clusterset.local.", "_http._tcp.db.shop.svc.clusterset.local.", "db-0.east.db.shop.svc.clusterset.local.",
+		"fd00-1--0.east.db.shop.svc.clusterset.local.", "ns.dns.clusterset.local.", ".", `\.clusterset.local.`, "10-1-0-2.east.db.shop.svc.clusterset.local.",
+	} {
+		f.Add(name, dns.TypeA, uint16(512))
+	}
+	w := shop(f)
+	w.cs.Next = next
+	f.Fuzz(func(t *testing.T, name string, qtype, size uint16) {
+		if _, ok := dns.IsDomainName(name); !ok || name == "" || qtype == dns.TypeAXFR || qtype == dns.TypeIXFR {
+			return
+		}
+		m := new(dns.Msg)
+		m.SetQuestion(dns.Fqdn(name), qtype)
+		m.SetEdns0(size, false)
+		packed, err := m.Pack()
+		if err != nil || m.Unpack(packed) != nil {
+			return // it would not have come over the wire
+		}
+		w.t = t
+		reply := w.send(m, &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)})
+		if reply.Rcode == dns.RcodeYXDomain {
+			return // not ours
+		}
+		lower := new(dns.Msg)
+		lower.SetQuestion(strings.ToLower(m.Question[0].Name), qtype)
+		again := w.send(lower, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
+		if reply.Rcode != again.Rcode {
+			t.Errorf("%s: rcode %d, in lower case %d", name, reply.Rcode, again.Rcode)
+		}
+		if len(reply.Answer) == 0 && !reply.Truncated && len(reply.Ns) != 1 {
+			t.Errorf("%s: neither an answer nor an SOA record:\n%s", name, reply)
+		}
+		for _, r := range reply.Answer {
+			if r.Header().Name != m.Question[0].Name {
+				t.Errorf("%s: owner %s", m.Question[0].Name, r.Header().Name)
+			}
+		}
+		if reply.Rcode == dns.RcodeSuccess {
+			for parent := lower.Question[0].Name; parent != testZone; _, parent, _ = strings.Cut(parent, ".") {
+				if got := w.ask(parent, dns.TypeA).Rcode; got != dns.RcodeSuccess {
+					t.Errorf("%s exists, and %s has rcode %d", name, parent, got)
+				}
+			}
+		}
+	})
+}
+
+// Random addresses have a label that leads back to them, and only to them.
+func TestLabelsOfAddresses(t *testing.T) {
+	for label, want := range map[string]string{
+		"10-0-0-1": "10.0.0.1", "fd00--1": "fd00::1", "fd00--0": "fd00::", "--1": "::1", "1-2-3-4-5-6-7-8": "1:2:3:4:5:6:7:8",
+		"010-0-0-1": "", "fd00-0-0-0-0-0-0-1": "", "fd00--": "", "10-0-0": "", "FD00--1": "", "db-0": "", "": "", "----": "", "10-0-0-256": "",
+	} {
+		a, ok := labelAddress(label)
+		if ok != (want != "") || (ok && a.String() != want) {
+			t.Errorf("%s: %v, %t, want %s", label, a, ok, want)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "address")
+		for i := range b {
+			if rapid.Bool().Draw(rt, "zero") {
+				b[i] = 0
+			}
+		}
+		var set addresses
+		for _, ip := range []net.IP{net.IP(b[:4]), net.IP(b)} {
+			a, ok := parseAddress(ip.String())
+			if !ok {
+				continue
+			}
+			set.add(a)
+			label := addressLabel(a)
+			if back, ok := labelAddress(label); !ok || back != a || strings.HasSuffix(label, "-") {
+				rt.Errorf("%v has label %s, which leads to %v (%t)", a, label, back, ok)
+			}
+		}
+		set.sort()
+		for a := range set.all() {
+			if !set.contains(a) {
+				rt.Errorf("%v is not found", a)
+			}
+		}
+	})
+}

@@ -1,0 +1,254 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// spec: N7
+func TestRefusedObjects(t *testing.T) {
+	long := strings.Repeat("l", 63)
+	http := []discoveryv1.EndpointPort{slicePort("http", "TCP", 80)}
+	fqdn := slice("shop/db/f", "east", http)
+	fqdn.AddressType = discoveryv1.AddressTypeFQDN
+	fqdn.Endpoints = []discoveryv1.Endpoint{end("example.org")}
+	for name, tc := range map[string]struct {
+		object any
+		want   []refusal
+	}{
+		"all is well":      {clusterSetIP("shop", "web", []string{"10.0.0.1"}, servicePort("http", "TCP", 80)), nil},
+		"dotted name":      {clusterSetIP("shop", "web.v1", nil), []refusal{{refusedName, "the name cannot be one in DNS"}}},
+		"unknown type":     {&v1beta1.ServiceImport{ObjectMeta: headless("shop", "web").ObjectMeta}, []refusal{{refusedType, `type "" is unknown`}}},
+		"no address":       {clusterSetIP("shop", "web", []string{"none"}), []refusal{{refusedAddress, `"none" is no address that DNS could give out`}}},
+		"a mapped address": {clusterSetIP("shop", "web", []string{"::ffff:1.2.3.4"}), []refusal{{refusedAddress, `"::ffff:1.2.3.4" is no address that DNS could give out`}}},
+		"a scoped address": {slice("shop/db/1", "east", http, end("fe80::1%eth0")), []refusal{{refusedAddress, `"fe80::1%eth0" is no address that DNS could give out`}}},
+		"port 0":           {clusterSetIP("shop", "web", nil, servicePort("http", "TCP", 0)), []refusal{{refusedPort, "0 is no port"}}},
+		"port 65536":       {clusterSetIP("shop", "web", nil, servicePort("http", "TCP", 65536)), []refusal{{refusedPort, "65536 is no port"}}},
+		"unknown protocol": {clusterSetIP("shop", "web", nil, servicePort("http", "ICMP", 1)), []refusal{{refusedPort, `protocol "ICMP" is unknown`}}},
+		"dotted port name": {clusterSetIP("shop", "web", nil, servicePort("a.b", "TCP", 1)), []refusal{{refusedPort, `port name "a.b" cannot be a name in DNS`}}},
+		"port name of 62":  {clusterSetIP("shop", "web", nil, servicePort(long[1:], "TCP", 1)), nil},
+		"port name of 63":  {clusterSetIP("shop", "web", nil, servicePort(long, "TCP", 1)), []refusal{{refusedPort, `port name "` + long + `" cannot be a name in DNS`}}},
+		"cluster missing":  {slice("shop/db/1", "", http, end("10.0.0.1")), []refusal{{refusedCluster, `label multicluster.kubernetes.io/source-cluster: "" is no RFC-1123 label`}}},
+		"cluster dotted":   {slice("shop/db/1", "a.b", http, end("10.0.0.1")), []refusal{{refusedCluster, `label multicluster.kubernetes.io/source-cluster: "a.b" is no RFC-1123 label`}}},
+		"cluster of 63":    {slice("shop/db/1", long, http, end("10.0.0.1")), nil},
+		"cluster of 64":    {slice("shop/db/1", long+"l", http, end("10.0.0.1")), []refusal{{refusedCluster, `label multicluster.kubernetes.io/source-cluster: "` + long + `l" is no RFC-1123 label`}}},
+		"service dotted":   {slice("shop/d.b/1", "east", http, end("10.0.0.1")), []refusal{{refusedName, `label multicluster.kubernetes.io/service-name: "d.b" cannot be a name in DNS`}}},
+		"bad hostname":     {slice("shop/db/1", "east", http, host("A", "10.0.0.1")), []refusal{{refusedName, `hostname "A" is no RFC-1123 label: the endpoint is named by its address`}}},
+		"names too long": {slice(long+"/"+long+"/1", long, http, host(long, "10.0.0.1")), []refusal{
+			{refusedName, fmt.Sprintf("the name of endpoint %q would have more than 255 octets", long)},
+		}},
+		"of each reason, one": {clusterSetIP("shop", "web", []string{"x", "y"}, servicePort("", "TCP", 0), servicePort("", "TCP", -1)), []refusal{
+			{refusedAddress, `"x" is no address that DNS could give out`}, {refusedPort, "0 is no port"},
+		}},
+		"no addresses in it": {fqdn, nil},
+	} {
+		w := newWorld(t, options{}, tc.object)
+		r, err := w.w.watcher.feeds[kindOf(tc.object)].record(tc.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, r.refused(), cmp.AllowUnexported(refusal{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		counted := map[reason]int{}
+		for _, r := range tc.want {
+			counted[r.reason]++
+		}
+		for _, r := range reasons {
+			if got := testutil.ToFloat64(refusedGauge.WithLabelValues(testZone, string(r))); int(got) != counted[r] {
+				t.Errorf("%s: metric for %s is %v, want %d", name, r, got, counted[r])
+			}
+		}
+	}
+}
+
+// The longest legal names are served, and one octet more is not.
+func TestLongestNames(t *testing.T) {
+	label := func(n int) string { return strings.Repeat("l", n) }
+	ports := []discoveryv1.EndpointPort{slicePort("p", "TCP", 80)}
+	for _, spare := range []int{0, 1} {
+		// <60>.<c>.<63>.<63>.svc.clusterset.local.: 61 + 1+c + 64 + 64 + 4 + 18 octets
+		c := label(255 - 61 - 1 - 64 - 64 - 4 - 18 + spare)
+		s := slice(label(63)+"/"+label(63)+"/1", c, ports, host(label(60), "10.0.0.1"), end("10.0.0.2"))
+		w := newWorld(t, options{}, headless(label(63), label(63)), s)
+		name := strings.Join([]string{label(60), c, label(63), label(63), "svc", testZone}, ".")
+		want := dns.RcodeSuccess
+		if spare > 0 {
+			want = dns.RcodeNameError
+		}
+		if spare > 0 {
+			name = strings.Join([]string{label(60), label(len(c) - 1), label(63), label(63), "svc", testZone}, ".")
+		}
+		if got := w.ask(name, dns.TypeA).Rcode; got != want {
+			t.Errorf("%d octets: rcode %d, want %d", len(name)+1+spare, got, want)
+		}
+		srv := w.ask(label(63)+"."+label(63)+".svc."+testZone, dns.TypeSRV)
+		if len(srv.Answer) != 2-spare {
+			t.Errorf("%d SRV records, want %d", len(srv.Answer), 2-spare)
+		}
+	}
+}
+
+// An object of a hostile cluster costs no more than what it is large.
+func TestHostileNumbers(t *testing.T) {
+	var ports []discoveryv1.EndpointPort
+	for i := range 2 * maxPorts {
+		ports = append(ports, slicePort(fmt.Sprintf("p-%04d", i), "TCP", int32(1+i)))
+	}
+	objects := []any{headless("shop", "db")}
+	for i := range 10 {
+		var ends []discoveryv1.Endpoint
+		for j := range 100 {
+			ends = append(ends, end(fmt.Sprintf("10.0.%d.%d", i, j)))
+		}
+		objects = append(objects, slice(fmt.Sprintf("shop/db/%d", i), "east", ports, ends...))
+	}
+	w := newWorld(t, options{}, objects...)
+	all, exists := w.cs.zones[0].find("db.shop.svc.clusterset.local.", dns.TypeSRV)
+	if !exists || all.count > maxSRV || all.plain <= dns.MaxMsgSize {
+		t.Errorf("%d SRV records, %d octets", all.count, all.plain)
+	}
+	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeSRV); !reply.Truncated || len(reply.Answer) == 0 {
+		t.Errorf("over TCP: truncated %t, %d records", reply.Truncated, len(reply.Answer))
+	}
+	last, exists := w.cs.zones[0].find("_p-0999._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV)
+	if !exists || last.count != 1000 {
+		t.Errorf("the last port that is served exists: %t", exists)
+	}
+	if again, _ := w.cs.zones[0].find("_p-0999._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); again == last {
+		t.Error("a million records would be kept for whoever asks for each port")
+	}
+	if reply := w.ask("_p-1000._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); reply.Rcode != dns.RcodeNameError {
+		t.Errorf("a port too many: %s", told(reply))
+	}
+	refused := slices.Collect(w.cs.zones[0].services.node("db.shop").mirrors())[0].refused()
+	if diff := cmp.Diff([]refusal{{refusedPort, "2000 ports: the first 1000 are served"}}, refused, cmp.AllowUnexported(refusal{})); diff != "" {
+		t.Error(diff)
+	}
+	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); len(reply.Answer) != 1000 || reply.Truncated {
+		t.Errorf("%d addresses, truncated %t", len(reply.Answer), reply.Truncated)
+	}
+}
+
+func TestBothVersionsGiveTheSameRecord(t *testing.T) {
+	beta := clusterSetIP("shop", "web", []string{"10.0.0.1"}, servicePort("http", "UDP", 80))
+	alpha := &v1alpha1.ServiceImport{ObjectMeta: beta.ObjectMeta}
+	alpha.Spec.Type, alpha.Spec.IPs = v1alpha1.ClusterSetIP, beta.Spec.IPs
+	alpha.Spec.Ports = []v1alpha1.ServicePort{{Name: "http", Protocol: "UDP", Port: 80}}
+	n := newNames([]string{testZone})
+	if diff := cmp.Diff(n.importOf(beta), n.importOfAlpha(alpha), cmp.AllowUnexported(imported{}, header{}, objectKey{}, port{}, addresses{}, refusal{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What client-go asks of a store that keeps records instead of objects.
+func TestFeed(t *testing.T) {
+	w := newWorld(t, options{})
+	f := w.w.watcher.feeds[kindImport]
+	r, err := f.Transformer()(clusterSetIP("shop", "web", []string{"10.0.0.1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || key != "shop/web" {
+		t.Errorf("key %q, %v", key, err)
+	}
+	if again, err := f.Transformer()(r); err != nil || again != r {
+		t.Errorf("a record became %v, %v", again, err)
+	}
+	if err := f.Add(r); err != nil {
+		t.Error(err)
+	}
+	if err := f.Bookmark("1"); err != nil {
+		t.Error(err)
+	}
+	w.publish()
+	if got := w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode; got != dns.RcodeSuccess {
+		t.Errorf("added: rcode %d", got)
+	}
+	if err := f.Delete(cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: r}); err != nil {
+		t.Error(err)
+	}
+	w.publish()
+	if got := w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode; got != dns.RcodeNameError {
+		t.Errorf("deleted: rcode %d", got)
+	}
+	const want = "a string is neither a ServiceImport nor an EndpointSlice"
+	for _, try := range []func() error{
+		func() error { return f.Add("x") }, func() error { return f.Delete("x") }, func() error { return f.Replace([]any{"x"}, "") },
+	} {
+		if err := try(); err == nil || err.Error() != want {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	zone := freshZone()
+	w := unsynced(t, options{zones: []string{zone}})
+	synced := func() float64 { return testutil.ToFloat64(syncedGauge.WithLabelValues(zone)) }
+	if synced() != 0 {
+		t.Error("synced before anything was listed")
+	}
+	w.list(clusterSetIP("shop", "web", []string{"10.0.0.1"}), headless("shop", "db"), headless("shop", "none"),
+		slice("shop/db/1", "east", nil, end("10.1.0.1"), host("h", "10.1.0.2"), host("h", "10.1.0.2"), unready("10.1.0.3")))
+	w.publish()
+	got := map[string]float64{
+		"ClusterSetIP": testutil.ToFloat64(servicesGauge.WithLabelValues(zone, "ClusterSetIP")),
+		"Headless":     testutil.ToFloat64(servicesGauge.WithLabelValues(zone, "Headless")),
+		"endpoints":    testutil.ToFloat64(endpointsGauge.WithLabelValues(zone)),
+		"synced":       synced(),
+	}
+	if diff := cmp.Diff(map[string]float64{"ClusterSetIP": 1, "Headless": 1, "endpoints": 2, "synced": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+	if at := testutil.ToFloat64(eventGauge.WithLabelValues(zone, "endpointslices")); at < 1.7e9 {
+		t.Errorf("last event at %v", at)
+	}
+	if at := testutil.ToFloat64(watchErrorsCounter.WithLabelValues(zone, "endpointslices")); at != 0 {
+		t.Errorf("%v watch errors", at)
+	}
+}
+
+// The README lists the metrics that there are, and Prometheus' conventions have nothing against them.
+func TestReadmeMetrics(t *testing.T) {
+	newWorld(t, options{})
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "coredns_clusterset_") {
+			exported = append(exported, f.GetName())
+		}
+	}
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := regexp.MustCompile("coredns_clusterset_[a-z_]+").FindAllString(string(text), -1)
+	slices.Sort(documented)
+	if diff := cmp.Diff(exported, documented); diff != "" {
+		t.Errorf("exported (-) and in the README (+):\n%s", diff)
+	}
+	problems, err := testutil.GatherAndLint(prometheus.DefaultGatherer, exported...)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
