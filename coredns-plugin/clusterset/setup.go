@@ -58,28 +58,34 @@ func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 		cs.zones = append(cs.zones, newZone(z, o.ttl, local))
 	}
 	cs.publisher = newPublisher(t, cs.zones, o.empty, g)
+	absent := make(chan struct{})
+	told := sync.OnceFunc(func() { close(absent) })
 	w := &watcher{
 		clients: reader, gauges: g, feeds: map[kind]*feed{}, failed: map[kind]string{},
-		absent: func() { cs.crdAbsent.Store(true) },
+		absent: func() {
+			cs.crdAbsent.Store(true)
+			told()
+		},
 	}
 	for _, k := range o.kinds {
 		w.feeds[k] = &feed{table: t, kind: k, names: newNames(o.zones), namespaces: o.namespaces, gauges: g}
 	}
 	g.start(o.kinds)
-	return cs, &work{watcher: w, publisher: cs.publisher}
+	return cs, &work{watcher: w, publisher: cs.publisher, absent: absent}
 }
 
 // work is what runs beside the answering of queries.
 type work struct {
 	watcher   *watcher
 	publisher *publisher
+	absent    <-chan struct{} // closed when the API server has said that there is nothing to read
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// start begins to follow the API server, and waits for the first publication, or for the timeout: CoreDNS serves other
-// zones too, which must not wait for ever.
+// start begins to follow the API server, and waits for the first publication, for the news that there can be none, or for
+// the timeout: CoreDNS serves other zones too, which must not wait for ever.
 func (w *work) start(timeout time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -89,6 +95,7 @@ func (w *work) start(timeout time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-w.publisher.done:
+	case <-w.absent:
 	case <-timer.C:
 		log.Warningf("starting before all objects have been read: %s answers SERVFAIL until they are", w.publisher.gauges.zones)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -222,11 +223,11 @@ func TestLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Member("a"))
 	a := w.members["a"]
-	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, "default" }
+	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	stop := a.startWith(t, elect)
 	lease := &coordinationv1.Lease{}
 	holder := func(ctx context.Context) error {
-		if err := a.Get(ctx, key{Namespace: "default", Name: "tombolo-agent"}, lease); err != nil {
+		if err := a.Get(ctx, key{Namespace: manifests.AgentNamespace, Name: "tombolo-agent"}, lease); err != nil {
 			return err
 		}
 		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {

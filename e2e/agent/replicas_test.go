@@ -21,6 +21,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -68,7 +69,7 @@ func TestLeaseLost(t *testing.T) {
 	const exports = 400 // with what two leaders may both have asked for, below the quota of a member
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
-	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, "default" }
+	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	b.start(t)
 	ended := a.run(t.Context(), t, elect)
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
@@ -102,7 +103,7 @@ func TestLeaseLost(t *testing.T) {
 func (m *member) loseLease(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		lease := &coordinationv1.Lease{}
-		if err := m.Get(ctx, key{Namespace: "default", Name: "tombolo-agent"}, lease); err != nil {
+		if err := m.Get(ctx, key{Namespace: manifests.AgentNamespace, Name: "tombolo-agent"}, lease); err != nil {
 			return err
 		}
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("somebody-else"), new(int32(15))

@@ -169,7 +169,7 @@ func (w world) kubeconfig(t *testing.T) string {
 // spec: N2, N3, N8
 func TestLife(t *testing.T) {
 	w := start(t)
-	s := startServer(t, "transfer {\nto *\n}\nclusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 100ms\n}")
+	s := startServer(t, "transfer {\nto *\n}\nclusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 1m\n}")
 	s.await(t, "web.default.svc.clusterset.local. A", "SERVFAIL")
 	if got, _ := s.ask("example.org. A", "udp"); got != "NOERROR" {
 		t.Errorf("without the CRD, another zone: %s", got)
