@@ -31,6 +31,7 @@ import (
 
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/transfer"
 	_ "github.com/coredns/coredns/plugin/whoami"
 
@@ -50,7 +51,7 @@ type server struct {
 func startServer(t *testing.T, plugins string) *server {
 	t.Helper()
 	dnsserver.Quiet, caddy.Quiet = true, true
-	dnsserver.SetDirectives([]string{"bind", "errors", "transfer", "clusterset", "whoami"})
+	dnsserver.SetDirectives([]string{"bind", "errors", "transfer", "clusterset", "kubernetes", "whoami"})
 	text := ".:0 {\nbind 127.0.0.1\nerrors\n" + plugins + "\nwhoami\n}\n"
 	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(text), Filepath: "Corefile", ServerTypeName: "dns"})
 	if err != nil {
