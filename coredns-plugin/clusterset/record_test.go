@@ -174,6 +174,9 @@ func TestFeed(t *testing.T) {
 	if err := f.Add(r); err != nil {
 		t.Error(err)
 	}
+	if again, err := f.record(clusterSetIP("shop", "web", []string{"10.0.0.1"})); err != nil || f.table.put(kindImport, again) {
+		t.Errorf("what is known already is news (or %v): each list would log its refusals again", err)
+	}
 	if err := f.Bookmark("1"); err != nil {
 		t.Error(err)
 	}

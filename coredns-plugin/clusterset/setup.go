@@ -59,13 +59,12 @@ func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 	}
 	cs.publisher = newPublisher(t, cs.zones, o.empty, g)
 	absent := make(chan struct{})
-	told := sync.OnceFunc(func() { close(absent) })
 	w := &watcher{
 		clients: reader, gauges: g, feeds: map[kind]*feed{}, failed: map[kind]string{},
-		absent: func() {
+		absent: sync.OnceFunc(func() {
 			cs.crdAbsent.Store(true)
-			told()
-		},
+			close(absent)
+		}),
 	}
 	for _, k := range o.kinds {
 		w.feeds[k] = &feed{table: t, kind: k, names: newNames(o.zones), namespaces: o.namespaces, gauges: g}
@@ -78,14 +77,14 @@ func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 type work struct {
 	watcher   *watcher
 	publisher *publisher
-	absent    <-chan struct{} // closed when the API server has said that there is nothing to read
+	absent    <-chan struct{} // closed when the API server has said that it has no ServiceImports
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// start begins to follow the API server, and waits for the first publication, for the news that there can be none, or for
-// the timeout: CoreDNS serves other zones too, which must not wait for ever.
+// start begins to follow the API server, and waits for the first publication. It does not wait longer than the timeout,
+// nor for what the API server has said not to exist: CoreDNS serves other zones too.
 func (w *work) start(timeout time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel

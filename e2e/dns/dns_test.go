@@ -6,6 +6,7 @@ package dns_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -42,28 +44,42 @@ import (
 
 const patience = 60 * time.Second
 
-// server is a CoreDNS in this process.
+// server is a server block of a CoreDNS in this process.
 type server struct {
 	instance *caddy.Instance
+	block    int
 }
 
 // startServer starts CoreDNS with a server block for all zones, on a port that is free.
 func startServer(t *testing.T, plugins string) *server {
 	t.Helper()
+	return startServers(t, plugins)[0]
+}
+
+// startServers starts one CoreDNS with several such blocks. (CoreDNS' own plugin sets a logger for the whole process, so two
+// of them must not run in one.)
+func startServers(t *testing.T, blocks ...string) []*server {
+	t.Helper()
 	dnsserver.Quiet, caddy.Quiet = true, true
 	dnsserver.SetDirectives([]string{"bind", "errors", "transfer", "clusterset", "kubernetes", "whoami"})
-	text := ".:0 {\nbind 127.0.0.1\nerrors\n" + plugins + "\nwhoami\n}\n"
+	text := ""
+	for i, plugins := range blocks {
+		text += fmt.Sprintf(".:0 {\nbind 127.0.0.%d\nerrors\n%s\nwhoami\n}\n", i+1, plugins)
+	}
 	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(text), Filepath: "Corefile", ServerTypeName: "dns"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{instance: i}
+	servers := make([]*server, len(blocks))
+	for block := range blocks {
+		servers[block] = &server{i, block}
+	}
 	t.Cleanup(func() {
-		if err := s.instance.Stop(); err != nil {
+		if err := servers[0].instance.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
+	return servers
 }
 
 // ask sends one question, "<name> <type>", and returns the reply as text: the code, and the answer in order.
@@ -71,9 +87,9 @@ func (s *server) ask(question, network string) (string, *dns.Msg) {
 	name, typ, _ := strings.Cut(question, " ")
 	m := new(dns.Msg)
 	m.SetQuestion(name, dns.StringToType[typ])
-	address := s.instance.Servers()[0].Addr().String()
+	address := s.instance.Servers()[s.block].Addr().String()
 	if network == "udp" {
-		address = s.instance.Servers()[0].LocalAddr().String()
+		address = s.instance.Servers()[s.block].LocalAddr().String()
 	}
 	c := &dns.Client{Net: network, Timeout: time.Second}
 	reply, _, err := c.Exchange(m, address)
@@ -121,11 +137,9 @@ func (w world) create(t *testing.T, objects ...client.Object) {
 func start(t *testing.T) world {
 	t.Helper()
 	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
-	scheme := clientscheme.Scheme
-	for _, add := range []func() error{
-		func() error { return v1beta1.Install(scheme) }, func() error { return v1alpha1.Install(scheme) },
-	} {
-		if err := add(); err != nil {
+	scheme := k8sruntime.NewScheme()
+	for _, add := range []func(*k8sruntime.Scheme) error{clientscheme.AddToScheme, v1beta1.Install, v1alpha1.Install} {
+		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,7 +269,7 @@ func (s *server) transfer(t *testing.T) {
 	t.Helper()
 	m := new(dns.Msg)
 	m.SetAxfr("clusterset.local.")
-	envelopes, err := new(dns.Transfer).In(m, s.instance.Servers()[0].Addr().String())
+	envelopes, err := new(dns.Transfer).In(m, s.instance.Servers()[s.block].Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
