@@ -70,7 +70,7 @@ func (h *hub) testNamespaces(t *testing.T) {
 		checkError(t, limited.Create(t.Context(), service), "")
 		h.setNamespaces(t, limited, "other")
 		eventually(t, "the Member's change is heeded", func(ctx context.Context) error {
-			service.Spec.TrafficDistribution += "x"
+			service.Spec.TrafficDistribution = "Another"
 			if err := limited.Update(ctx, service, client.DryRunAll); err == nil {
 				return errAccepted
 			}
