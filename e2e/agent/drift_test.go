@@ -5,7 +5,11 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/adler32"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +150,37 @@ func testCollision(t *testing.T, a, b *member) {
 	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), after))
 	if diff := cmp.Diff(mine, after); diff != "" {
 		t.Errorf("somebody else's Service changed (-before +after):\n%s", diff)
+	}
+}
+
+// testCollisionAtOnce: services whose names collide are exported all in one moment, so that several imports ask for one name
+// before any of them knows of the others.
+//
+// spec: D2
+func testCollisionAtOnce(t *testing.T, a, b *member) {
+	ns := namespace(t, a, b)
+	colliding := map[uint32][]key{}
+	for i := range 10_000 {
+		name := fmt.Sprintf("svc-%04d", i)
+		sum := adler32.Checksum([]byte(name))
+		colliding[sum] = append(colliding[sum], key{Namespace: ns, Name: name})
+	}
+	var keys []key
+	for _, sum := range slices.Sorted(maps.Keys(colliding)) {
+		if group := colliding[sum]; len(group) >= 10 && len(keys) < 50 {
+			keys = append(keys, group[:10]...)
+		}
+	}
+	atOnce(t, keys, func(ctx context.Context, k key) error {
+		return errors.Join(a.Create(ctx, clusterIPService(k, port("http", 80))), a.Create(ctx, export(k)))
+	})
+	names := map[string]string{}
+	for _, k := range keys {
+		_, derived := b.imported(t, k)
+		if other, taken := names[derived.Name]; taken {
+			t.Errorf("%s and %s share the derived Service %s", k.Name, other, derived.Name)
+		}
+		names[derived.Name] = k.Name
 	}
 }
 

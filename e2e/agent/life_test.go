@@ -53,6 +53,7 @@ func TestLife(t *testing.T) {
 		"DriftIsReverted":        testDrift,
 		"ForeignImportInTheWay":  testForeignImport,
 		"NamesCollide":           testCollision,
+		"NamesCollideAtOnce":     testCollisionAtOnce,
 		"AddressLeftOut":         testAddressLeftOut,
 	} {
 		t.Run(name, func(t *testing.T) {

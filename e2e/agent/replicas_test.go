@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,9 +67,10 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 // spec: E2, I1
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
-	const exports = 400 // with what two leaders may both have asked for, below the quota of a member
+	const exports = 500
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
 	a, b := w.members["a"], w.members["b"]
+	w.setQuota(t, "a", "count/publishedservices.hub.tombolo-mcs.io", "700") // two leaders may both ask for one
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	b.start(t)
 	ended := a.run(t.Context(), t, elect)
@@ -97,6 +99,28 @@ func TestLeaseLost(t *testing.T) {
 	a.holdsEach(t, keys)
 	b.holdsEach(t, keys)
 	w.publishedEach(t, "a", len(keys))
+}
+
+// setQuota changes one number of a member's quota on the hub, and returns when that counts.
+func (w *world) setQuota(t *testing.T, id string, what corev1.ResourceName, number string) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{}
+	eventually(t, func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: "tombolo"}, quota); err != nil {
+			return err
+		}
+		quota.Spec.Hard[what] = resource.MustParse(number)
+		return w.hubKube.Update(ctx, quota)
+	})
+	eventually(t, func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		if hard := quota.Status.Hard[what]; hard.String() != number {
+			return fmt.Errorf("the quota of %s is %s yet", what, hard.String())
+		}
+		return nil
+	})
 }
 
 // loseLease gives the agents' lease to somebody who lets it expire after 15 s. A leader gives up after 10 s.

@@ -33,6 +33,10 @@ var ErrStale = errors.New("the object has changed since it was observed")
 // errGone says that we have deleted the object.
 var errGone = fmt.Errorf("%w: it is deleted", ErrStale)
 
+// errTaken says that another import of ours has got the name in this very moment. The watch will tell the other import of
+// it, and not the one that has to choose another name, so it has to be tried again.
+var errTaken = errors.New("the name has just been given to the import of another service")
+
 // Writer writes to one cluster.
 type Writer struct {
 	client client.Client
@@ -165,15 +169,18 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	if !w.owns(existing) {
 		return ErrForeign
 	}
-	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice || sameImport(object, existing) {
+	if sameImport(object, existing) {
 		return ErrStale
+	}
+	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice {
+		return fmt.Errorf("%w: %s", errTaken, existing.GetLabels()[mcsv1beta1.LabelServiceName])
 	}
 	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
 	object.SetResourceVersion(existing.GetResourceVersion())
 	return stale(w.client.Update(ctx, object))
 }
 
-// sameImport reports whether two mirrored slices say that they belong to the same import, by which they are found.
+// sameImport reports whether two objects say that they belong to the same import, by which they are found.
 func sameImport(a, b client.Object) bool {
 	return a.GetLabels()[mcsv1beta1.LabelServiceName] == b.GetLabels()[mcsv1beta1.LabelServiceName]
 }
