@@ -35,9 +35,9 @@ func TestClusterLocal(t *testing.T) {
 	imports := []*v1beta1.ServiceImport{imported("web", v1beta1.ClusterSetIP, "10.96.0.1"), imported("db", v1beta1.Headless)}
 	w.create(t, service("web", ""), service("db", corev1.ClusterIPNone), service("derived-43254079", ""), imports[0], imports[1], endpoints("db-east-1", "10.1.0.1"))
 	kubernetes := "kubernetes cluster.local in-addr.arpa {\nkubeconfig " + w.cluster.Kubeconfig() + "\nstartup_timeout 1m\n}"
-	servers := startServers(t, "clusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 1m\n}\n"+kubernetes, kubernetes)
-	with, without := servers[0], servers[1]
-	with.await(t, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
+	with := startProgram(t, "clusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 1m\n}\n"+kubernetes)
+	without := startProgram(t, kubernetes)
+	await(t, with, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
 
 	found := 0
 	for _, name := range []string{

@@ -6,7 +6,6 @@ package dns_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -44,53 +42,48 @@ import (
 
 const patience = 60 * time.Second
 
-// server is a server block of a CoreDNS in this process.
-type server struct {
-	instance *caddy.Instance
-	block    int
+// server is a CoreDNS in this process.
+type server struct{ instance *caddy.Instance }
+
+// serverBlock returns a Corefile with one block, for all zones, on a port that is free.
+func serverBlock(plugins string) string {
+	return ".:0 {\nbind 127.0.0.1\nerrors\n" + plugins + "\nwhoami\n}\n"
 }
 
-// startServer starts CoreDNS with a server block for all zones, on a port that is free.
+// startServer starts CoreDNS in this process, for tests that look at it from inside.
 func startServer(t *testing.T, plugins string) *server {
 	t.Helper()
-	return startServers(t, plugins)[0]
-}
-
-// startServers starts one CoreDNS with several such blocks. (CoreDNS' own plugin sets a logger for the whole process, so two
-// of them must not run in one.)
-func startServers(t *testing.T, blocks ...string) []*server {
-	t.Helper()
-	dnsserver.Quiet, caddy.Quiet = true, true
-	dnsserver.SetDirectives([]string{"bind", "errors", "transfer", "clusterset", "kubernetes", "whoami"})
-	text := ""
-	for i, plugins := range blocks {
-		text += fmt.Sprintf(".:0 {\nbind 127.0.0.%d\nerrors\n%s\nwhoami\n}\n", i+1, plugins)
-	}
-	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(text), Filepath: "Corefile", ServerTypeName: "dns"})
+	i, err := caddyStart(serverBlock(plugins))
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := make([]*server, len(blocks))
-	for block := range blocks {
-		servers[block] = &server{i, block}
-	}
+	s := &server{i}
 	t.Cleanup(func() {
-		if err := servers[0].instance.Stop(); err != nil {
+		if err := s.instance.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	return servers
+	return s
 }
 
-// ask sends one question, "<name> <type>", and returns the reply as text: the code, and the answer in order.
 func (s *server) ask(question, network string) (string, *dns.Msg) {
+	l := s.instance.Servers()[0]
+	if network == "udp" {
+		return exchange(question, network, l.LocalAddr().String())
+	}
+	return exchange(question, network, l.Addr().String())
+}
+
+// asker is a CoreDNS, wherever it runs.
+type asker interface {
+	// ask sends one question, "<name> <type>", and returns the reply as text, the code and the answer in order, and itself.
+	ask(question, network string) (string, *dns.Msg)
+}
+
+func exchange(question, network, address string) (string, *dns.Msg) {
 	name, typ, _ := strings.Cut(question, " ")
 	m := new(dns.Msg)
 	m.SetQuestion(name, dns.StringToType[typ])
-	address := s.instance.Servers()[s.block].Addr().String()
-	if network == "udp" {
-		address = s.instance.Servers()[s.block].LocalAddr().String()
-	}
 	c := &dns.Client{Net: network, Timeout: time.Second}
 	reply, _, err := c.Exchange(m, address)
 	if err != nil {
@@ -105,7 +98,7 @@ func (s *server) ask(question, network string) (string, *dns.Msg) {
 }
 
 // await asks until the reply is as wanted, over UDP and TCP.
-func (s *server) await(t *testing.T, question, want string) {
+func await(t *testing.T, s asker, question, want string) {
 	t.Helper()
 	for _, network := range []string{"udp", "tcp"} {
 		var got string
@@ -185,7 +178,7 @@ func (w world) kubeconfig(t *testing.T) string {
 func TestLife(t *testing.T) {
 	w := start(t)
 	s := startServer(t, "transfer {\nto *\n}\nclusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 1m\n}")
-	s.await(t, "web.default.svc.clusterset.local. A", "SERVFAIL")
+	await(t, s, "web.default.svc.clusterset.local. A", "SERVFAIL")
 	if got, _ := s.ask("example.org. A", "udp"); got != "NOERROR" {
 		t.Errorf("without the CRD, another zone: %s", got)
 	}
@@ -193,18 +186,18 @@ func TestLife(t *testing.T) {
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, "web.default.svc.clusterset.local. A", "NXDOMAIN")
+	await(t, s, "web.default.svc.clusterset.local. A", "NXDOMAIN")
 	w.create(t, imported("web", v1beta1.ClusterSetIP, "10.96.0.1"), imported("db", v1beta1.Headless), endpoints("db-east-1", "10.1.0.1", "10.1.0.2"))
-	s.await(t, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
-	s.await(t, "_http._tcp.web.default.svc.clusterset.local. SRV", "NOERROR 0 100 80 web.default.svc.clusterset.local.")
-	s.await(t, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.1 10.1.0.2")
-	s.await(t, "10-1-0-1.east.db.default.svc.clusterset.local. A", "NOERROR 10.1.0.1")
-	s.await(t, "east.db.default.svc.clusterset.local. A", "NOERROR")
+	await(t, s, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
+	await(t, s, "_http._tcp.web.default.svc.clusterset.local. SRV", "NOERROR 0 100 80 web.default.svc.clusterset.local.")
+	await(t, s, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.1 10.1.0.2")
+	await(t, s, "10-1-0-1.east.db.default.svc.clusterset.local. A", "NOERROR 10.1.0.1")
+	await(t, s, "east.db.default.svc.clusterset.local. A", "NOERROR")
 
 	if err := w.client.Delete(t.Context(), endpoints("db-east-1")); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, "db.default.svc.clusterset.local. A", "NXDOMAIN")
+	await(t, s, "db.default.svc.clusterset.local. A", "NXDOMAIN")
 
 	w.restart(t, s)
 	s.reload(t)
@@ -230,7 +223,7 @@ func (w world) restart(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	w.create(t, endpoints("db-east-2", "10.1.0.3"))
-	s.await(t, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.3")
+	await(t, s, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.3")
 }
 
 // reload replaces the server by a new one with the same Corefile, as plugin reload does. The serial number does not go
@@ -269,7 +262,7 @@ func (s *server) transfer(t *testing.T) {
 	t.Helper()
 	m := new(dns.Msg)
 	m.SetAxfr("clusterset.local.")
-	envelopes, err := new(dns.Transfer).In(m, s.instance.Servers()[s.block].Addr().String())
+	envelopes, err := new(dns.Transfer).In(m, s.instance.Servers()[0].Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,8 +307,8 @@ func (w world) downgrade(t *testing.T, s *server) {
 		Spec:       v1alpha1.ServiceImportSpec{Type: v1alpha1.ClusterSetIP, IPs: []string{"10.96.0.9"}, Ports: []v1alpha1.ServicePort{}},
 	}
 	w.create(t, old)
-	s.await(t, "old.default.svc.clusterset.local. A", "NOERROR 10.96.0.9")
-	s.await(t, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
+	await(t, s, "old.default.svc.clusterset.local. A", "NOERROR 10.96.0.9")
+	await(t, s, "web.default.svc.clusterset.local. A", "NOERROR 10.96.0.1")
 }
 
 func imported(name string, kind v1beta1.ServiceImportType, ips ...string) *v1beta1.ServiceImport {
