@@ -22,6 +22,12 @@ var files embed.FS
 const (
 	AgentNamespace      = "tombolo-system"
 	AgentServiceAccount = "tombolo-agent"
+	AgentDeployment     = "tombolo-agent"
+	// HubSecret says how to reach the hub. The agent's Deployment mounts it.
+	HubSecret = "tombolo-hub"
+	// DNSService is what the cluster's own DNS forwards clusterset.local to, and DNSDeployment is behind it.
+	DNSService    = "tombolo-dns"
+	DNSDeployment = "tombolo-dns"
 )
 
 // Hub returns what makes an API server the hub of a clusterset, once for all members.

@@ -31,11 +31,15 @@ import (
 var version string
 
 func main() {
-	options, err := parse(os.Args[1:])
+	options, check, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case check.server != "":
+		err = check.run(ctrl.SetupSignalHandler())
+	default:
 		err = agent.Run(ctrl.SetupSignalHandler(), options)
 	}
 	if err != nil {
@@ -44,8 +48,8 @@ func main() {
 	}
 }
 
-// parse returns the options that the command line and the environment state.
-func parse(args []string) (agent.Options, error) {
+// parse returns the options that the command line and the environment state, or what is to be found out instead.
+func parse(args []string) (agent.Options, hubCheck, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
@@ -62,16 +66,19 @@ func parse(args []string) (agent.Options, error) {
 	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
 	flags.StringVar(&options.ClusterID, "cluster-id", "", "the cluster's ID, where it has no ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the agent's own namespace (default $POD_NAMESPACE)")
+	var check hubCheck
+	flags.StringVar(&check.server, "check-hub", "", "say whether the hub at this URL can be reached, and do nothing else")
+	flags.StringVar(&check.ca, "check-hub-ca", "", "its certificate authority, PEM in base64")
 	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
 	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub")
 	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
 	if err := flags.Parse(args); err != nil {
-		return options, err
+		return options, check, err
 	}
 	if flags.NArg() > 0 {
-		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
+		return options, check, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
 	}
 	options.Selector = clusterset.DerivedSelector(*selector)
 	if *hubSecret != "" {
@@ -85,18 +92,18 @@ func parse(args []string) (agent.Options, error) {
 	options.AllowNamespaces, options.DenyNamespaces = list(*allow), list(*deny)
 	var err error
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
-		return options, err
+		return options, check, err
 	}
 	if options.Member, err = config(*kubeconfig); err != nil {
-		return options, fmt.Errorf("--kubeconfig: %w", err)
+		return options, check, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	if *hubKubeconfig == "" {
-		return options, nil // Validate says what to do
+		return options, check, nil // Validate says what to do
 	}
 	if options.Hub, err = config(*hubKubeconfig); err != nil {
-		return options, fmt.Errorf("--hub-kubeconfig: %w", err)
+		return options, check, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
-	return options, nil
+	return options, check, nil
 }
 
 // list returns the parts of a comma-separated list; nil for the empty one.

@@ -1,0 +1,151 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// hubMount is where the agent's Deployment mounts the Secret that leads to the hub.
+const hubMount = "/etc/tombolo/hub"
+
+// node stands for the nodes of a cluster that has none: it runs the pods of Tombolo as processes, with the command lines,
+// the rights and the Secret that they would have, and reports their ends as a kubelet does.
+type node struct {
+	t       *testing.T
+	cluster *lab.Cluster
+	client  client.Client
+	api     kubernetes.Interface
+	program string // tombolo-agent
+	folder  string // what pods have mounted
+
+	agent *exec.Cmd
+}
+
+// startNode starts a node that ends with the test, or with stop.
+func startNode(t *testing.T, cluster *lab.Cluster, program string) (stop func()) {
+	t.Helper()
+	c, err := cluster.Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, cluster: cluster, client: c, api: api, program: program, folder: t.TempDir()}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		wait.UntilWithContext(ctx, n.sync, 50*time.Millisecond)
+		n.stopAgent()
+	}()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return stop
+}
+
+// sync runs what should run.
+func (n *node) sync(ctx context.Context) {
+	if err := errors.Join(n.syncCheck(ctx), n.syncAgent(ctx)); err != nil && ctx.Err() == nil {
+		n.t.Logf("node of %s: %v", n.cluster.Name, err)
+	}
+}
+
+// syncCheck runs a pod that looks whether the hub can be reached.
+func (n *node) syncCheck(ctx context.Context) error {
+	pod, err := n.api.CoreV1().Pods("default").Get(ctx, "tombolo-check-hub", metav1Get)
+	if apierrors.IsNotFound(err) || err == nil && pod.Status.Phase != corev1.PodPending {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, n.program, pod.Spec.Containers[0].Args...)
+	cmd.Stderr = &output
+	pod.Status.Phase = corev1.PodSucceeded
+	if err := cmd.Run(); err != nil {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(cmd.ProcessState.ExitCode()), Message: output.String()}},
+	}}
+	_, err = n.api.CoreV1().Pods("default").UpdateStatus(ctx, pod, metav1Update)
+	return err
+}
+
+// syncAgent runs the agent while there is its Deployment.
+func (n *node) syncAgent(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	err := n.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, deployment)
+	switch {
+	case apierrors.IsNotFound(err):
+		n.stopAgent()
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := n.mount(ctx); err != nil || n.agent != nil {
+		return client.IgnoreNotFound(err)
+	}
+	kubeconfig, err := n.cluster.ServiceAccountKubeconfig(ctx, manifests.AgentNamespace, deployment.Spec.Template.Spec.ServiceAccountName)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	args := []string{"--kubeconfig=" + kubeconfig, "--namespace=" + manifests.AgentNamespace, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text"}
+	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+		args = append(args, strings.ReplaceAll(arg, hubMount, n.folder))
+	}
+	cmd := exec.CommandContext(ctx, n.program, args...)
+	cmd.Stderr = n.t.Output()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	n.agent = cmd
+	return nil
+}
+
+// mount writes the keys of the Secret as files.
+func (n *node) mount(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := n.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}, secret); err != nil {
+		return err
+	}
+	for key, content := range secret.Data {
+		if err := os.WriteFile(filepath.Join(n.folder, key), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) stopAgent() {
+	if n.agent == nil {
+		return
+	}
+	_ = n.agent.Process.Kill() // it may have ended
+	_ = n.agent.Wait()
+	n.agent = nil
+}

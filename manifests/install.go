@@ -1,0 +1,92 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+	"sigs.k8s.io/yaml"
+)
+
+// Parts say what runs in a member cluster. Each is a kustomization of this tree.
+type Parts string
+
+// What may run in a member cluster.
+const (
+	// AgentOnly leaves the names of the clusterset to the cluster's own DNS.
+	AgentOnly Parts = "agent"
+	// Quickstart is one agent, and the DNS.
+	Quickstart Parts = "overlays/quickstart"
+	// Production is two agents on two nodes, the DNS, disruption budgets and network policies.
+	Production Parts = "overlays/production"
+)
+
+// InstallOptions say what a member cluster runs, and from which images.
+type InstallOptions struct {
+	Parts Parts
+	// AgentImage and DNSImage are image references. Empty: as in the kustomizations.
+	AgentImage, DNSImage string
+	// AgentArgs are added to the agent's command line.
+	AgentArgs []string
+}
+
+// Install returns what runs in a member cluster.
+func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
+	kustomization := types.Kustomization{
+		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
+		Resources: []string{"../../" + string(o.Parts)},
+	}
+	for name, reference := range map[string]string{"tombolo-agent": o.AgentImage, "coredns": o.DNSImage} {
+		if reference != "" {
+			kustomization.Images = append(kustomization.Images, imageOf(name, reference))
+		}
+	}
+	if len(o.AgentArgs) > 0 {
+		patch, err := appendArgs(o.AgentArgs)
+		if err != nil {
+			return nil, err
+		}
+		kustomization.Patches = []types.Patch{patch}
+	}
+	content, err := yaml.Marshal(kustomization)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := render("overlays/rendered", map[string][]byte{"overlays/rendered/kustomization.yaml": content})
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %s: %w", o.Parts, err)
+	}
+	return objects, nil
+}
+
+// imageOf returns the replacement of an image by a reference: name[:tag][@digest], and the name may have a port.
+func imageOf(name, reference string) types.Image {
+	image := types.Image{Name: name}
+	reference, image.Digest, _ = strings.Cut(reference, "@")
+	if i := strings.LastIndex(reference, ":"); i > strings.LastIndex(reference, "/") {
+		reference, image.NewTag = reference[:i], reference[i+1:]
+	}
+	image.NewName = reference
+	return image
+}
+
+func appendArgs(args []string) (types.Patch, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value string `json:"value"`
+	}
+	var operations []operation
+	for _, arg := range args {
+		operations = append(operations, operation{"add", "/spec/template/spec/containers/0/args/-", arg})
+	}
+	patch, err := json.Marshal(operations)
+	agent := resid.NewResId(resid.NewGvk("apps", "v1", "Deployment"), "tombolo-agent")
+	return types.Patch{Patch: string(patch), Target: &types.Selector{ResId: agent}}, err
+}

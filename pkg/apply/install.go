@@ -1,0 +1,133 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Installer applies and deletes whole objects at an administrator's command, by server-side apply and with the
+// administrator's rights.
+type Installer struct {
+	client client.Client
+	dryRun bool
+	force  bool
+}
+
+// installerOwner is the field manager of what an Installer applies.
+const installerOwner = client.FieldOwner("kubectl-clusterset")
+
+// Outcome says what became of an object, or would in a dry run.
+type Outcome string
+
+// What becomes of an object.
+const (
+	Created    Outcome = "created"
+	Configured Outcome = "configured"
+	Unchanged  Outcome = "unchanged"
+	Deleted    Outcome = "deleted"
+	NotFound   Outcome = "not found"
+)
+
+// NewInstaller returns an Installer for the cluster of a client.
+func NewInstaller(c client.Client) Installer { return Installer{client: c} }
+
+// DryRun returns an Installer that changes nothing, but has the API server judge what it is given.
+func (i Installer) DryRun() Installer { i.dryRun = true; return i }
+
+// Force returns an Installer that takes over fields which somebody else has set meanwhile.
+func (i Installer) Force() Installer { i.force = true; return i }
+
+// IsDryRun reports whether nothing is changed.
+func (i Installer) IsDryRun() bool { return i.dryRun }
+
+// Apply makes an object as it is given and says what that changed. The object is left as it is. The error names the object.
+func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
+	before, err := i.get(ctx, object)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", NameOf(object), err)
+	}
+	after := object.DeepCopy()
+	options := []client.ApplyOption{installerOwner}
+	if i.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if i.force {
+		options = append(options, client.ForceOwnership)
+	}
+	err = i.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), options...)
+	switch {
+	case err != nil && i.dryRun && before == nil && isAbsent(err):
+		return Created, nil // its namespace or its kind would have been created before it
+	case apierrors.IsConflict(err):
+		return "", fmt.Errorf("apply %s: somebody else has changed it (%w): --force-conflicts overwrites that", NameOf(object), err)
+	case err != nil:
+		return "", fmt.Errorf("apply %s: %w", NameOf(object), err)
+	case before == nil:
+		return Created, nil
+	case equality.Semantic.DeepEqual(content(before), content(after)):
+		return Unchanged, nil
+	}
+	return Configured, nil
+}
+
+// Delete deletes an object, and what lies in it should it be a namespace, which takes a while longer.
+func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
+	before, err := i.get(ctx, object)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", NameOf(object), err)
+	}
+	if before == nil {
+		return NotFound, nil
+	}
+	uid := before.GetUID()
+	options := []client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy("Background")}
+	if i.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := i.client.Delete(ctx, before, options...); err != nil && !isAbsent(err) {
+		return "", fmt.Errorf("delete %s: %w", NameOf(object), err)
+	}
+	return Deleted, nil
+}
+
+// get returns the object as it stands, nil where it does not.
+func (i Installer) get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	result := &unstructured.Unstructured{}
+	result.SetGroupVersionKind(object.GroupVersionKind())
+	err := i.client.Get(ctx, client.ObjectKeyFromObject(object), result)
+	if isAbsent(err) {
+		return nil, nil
+	}
+	return result, err
+}
+
+// NameOf returns what people call an object, such as "Deployment tombolo-system/tombolo-agent".
+func NameOf(object *unstructured.Unstructured) string {
+	name := object.GetName()
+	if object.GetNamespace() != "" {
+		name = object.GetNamespace() + "/" + name
+	}
+	return object.GetKind() + " " + name
+}
+
+// content returns an object without what the API server keeps about it.
+func content(object *unstructured.Unstructured) map[string]any {
+	result := object.DeepCopy()
+	result.SetManagedFields(nil)
+	result.SetResourceVersion("")
+	result.SetGeneration(0)
+	unstructured.RemoveNestedField(result.Object, "status")
+	return result.Object
+}
+
+// isAbsent reports whether an object, its namespace or its whole kind does not exist.
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

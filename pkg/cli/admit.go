@@ -1,0 +1,105 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// admit makes room for the member on the hub.
+func (j *joining) admit(ctx context.Context) error {
+	objects, err := manifests.Member(j.memberOptions())
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Member" {
+			object.SetAnnotations(map[string]string{annotationClusterUID: j.uid})
+		}
+	}
+	if err := applyAll(ctx, j.hub, objects, j.r); err != nil {
+		return err
+	}
+	if j.dryRun {
+		return nil
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" })
+	return awaitQuota(ctx, j.hub, objects[i])
+}
+
+// memberOptions returns what the hub is to know of the member: as the flags say, else as before.
+func (j *joining) memberOptions() manifests.MemberOptions {
+	o := manifests.MemberOptions{
+		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services, Namespaces: j.namespaces,
+	}
+	if j.trustAges {
+		o.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
+	}
+	if j.admitted == nil {
+		return o
+	}
+	if len(o.Namespaces) == 0 {
+		for _, name := range j.admitted.Spec.Namespaces {
+			o.Namespaces = append(o.Namespaces, string(name))
+		}
+	}
+	if o.ClaimedAges == "" {
+		o.ClaimedAges = j.admitted.Spec.ClaimedAges
+	}
+	return o
+}
+
+// recount is how long a quota is waited for before it is made anew.
+const recount = 3 * time.Second
+
+// awaitQuota returns when a member's quota counts: until then the hub refuses its records. A quota that was made before
+// kube-controller-manager knew the kinds (it looks for new ones every 30 s) is counted after minutes; a new one at once.
+func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstructured) error {
+	quota := &corev1.ResourceQuota{}
+	made := time.Now()
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
+		if err := hub.client.Get(ctx, client.ObjectKeyFromObject(object), quota); err != nil {
+			return false, ignoreTransient(err)
+		}
+		if len(quota.Status.Used) == len(quota.Spec.Hard) {
+			return true, nil
+		}
+		if time.Since(made) < recount {
+			return false, nil
+		}
+		made = time.Now()
+		if _, err := hub.install.Delete(ctx, object); err != nil {
+			return false, err
+		}
+		_, err := hub.install.Apply(ctx, object)
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not count on the hub: does its kube-controller-manager run? %w", nameOf(object), err)
+	}
+	return nil
+}
+
+// heartbeat returns the member's on the hub, nil where there is none.
+func (j *joining) heartbeat(ctx context.Context) (*hubv1alpha1.Heartbeat, error) {
+	beat := &hubv1alpha1.Heartbeat{}
+	err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, beat)
+	if isAbsentKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the heartbeat of %s on the hub: %w", j.id, err)
+	}
+	return beat, nil
+}

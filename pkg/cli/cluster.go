@@ -1,0 +1,122 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+)
+
+// requestTimeout is how long an API server may take to answer.
+const requestTimeout = 30 * time.Second
+
+// cluster is an API server that a command speaks to.
+type cluster struct {
+	what    string // "the hub" or "this cluster"
+	config  *rest.Config
+	client  client.Client
+	install apply.Installer
+	version *version.Version
+}
+
+// hubFlags say where the hub is; all other connection flags are the usual ones, and mean the cluster at hand.
+type hubFlags struct{ kubeconfig, context string }
+
+func (f *hubFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with an administrator's rights; that of --kubeconfig where empty")
+	flags.StringVar(&f.context, "hub-context", "", "context of the hub; the kubeconfig's current one where empty")
+}
+
+// errNoHub is returned where neither flag is given: the current context is the member's, and cannot be meant.
+var errNoHub = errors.New("which API server is the hub? Pass --hub-context, --hub-kubeconfig, or both")
+
+// config returns how to reach the hub.
+func (f *hubFlags) config(usual *genericclioptions.ConfigFlags) (*rest.Config, error) {
+	if f.kubeconfig == "" && f.context == "" {
+		return nil, usageError{errNoHub}
+	}
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Context = &f.kubeconfig, &f.context
+	if f.kubeconfig == "" {
+		flags.KubeConfig = usual.KubeConfig
+	}
+	return flags.ToRESTConfig()
+}
+
+// newScheme returns the kinds that the commands read and write.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientscheme.AddToScheme, apiextensionsv1.AddToScheme, mcsv1beta1.Install, aboutv1beta1.AddToScheme, hubv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// connect returns a cluster that answers. what is how messages call it, flags are those that say where it is.
+func connect(what, flags string, config *rest.Config, o installing) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	config.QPS, config.Burst = -1, -1 // a person waits, and the API server has limits of its own
+	config.UserAgent = "kubectl-clusterset"
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	info, err := d.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("%s at %s does not answer: %w: check %s", what, config.Host, err, flags)
+	}
+	served, err := version.ParseGeneric(info.String())
+	if err != nil {
+		return nil, fmt.Errorf("%s: version %q: %w", what, info.String(), err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return &cluster{what, config, c, o.installer(c), served}, nil
+}
+
+// installing are the flags of all commands that change something.
+type installing struct{ dryRun, force bool }
+
+func (o *installing) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.dryRun, "dry-run", false, "check, say what would be done, and change nothing")
+	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite what somebody else has changed in objects that this command has applied before")
+}
+
+func (o installing) installer(c client.Client) apply.Installer {
+	i := apply.NewInstaller(c)
+	if o.dryRun {
+		i = i.DryRun()
+	}
+	if o.force {
+		i = i.Force()
+	}
+	return i
+}

@@ -1,0 +1,94 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli holds the verbs of "kubectl clusterset". Each verb is a file that reads from top to bottom as the command
+// runs: it connects, checks, says what it finds, and then does it, object by object. Checks change nothing, and all of them
+// run before anything is changed; what is done can be interrupted and done again.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Exit codes of the command.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	// ExitUsage says that the command line is wrong; nothing has been looked at.
+	ExitUsage = 2
+)
+
+// usageError is one that the command line is to blame for.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Run runs the command line and returns the exit code. What goes wrong is told on streams.ErrOut, with what to do about it.
+func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
+	command := newCommand(version, streams) //nolint:contextcheck // cobra hands the context to what it runs
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(streams.ErrOut, "interrupted: run the same command again to finish what it has begun")
+		return ExitFailed
+	}
+	fmt.Fprintln(streams.ErrOut, "error:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(streams.ErrOut, `see "kubectl clusterset --help"`)
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+const about = `Join Kubernetes clusters into a clusterset, whose services all of them can use (Multi-Cluster Services API).
+
+One API server is the hub: one of the members, or one of its own. It holds small records of what the members
+export, and is not on the way of any packet.
+
+  kubectl clusterset init-hub --context hub
+  kubectl clusterset join --context east --hub-context hub --cluster-id east
+  kubectl clusterset join --context west --hub-context hub --cluster-id west
+
+Then create a ServiceExport beside a Service in one of them; the others get a ServiceImport, and
+<service>.<namespace>.svc.clusterset.local resolves there.`
+
+func newCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
+	usual := genericclioptions.NewConfigFlags(true)
+	root := &cobra.Command{
+		Use:           "kubectl-clusterset",
+		Short:         "join Kubernetes clusters into a clusterset",
+		Long:          about,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	usual.AddFlags(root.PersistentFlags())
+	root.AddCommand(newInitHub(usual, streams), newJoin(usual, streams), newLeave(usual, streams), newUpgrade(usual, streams))
+	for _, command := range append(root.Commands(), root) {
+		inner := command.Args
+		command.Args = func(cmd *cobra.Command, args []string) error {
+			if err := inner(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	return root
+}

@@ -1,0 +1,157 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// minHub is the first version of Kubernetes whose admission policies know IP addresses and CIDRs.
+var minHub = version.MustParseGeneric("1.31")
+
+const aboutInitHub = `Make the cluster of the current context the hub of a clusterset.
+
+Installs the kinds of the members' records, the policies that fence what a member may write, and the right
+to read that all members share. No pod runs for it. Run it again to bring a hub up to this version.`
+
+func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var o installing
+	cmd := &cobra.Command{
+		Use:     "init-hub",
+		Short:   "make a cluster the hub",
+		Long:    aboutInitHub,
+		Example: "  kubectl clusterset init-hub --context hub --dry-run\n  kubectl clusterset init-hub --context hub",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := usual.ToRESTConfig()
+			if err != nil {
+				return usageError{err}
+			}
+			hub, err := connect("the hub", "--kubeconfig and --context", config, o)
+			if err != nil {
+				return err
+			}
+			return initHub(cmd.Context(), hub, o, &report{out: streams.Out})
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func initHub(ctx context.Context, hub *cluster, o installing, r *report) error {
+	r.titlef("Checking the hub at %s", hub.config.Host)
+	checkHubVersion(ctx, hub, r)
+	objects, err := manifests.Hub()
+	if err != nil {
+		return err
+	}
+	if err := checkDefinitions(ctx, hub, objects, r); err != nil {
+		return err
+	}
+	if err := r.verdict(); err != nil {
+		return err
+	}
+	r.titlef("%s", o.heading("On the hub"))
+	if err := applyAll(ctx, hub, objects, r); err != nil {
+		return err
+	}
+	if o.dryRun {
+		return nil
+	}
+	if err := awaitPolicies(ctx, hub, objects, r); err != nil {
+		return err
+	}
+	r.titlef("This is a hub now. Next, let clusters join: kubectl clusterset join --context <member> --hub-context <hub> --cluster-id <id>")
+	return nil
+}
+
+// heading returns a title for what is done, or would be.
+func (o installing) heading(title string) string {
+	if o.dryRun {
+		return title + " (dry run: nothing is changed)"
+	}
+	return title
+}
+
+func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
+	if hub.version.LessThan(minHub) {
+		r.failf("Kubernetes %s is too old for a hub: the policies that fence the members need %s. Choose another cluster, or upgrade this one", hub.version, minHub)
+		return
+	}
+	policies := &admissionv1.ValidatingAdmissionPolicyList{}
+	if err := hub.client.List(ctx, policies, client.Limit(1)); err != nil {
+		r.failf("cannot read the hub's ValidatingAdmissionPolicies, which fence the members (%v): you need an administrator's rights, and %s served", err, admissionv1.SchemeGroupVersion)
+		return
+	}
+	r.okf("Kubernetes %s serves admission policies", hub.version)
+}
+
+// applyAll applies objects in their order, and waits for each kind that it defines.
+func applyAll(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
+	for _, object := range objects {
+		outcome, err := c.install.Apply(ctx, object)
+		if err != nil {
+			return err
+		}
+		r.did(outcome, nameOf(object))
+		if isDefinition(object) {
+			if err := awaitServed(ctx, c, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// patience is how long the parts of a cluster may take to notice what has been applied; they take seconds.
+const patience = 2 * time.Minute
+
+// awaitPolicies returns when the API server has looked at the policies. It enforces them a moment later; a member's records
+// that come earlier are checked by all that import them.
+func awaitPolicies(ctx context.Context, hub *cluster, objects []*unstructured.Unstructured, r *report) error {
+	for _, object := range objects {
+		if object.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		policy := &admissionv1.ValidatingAdmissionPolicy{}
+		err := poll(ctx, func(ctx context.Context) (bool, error) {
+			err := hub.client.Get(ctx, client.ObjectKeyFromObject(object), policy)
+			return err == nil && policy.Status.ObservedGeneration == policy.Generation, ignoreTransient(err)
+		})
+		if err != nil {
+			return fmt.Errorf("%s has not been looked at by the hub: does its kube-controller-manager run? %w", nameOf(object), err)
+		}
+		if checking := policy.Status.TypeChecking; checking != nil && len(checking.ExpressionWarnings) > 0 {
+			r.notef("%s: %s", nameOf(object), checking.ExpressionWarnings[0].Warning)
+		}
+	}
+	return nil
+}
+
+// poll asks until done returns true, an error, or patience is over.
+func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, done)
+}
+
+// ignoreTransient returns nil for errors that the next try may not meet.
+func ignoreTransient(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) {
+		return err
+	}
+	return nil
+}

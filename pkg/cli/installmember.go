@@ -1,0 +1,164 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// tokenLifetime is how long the agent's first token for the hub is good. The agent renews it from then on.
+const tokenLifetime = 72 * time.Hour
+
+// installMember installs what the cluster needs to be a member: the kinds, its name, and what runs in it.
+func (j *joining) installMember(ctx context.Context) error {
+	if err := applyAll(ctx, j.member, j.definitions, j.r); err != nil {
+		return err
+	}
+	if err := applyAll(ctx, j.member, j.properties, j.r); err != nil {
+		return err
+	}
+	var args []string
+	if !j.knowsService {
+		args = append(args, "--service-cidrs="+strings.ReplaceAll(list(j.own.services), " ", ""))
+	}
+	objects, err := j.render(args)
+	if err != nil {
+		return err
+	}
+	// The Secret after its namespace, and before the agent that mounts it.
+	namespaces := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
+	if err := applyAll(ctx, j.member, objects[:namespaces], j.r); err != nil {
+		return err
+	}
+	if err := j.giveCredentials(ctx); err != nil {
+		return err
+	}
+	return applyAll(ctx, j.member, objects[namespaces:], j.r)
+}
+
+// giveCredentials sees to it that the agent's Secret leads to the hub. A token that is good for long enough stays: the
+// agent renews it.
+func (j *joining) giveCredentials(ctx context.Context) error {
+	kubeconfig, err := j.way.kubeconfig()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}
+	secret, outcome := &corev1.Secret{}, apply.Configured
+	if err := j.member.client.Get(ctx, key, secret); isAbsentKind(err) {
+		outcome = apply.Created
+	} else if err != nil {
+		return fmt.Errorf("get Secret %s: %w", key, err)
+	}
+	expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires])
+	if err == nil && time.Until(expires) > tokenLifetime/3 && j.admitted != nil &&
+		bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca) {
+		j.r.did(apply.Unchanged, "Secret "+key.String())
+		return nil
+	}
+	if j.dryRun {
+		j.r.did(outcome, "Secret "+key.String())
+		return nil
+	}
+	account := client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}
+	token, err := apply.ToHub(j.hub.client, account.Namespace).IssueToken(ctx, account, tokenLifetime)
+	if err != nil {
+		return fmt.Errorf("on the hub: %w", err)
+	}
+	object := newSecret(key, token.ExpirationTimestamp.Time, map[string][]byte{
+		clusterset.HubSecretKubeconfig: kubeconfig,
+		clusterset.HubSecretCA:         j.way.ca,
+		clusterset.HubSecretToken:      []byte(token.Token),
+	})
+	// The agent has renewed the token meanwhile, and so has made the fields its own.
+	if outcome, err = j.member.install.Force().Apply(ctx, object); err != nil {
+		return err
+	}
+	j.r.did(outcome, nameOf(object))
+	return nil
+}
+
+// newSecret returns a Secret with a token that is good until it expires.
+func newSecret(key client.ObjectKey, expires time.Time, content map[string][]byte) *unstructured.Unstructured {
+	data := map[string]any{}
+	for name, value := range content {
+		data[name] = base64.StdEncoding.EncodeToString(value)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{
+			"namespace": key.Namespace, "name": key.Name, "labels": map[string]any{labelPartOf: partOf},
+			"annotations": map[string]any{clusterset.AnnotationTokenExpires: expires.UTC().Format(time.RFC3339)},
+		},
+		"data": data,
+	}}
+}
+
+// awaitHeartbeat returns when the hub has heard of the agent, for the first time or again.
+func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartbeat) error {
+	if j.wait == 0 {
+		j.r.titlef("The agent's first heartbeat on the hub is not waited for (--wait=0).")
+		return nil
+	}
+	j.r.titlef("Waiting for the agent's heartbeat on the hub")
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, j.wait)
+	defer cancel()
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
+		beat, err := j.heartbeat(ctx)
+		if err != nil || beat == nil {
+			return false, ignoreTransient(errors.Unwrap(err))
+		}
+		return beat.Spec.ClusterUID == j.uid && (before == nil || beat.ResourceVersion != before.ResourceVersion), nil
+	})
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("everything is installed, but the hub has not heard of the agent within %s: look why with "+
+			"\"kubectl -n %s get pods\" and \"kubectl -n %s logs deployment/%s\", and run this again",
+			j.wait, manifests.AgentNamespace, manifests.AgentNamespace, manifests.AgentDeployment)
+	}
+	if err != nil {
+		return err
+	}
+	j.r.okf("heard of it after %.0f s", time.Since(begin).Seconds())
+	return nil
+}
+
+// tellNext tells what is left to do: the cluster's own DNS must know where the clusterset's names are.
+func (j *joining) tellNext(ctx context.Context) error {
+	j.r.titlef("%s is a member now.", j.id)
+	service := &corev1.Service{}
+	err := j.member.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.DNSService}, service)
+	if isAbsentKind(err) {
+		j.r.titlef("Its DNS must be told to answer for clusterset.local: see manifests/dns.")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get Service %s: %w", manifests.DNSService, err)
+	}
+	j.r.titlef(`Next, unless you have done so already, tell its DNS where the clusterset's names are: add this to the Corefile,
+most often "kubectl -n kube-system edit configmap coredns":
+
+  clusterset.local:53 {
+      errors
+      cache 5
+      forward . %s
+  }`, strings.Join(service.Spec.ClusterIPs, " "))
+	return nil
+}

@@ -1,0 +1,167 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const aboutJoin = `Make the cluster of the current context a member of a clusterset.
+
+Checks everything first, and changes nothing if a check fails. Then it admits the cluster on the hub (a namespace
+of its own there, in which its agent may write), and installs in the cluster the kinds of the Multi-Cluster Services
+API where they are missing, the agent with a short-lived token for the hub, and the DNS of the clusterset.
+
+Run it again at any time: after an interruption, with other flags, or to renew the token. What was set before
+and is not set again stays as it is.`
+
+const examplesJoin = `  # what would be done, and which addresses are found
+  kubectl clusterset join --context east --hub-context hub --cluster-id east --dry-run
+
+  # the addresses given, as for clusters that do not tell them or that will grow
+  kubectl clusterset join --context east --hub-context hub --cluster-id east \
+      --pod-cidrs 10.1.0.0/16,fd00:1::/48 --node-cidrs 192.0.2.0/24
+
+  # in earnest: two agents on two nodes, disruption budgets, network policies
+  kubectl clusterset join --context east --hub-context hub --cluster-id east --profile production`
+
+// joinOptions are the flags of join.
+type joinOptions struct {
+	installing
+	runtimeOptions
+	hub hubFlags
+
+	id, clusterSet        string
+	pods, nodes, services []string
+	namespaces            []string
+	allowOverlap          bool
+	trustAges             bool
+	hubServer, hubCA      string
+	checkFromInside       bool
+	wait, checkTimeout    time.Duration
+}
+
+func (o *joinOptions) add(flags *pflag.FlagSet) {
+	o.addFlags(flags)
+	o.addRuntimeFlags(flags)
+	o.hub.add(flags)
+	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; that of its ClusterProperty cluster.clusterset.k8s.io where empty")
+	flags.StringVar(&o.clusterSet, "clusterset", "", "the clusterset's name, for the ClusterProperty clusterset.k8s.io; as it is there, or else "+defaultClusterSet+", where empty")
+	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; looked for in the cluster where empty")
+	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; the nodes' own addresses where empty")
+	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; looked for in the cluster where empty")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; all but the reserved ones where empty")
+	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join although addresses overlap with another member's: packets may go astray")
+	flags.BoolVar(&o.trustAges, "trust-claimed-ages", false, "believe without limit how old this cluster says its exports are, as when adopting services that are older than the hub")
+	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL as the cluster's pods reach it; as in the kubeconfig where empty")
+	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; as in the kubeconfig where empty")
+	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "start a pod of a few seconds, in --namespace, to see whether the hub can be reached from inside the cluster")
+	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "how long that pod may take, its image's download included")
+	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
+}
+
+const defaultClusterSet = "clusterset"
+
+func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var o joinOptions
+	cmd := &cobra.Command{
+		Use:     "join",
+		Short:   "make a cluster a member",
+		Long:    aboutJoin,
+		Example: examplesJoin,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return usageError{err}
+			}
+			hub, member, err := connectBoth(usual, &o.hub, o.installing)
+			if err != nil {
+				return err
+			}
+			namespace, _, err := usual.ToRawKubeConfigLoader().Namespace()
+			if err != nil {
+				return usageError{err}
+			}
+			j := &joining{joinOptions: o, hub: hub, member: member, namespace: namespace, r: &report{out: streams.Out}}
+			return j.run(cmd.Context())
+		},
+	}
+	o.add(cmd.Flags())
+	return cmd
+}
+
+// connectBoth returns the hub and the cluster of the usual flags.
+func connectBoth(usual *genericclioptions.ConfigFlags, flags *hubFlags, o installing) (hub, member *cluster, err error) {
+	hubConfig, err := flags.config(usual)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := usual.ToRESTConfig()
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	if hub, err = connect("the hub", "--hub-kubeconfig and --hub-context", hubConfig, o); err != nil {
+		return nil, nil, err
+	}
+	if member, err = connect("this cluster", "--kubeconfig and --context", config, o); err != nil {
+		return nil, nil, err
+	}
+	return hub, member, nil
+}
+
+// joining is a join under way. The checks fill in what is done then.
+type joining struct {
+	joinOptions
+	hub, member *cluster
+	namespace   string // for the pod that looks from inside
+	r           *report
+
+	id           clusterset.ClusterID
+	uid          string              // of the member's kube-system namespace, which tells it from other clusters
+	admitted     *hubv1alpha1.Member // as the hub has it already; nil for a new member
+	own          ranges
+	knowsService bool // the cluster itself tells its agent the ranges of its Services
+	definitions  []*unstructured.Unstructured
+	properties   []*unstructured.Unstructured
+	way          wayToHub
+}
+
+func (j *joining) run(ctx context.Context) error {
+	j.r.titlef("Checking the hub at %s and this cluster at %s", j.hub.config.Host, j.member.config.Host)
+	if err := j.check(ctx); err != nil {
+		return err
+	}
+	if err := j.r.verdict(); err != nil {
+		return err
+	}
+	j.r.titlef("%s", j.heading("On the hub"))
+	if err := j.admit(ctx); err != nil {
+		return err
+	}
+	j.r.titlef("%s", j.heading("In this cluster"))
+	before, err := j.heartbeat(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.installMember(ctx); err != nil {
+		return err
+	}
+	if j.dryRun {
+		return nil
+	}
+	if err := j.awaitHeartbeat(ctx, before); err != nil {
+		return err
+	}
+	return j.tellNext(ctx)
+}

@@ -1,0 +1,239 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const aboutLeave = `Take the cluster of the current context out of its clusterset.
+
+Its agent stops first. Then the hub forgets it, upon which the other members stop using its pods; and then all that
+Tombolo has made in it goes: imports and their Services, the agent, the DNS, the membership ClusterProperty.
+ServiceExports stay, without status, and so do the kinds of the Multi-Cluster Services API.
+
+Where one side is gone, leave on the other alone: --from hub for a member that is dead (with --cluster-id), --from
+member where the hub is. Run it again after an interruption.`
+
+const examplesLeave = `  kubectl clusterset leave --context east --hub-context hub --dry-run
+  kubectl clusterset leave --context east --hub-context hub
+
+  # east is gone for good
+  kubectl clusterset leave --from hub --cluster-id east --hub-context hub
+
+  # the hub is gone for good
+  kubectl clusterset leave --from member --context east`
+
+// sides say where there is something to take away.
+type sides string
+
+const (
+	both       sides = "both"
+	hubOnly    sides = "hub"
+	memberOnly sides = "member"
+)
+
+func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	l := &leaving{}
+	cmd := &cobra.Command{
+		Use:     "leave",
+		Short:   "take a cluster out, alive or dead",
+		Long:    aboutLeave,
+		Example: examplesLeave,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l.r = &report{out: streams.Out}
+			if err := l.connect(usual); err != nil {
+				return err
+			}
+			return l.run(cmd.Context())
+		},
+	}
+	l.addFlags(cmd.Flags())
+	l.at.add(cmd.Flags())
+	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; that of its ClusterProperty where empty")
+	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub, where the cluster is gone; or member, where the hub is")
+	return cmd
+}
+
+// leaving is a leave under way.
+type leaving struct {
+	installing
+	at    hubFlags
+	given string
+	from  sides
+	r     *report
+
+	hub, member *cluster // nil on the side that is left out
+	id          clusterset.ClusterID
+	objects     []*unstructured.Unstructured // what may run in the member
+}
+
+func (l *leaving) connect(usual *genericclioptions.ConfigFlags) error {
+	switch l.from {
+	case both:
+		hub, member, err := connectBoth(usual, &l.at, l.installing)
+		if err != nil {
+			return fmt.Errorf("%w; if one of the two is gone for good, see --from", err)
+		}
+		l.hub, l.member = hub, member
+		return nil
+	case hubOnly:
+		if l.given == "" {
+			return usageError{fmt.Errorf("which member is gone? Pass --cluster-id")}
+		}
+		config, err := l.at.config(usual)
+		if err != nil {
+			return err
+		}
+		l.hub, err = connect("the hub", "--hub-kubeconfig and --hub-context", config, l.installing)
+		return err
+	case memberOnly:
+		config, err := usual.ToRESTConfig()
+		if err != nil {
+			return usageError{err}
+		}
+		l.member, err = connect("this cluster", "--kubeconfig and --context", config, l.installing)
+		return err
+	}
+	return usageError{fmt.Errorf("--from=%s: must be both, hub or member", l.from)}
+}
+
+func (l *leaving) run(ctx context.Context) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	if err := l.r.verdict(); err != nil {
+		return err
+	}
+	if l.member != nil {
+		l.r.titlef("%s", l.heading("In this cluster, the agent"))
+		if err := l.stopAgent(ctx); err != nil {
+			return err
+		}
+	}
+	if l.hub != nil {
+		l.r.titlef("%s", l.heading("On the hub"))
+		if err := l.forget(ctx); err != nil {
+			return err
+		}
+	}
+	if l.member != nil {
+		l.r.titlef("%s", l.heading("In this cluster, all else"))
+		if err := l.clean(ctx); err != nil {
+			return err
+		}
+	}
+	if !l.dryRun {
+		l.r.titlef("%s has left.", l.name())
+	}
+	return nil
+}
+
+func (l *leaving) name() string {
+	if l.id == "" {
+		return "This cluster"
+	}
+	return string(l.id)
+}
+
+// check finds out who leaves, and refuses to take out another cluster than the one at hand (K2).
+func (l *leaving) check(ctx context.Context) error {
+	l.r.titlef("Checking")
+	wanted := l.given
+	if l.member != nil {
+		own, err := property(ctx, l.member, aboutv1beta1.ClusterIDProperty)
+		if err != nil {
+			return err
+		}
+		switch {
+		case own == nil && wanted == "" && l.from == memberOnly:
+			l.r.notef("this cluster has no ClusterProperty %s: whatever is left of Tombolo in it is removed", aboutv1beta1.ClusterIDProperty)
+			return nil
+		case own != nil && wanted != "" && own.Spec.Value != wanted:
+			l.r.failf("this cluster calls itself %q, not %q: correct --cluster-id or --context", own.Spec.Value, wanted)
+			return nil
+		case own != nil:
+			wanted = own.Spec.Value
+		}
+	}
+	id, err := clusterset.ParseClusterID(wanted)
+	if err != nil {
+		l.r.failf("%v", err)
+		return nil
+	}
+	l.id = id
+	l.r.okf("cluster ID %q", id)
+	if l.hub == nil {
+		return nil
+	}
+	return l.checkHolder(ctx)
+}
+
+// checkHolder refuses to remove a member from the hub whose heartbeat says that it is another cluster than the one at hand.
+func (l *leaving) checkHolder(ctx context.Context) error {
+	beat := &hubv1alpha1.Heartbeat{}
+	err := l.hub.client.Get(ctx, client.ObjectKey{Namespace: l.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, beat)
+	if isAbsentKind(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get the heartbeat of %s on the hub: %w", l.id, err)
+	}
+	if l.member == nil {
+		l.r.notef("its last heartbeat, by its own clock, was at %s", beat.Spec.RenewTime.UTC().Format("2006-01-02 15:04:05 MST"))
+		return nil
+	}
+	uid, err := clusterUID(ctx, l.member)
+	if err == nil && uid != beat.Spec.ClusterUID {
+		l.r.failf("on the hub, %q is another cluster (its kube-system has the UID %s, this one's %s): to take this one out, pass --from member", l.id, beat.Spec.ClusterUID, uid)
+	}
+	return err
+}
+
+// forget removes the member from the hub, and waits until it is gone.
+func (l *leaving) forget(ctx context.Context) error {
+	objects, err := manifests.Member(manifests.MemberOptions{ClusterID: l.id})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(objects)
+	return remove(ctx, l.hub, objects, l.r, func(o *unstructured.Unstructured) bool {
+		return o.GetNamespace() == "" // the rest goes with the namespace, in one step for those who watch
+	})
+}
+
+// remove deletes the objects that pick picks, in their order, and returns when the namespaces among them are gone.
+func remove(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report, pick func(*unstructured.Unstructured) bool) error {
+	for _, object := range objects {
+		if !pick(object) {
+			continue
+		}
+		outcome, err := c.install.Delete(ctx, object)
+		if err != nil {
+			return err
+		}
+		r.did(outcome, nameOf(object))
+		if outcome == apply.Deleted && !c.install.IsDryRun() {
+			if err := awaitGone(ctx, c, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

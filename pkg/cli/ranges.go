@@ -1,0 +1,104 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// ranges are the addresses of one cluster.
+type ranges struct{ pods, nodes, services []netip.Prefix }
+
+// rangesOf returns what the hub knows of a member. What is no CIDR is left out: the hub admits none.
+func rangesOf(spec hubv1alpha1.MemberSpec) ranges {
+	parse := func(cidrs []hubv1alpha1.CIDR) (result []netip.Prefix) {
+		for _, c := range cidrs {
+			if prefix, err := netip.ParsePrefix(string(c)); err == nil {
+				result = append(result, prefix.Masked())
+			}
+		}
+		return result
+	}
+	return ranges{parse(spec.PodCIDRs), parse(spec.NodeCIDRs), parse(spec.ServiceCIDRs)}
+}
+
+// overlap is two ranges that have an address in common.
+type overlap struct {
+	ours, theirs         netip.Prefix
+	kind, kindThere, who string
+}
+
+func (o overlap) String() string {
+	return fmt.Sprintf("%s %s overlap with %s %s of %s", o.kind, o.ours, o.kindThere, o.theirs, o.who)
+}
+
+// overlaps returns where a cluster's pods and nodes have addresses that another cluster's pods, nodes or Services have, or
+// its own Services: packets for the one would go to the other.
+func overlaps(own ranges, others map[clusterset.ClusterID]ranges) []overlap {
+	result := own.against(own.services, "service CIDR", "this cluster itself")
+	ids := make([]clusterset.ClusterID, 0, len(others))
+	for id := range others {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		other, who := others[id], "member "+string(id)
+		result = append(result, own.against(other.pods, "pod CIDR", who)...)
+		result = append(result, own.against(other.nodes, "node CIDR", who)...)
+		result = append(result, own.against(other.services, "service CIDR", who)...)
+	}
+	return result
+}
+
+func (r ranges) against(theirs []netip.Prefix, kindThere, who string) []overlap {
+	var result []overlap
+	for kind, ours := range map[string][]netip.Prefix{"pod CIDR": r.pods, "node CIDR": r.nodes} {
+		for _, a := range ours {
+			for _, b := range theirs {
+				if a.Overlaps(b) {
+					result = append(result, overlap{a, b, kind, kindThere, who})
+				}
+			}
+		}
+	}
+	slices.SortFunc(result, func(a, b overlap) int { return strings.Compare(a.String(), b.String()) })
+	return result
+}
+
+// compact returns prefixes sorted, without those that another one holds.
+func compact(prefixes []netip.Prefix) []netip.Prefix {
+	sorted := slices.Clone(prefixes)
+	slices.SortFunc(sorted, func(a, b netip.Prefix) int {
+		if a.Addr() != b.Addr() {
+			return a.Addr().Compare(b.Addr())
+		}
+		return a.Bits() - b.Bits()
+	})
+	var result []netip.Prefix
+	for _, p := range sorted {
+		if n := len(result); n == 0 || !result[n-1].Overlaps(p) {
+			result = append(result, p)
+		}
+	}
+	return result
+}
+
+// list returns prefixes for people, the first few of many.
+func list(prefixes []netip.Prefix) string {
+	const shown = 8
+	texts := make([]string, 0, len(prefixes))
+	for _, p := range prefixes[:min(shown, len(prefixes))] {
+		texts = append(texts, p.String())
+	}
+	if more := len(prefixes) - shown; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}

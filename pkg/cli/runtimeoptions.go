@@ -1,0 +1,142 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// runtimeOptions say what runs in the member, for join and upgrade.
+type runtimeOptions struct{ profile, agentImage, dnsImage string }
+
+var profiles = map[string]manifests.Parts{
+	"agent":      manifests.AgentOnly,
+	"quickstart": manifests.Quickstart,
+	"production": manifests.Production,
+}
+
+const defaultProfile = "quickstart"
+
+func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); as before, or else "+defaultProfile+", where empty")
+	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agent; that of this release where empty")
+	flags.StringVar(&o.dnsImage, "dns-image", "", "image of the DNS; that of this release where empty")
+}
+
+func (o *runtimeOptions) validate() error {
+	if _, known := profiles[o.profile]; o.profile != "" && !known {
+		return fmt.Errorf("--profile=%s: must be %s", o.profile, strings.Join(slices.Sorted(maps.Keys(profiles)), ", "))
+	}
+	return nil
+}
+
+// installed returns a Deployment of Tombolo as it stands, nil where there is none.
+func installed(ctx context.Context, c *cluster, name string) (*appsv1.Deployment, error) {
+	result := &appsv1.Deployment{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: name}, result)
+	if isAbsentKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s of %s: %w", name, c.what, err)
+	}
+	return result, nil
+}
+
+// remember takes what is not set from what runs.
+func (o *runtimeOptions) remember(agent, dns *appsv1.Deployment) {
+	if agent == nil {
+		return
+	}
+	if o.profile == "" {
+		o.profile = agent.Annotations[annotationProfile]
+	}
+	if o.agentImage == "" {
+		o.agentImage = imageIn(agent)
+	}
+	if o.dnsImage == "" && dns != nil {
+		o.dnsImage = imageIn(dns)
+	}
+}
+
+// imageIn returns the image of a Deployment's one container.
+func imageIn(d *appsv1.Deployment) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		return c.Image
+	}
+	return ""
+}
+
+// render returns what runs in the member.
+func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
+	profile := o.profile
+	if profile == "" {
+		profile = defaultProfile
+	}
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: profiles[profile], AgentImage: o.agentImage, DNSImage: o.dnsImage, AgentArgs: agentArgs})
+	if err != nil {
+		return nil, err
+	}
+	// Namespaces first: kustomize has them first already, and what follows relies on it.
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return objects, annotate(objects, annotationProfile, profile)
+}
+
+func rank(object *unstructured.Unstructured) int {
+	if object.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// annotationProfile on the agent's Deployment remembers the profile for the next join or upgrade.
+const annotationProfile = "tombolo-mcs.io/profile"
+
+func annotate(objects []*unstructured.Unstructured, key, value string) error {
+	agent, err := deployment(objects, manifests.AgentDeployment)
+	if err != nil {
+		return err
+	}
+	annotations := agent.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	agent.SetAnnotations(annotations)
+	return nil
+}
+
+func deployment(objects []*unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" && object.GetName() == name {
+			return object, nil
+		}
+	}
+	return nil, fmt.Errorf("the manifests have no Deployment %s", name)
+}
+
+// imageOf returns the image of the one container of a Deployment among the objects.
+func imageOf(objects []*unstructured.Unstructured, name string) (string, error) {
+	object, err := deployment(objects, name)
+	if err != nil {
+		return "", err
+	}
+	result := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result); err != nil {
+		return "", fmt.Errorf("manifests: Deployment %s: %w", name, err)
+	}
+	return imageIn(result), nil
+}

@@ -1,0 +1,156 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+const aboutUpgrade = `Bring the cluster of the current context to this version: the kinds of the Multi-Cluster Services API where they
+are older (never a newer one back), the agent and the DNS.
+
+Upgrade the hub first ("kubectl clusterset init-hub" does it), then the members, one after the other. What was imported
+stays in place meanwhile.`
+
+func newUpgrade(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	u := &upgrading{}
+	cmd := &cobra.Command{
+		Use:     "upgrade",
+		Short:   "bring a member to this version",
+		Long:    aboutUpgrade,
+		Example: "  kubectl clusterset init-hub --context hub\n  kubectl clusterset upgrade --context east --dry-run\n  kubectl clusterset upgrade --context east",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := u.validate(); err != nil {
+				return usageError{err}
+			}
+			config, err := usual.ToRESTConfig()
+			if err != nil {
+				return usageError{err}
+			}
+			u.r = &report{out: streams.Out}
+			if u.member, err = connect("this cluster", "--kubeconfig and --context", config, u.installing); err != nil {
+				return err
+			}
+			return u.run(cmd.Context())
+		},
+	}
+	u.addFlags(cmd.Flags())
+	u.addRuntimeFlags(cmd.Flags())
+	return cmd
+}
+
+// upgrading is an upgrade under way.
+type upgrading struct {
+	installing
+	runtimeOptions
+	member *cluster
+	r      *report
+}
+
+func (u *upgrading) run(ctx context.Context) error {
+	u.r.titlef("Checking this cluster at %s", u.member.config.Host)
+	before, err := installed(ctx, u.member, manifests.AgentDeployment)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		u.r.failf("no agent runs in this cluster: \"kubectl clusterset join\" installs one")
+		return u.r.verdict()
+	}
+	if _, byUs := before.Annotations[annotationProfile]; !byUs {
+		u.r.failf("the agent has been installed by kustomize: upgrade it by applying the newer kustomization")
+	}
+	dns, err := installed(ctx, u.member, manifests.DNSDeployment)
+	if err != nil {
+		return err
+	}
+	if err := u.checkImages(before, dns); err != nil {
+		return err
+	}
+	if u.profile == "" {
+		u.profile = before.Annotations[annotationProfile]
+	}
+	definitions, err := checkMemberDefinitions(ctx, u.member, renew, u.r)
+	if err != nil {
+		return err
+	}
+	if err := u.r.verdict(); err != nil {
+		return err
+	}
+	u.r.titlef("%s", u.heading("In this cluster"))
+	if err := applyAll(ctx, u.member, definitions, u.r); err != nil {
+		return err
+	}
+	objects, err := u.render(rangesArgument(before))
+	if err != nil {
+		return err
+	}
+	if err := applyAll(ctx, u.member, objects, u.r); err != nil {
+		return err
+	}
+	if u.dryRun {
+		return nil
+	}
+	u.r.titlef("Upgraded. \"kubectl -n %s rollout status deployment/%s\" tells when the new agent runs.", manifests.AgentNamespace, manifests.AgentDeployment)
+	return nil
+}
+
+// checkImages fails rather than put an image of this release in the place of one that somebody has chosen: the nodes might
+// not get it.
+func (u *upgrading) checkImages(agent, dns *appsv1.Deployment) error {
+	objects, err := (&runtimeOptions{}).render(nil)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name, flag, given string
+		there             *appsv1.Deployment
+	}{
+		{manifests.AgentDeployment, "--agent-image", u.agentImage, agent},
+		{manifests.DNSDeployment, "--dns-image", u.dnsImage, dns},
+	} {
+		if part.there == nil || part.given != "" {
+			continue
+		}
+		standard, err := imageOf(objects, part.name)
+		if err != nil {
+			return err
+		}
+		if there := imageIn(part.there); repository(there) != repository(standard) {
+			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", there, part.name, part.flag)
+		}
+	}
+	return nil
+}
+
+// repository returns an image reference without tag and digest.
+func repository(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	if i := strings.LastIndex(reference, ":"); i > strings.LastIndex(reference, "/") {
+		return reference[:i]
+	}
+	return reference
+}
+
+// rangesArgument returns the agent's argument that join has added, where the cluster does not tell its Services' ranges.
+func rangesArgument(agent *appsv1.Deployment) []string {
+	var result []string
+	for _, c := range agent.Spec.Template.Spec.Containers {
+		for _, arg := range c.Args {
+			if strings.HasPrefix(arg, "--service-cidrs=") {
+				result = append(result, arg)
+			}
+		}
+	}
+	return result
+}
