@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
@@ -25,7 +26,7 @@ import (
 // TestOwnWritesAreRemembered: a plan that was made before the watch brought our own last write is not carried out, and
 // costs no request to write. What others do to the object meanwhile is made up for as ever.
 //
-// spec: D7, I7
+// spec: D2, D7, I7
 func TestOwnWritesAreRemembered(t *testing.T) {
 	t.Parallel()
 	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
@@ -63,6 +64,9 @@ func TestOwnWritesAreRemembered(t *testing.T) {
 	creation := plan.Change[*corev1.Service]{Verb: plan.Create, Object: unseen}
 	first := do(nil, []string{"POST"}, creation)
 	do(apply.ErrStale, []string{"GET"}, creation) // the cache has not seen it yet
+	other := unseen.DeepCopy()
+	other.Labels[mcsv1beta1.LabelServiceName] = "other"
+	do(apply.ErrTaken, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Create, Object: other}) // D2: no watch would tell the other import
 
 	must(t, admin.Delete(t.Context(), first.DeepCopy()))
 	again := do(nil, []string{"GET", "POST"}, creation) // by hand, before the cache saw anything

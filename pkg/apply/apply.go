@@ -33,9 +33,9 @@ var ErrStale = errors.New("the object has changed since it was observed")
 // errGone says that we have deleted the object.
 var errGone = fmt.Errorf("%w: it is deleted", ErrStale)
 
-// errTaken says that another import of ours has got the name in this very moment. The watch will tell the other import of
+// ErrTaken says that another import of ours has got the name in this very moment. The watch will tell the other import of
 // it, and not the one that has to choose another name, so it has to be tried again.
-var errTaken = errors.New("the name has just been given to the import of another service")
+var ErrTaken = errors.New("the name has just been given to the import of another service")
 
 // Writer writes to one cluster.
 type Writer struct {
@@ -144,10 +144,12 @@ func (w Writer) recall(ctx context.Context, object client.Object, observed strin
 		return errGone
 	case err != nil:
 		return client.IgnoreNotFound(err)
-	case last.outcome == stands && existing.GetResourceVersion() == last.version:
-		return ErrStale
+	case last.outcome != stands || existing.GetResourceVersion() != last.version:
+		return nil
+	case observed == "" && !sameImport(object, existing): // what we wrote was for another import
+		return taken(existing)
 	}
-	return nil
+	return ErrStale
 }
 
 // create creates object. What bears its name already is looked at live, so that an outdated cache never leads to a
@@ -164,7 +166,7 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	}
 	existing := object.DeepCopyObject().(client.Object)
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
-		return stale(err)
+		return err // also where it is gone again: no watch need tell that to whom the name is of use now
 	}
 	if !w.owns(existing) {
 		return ErrForeign
@@ -173,11 +175,15 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 		return ErrStale
 	}
 	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice {
-		return fmt.Errorf("%w: %s", errTaken, existing.GetLabels()[mcsv1beta1.LabelServiceName])
+		return taken(existing)
 	}
 	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
 	object.SetResourceVersion(existing.GetResourceVersion())
 	return stale(w.client.Update(ctx, object))
+}
+
+func taken(existing client.Object) error {
+	return fmt.Errorf("%w: %s", ErrTaken, existing.GetLabels()[mcsv1beta1.LabelServiceName])
 }
 
 // sameImport reports whether two objects say that they belong to the same import, by which they are found.
