@@ -1,0 +1,83 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+)
+
+// traces returns what could be Tombolo's in clusters.
+func (w *world) traces(t *testing.T, clusters ...string) map[string][]string {
+	t.Helper()
+	result := map[string][]string{}
+	for _, name := range clusters {
+		found, err := membership.Traces(t.Context(), w.Cluster(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result[name] = found
+	}
+	return result
+}
+
+// client returns one with an administrator's rights, for all kinds.
+func (w *world) client(t *testing.T, cluster string) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, aboutv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := w.Cluster(cluster).Client(scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) create(t *testing.T, cluster string, object client.Object) {
+	t.Helper()
+	if err := w.client(t, cluster).Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) get(t *testing.T, cluster string, object client.Object) {
+	t.Helper()
+	if err := w.client(t, cluster).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) update(t *testing.T, cluster string, object client.Object) {
+	t.Helper()
+	if err := w.client(t, cluster).Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) updateStatus(t *testing.T, cluster string, object client.Object) {
+	t.Helper()
+	if err := w.client(t, cluster).Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) apply(t *testing.T, cluster string, manifests ...string) {
+	t.Helper()
+	for _, m := range manifests {
+		if err := w.Cluster(cluster).Apply(t.Context(), []byte(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
