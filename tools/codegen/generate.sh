@@ -23,3 +23,11 @@ if [[ $found == 0 ]]; then
   exit 0
 fi
 "$controller_gen" crd "paths=./pkg/api/..." "output:crd:dir=$out/manifests/crd"
+
+# The Multi-Cluster Services API's own CRDs, as its Go module has them: whoever installs by kustomize needs them too.
+mkdir -p "$out/manifests/crd/mcs"
+api=$(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)
+for kind in serviceexports serviceimports; do
+  cp "$api/config/crd/multicluster.x-k8s.io_$kind.yaml" "$out/manifests/crd/mcs/"
+  chmod u+w "$out/manifests/crd/mcs/multicluster.x-k8s.io_$kind.yaml"
+done

@@ -1,0 +1,80 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/e2e/walk"
+)
+
+// TestInstallDocument follows docs/install.md word for word: a hub, a member by the command and one by kustomize alone, an
+// export that the other member resolves, and all of them leave, one of them dead. Nothing is left behind.
+//
+// spec: K1, K3
+func TestInstallDocument(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east", "west")
+	before := w.traces(t, "hub", "east", "west")
+	text, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := walk.Steps(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := w.shell(t)
+	startNode(t, w.Cluster("east"), w.agent)
+	stopWest := startNode(t, w.Cluster("west"), w.agent)
+	exported := false
+	for _, step := range steps {
+		if strings.Contains(step.Commands, "leave --from hub") {
+			stopWest() // it is dead
+		}
+		if err := shell.Take(step); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(step.Commands, "kind: ServiceExport") {
+			w.resolves(t, "west", "shop", "web")
+			exported = true
+		}
+	}
+	if !exported {
+		t.Error("nothing has been exported")
+	}
+	if diff := cmp.Diff(before, w.traces(t, "hub", "east", "west")); diff != "" {
+		t.Errorf("all have left, and left something behind (-before +after):\n%s", diff)
+	}
+}
+
+// shell returns a shell in a copy of the repository's manifests, whose PATH has kubectl and its plugin.
+func (w *world) shell(t *testing.T) *walk.Shell {
+	t.Helper()
+	folder, bin := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(filepath.Join(folder, "manifests"), os.DirFS("../../manifests")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/kubectl-clusterset")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, output)
+	}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if _, err := os.Stat(filepath.Join(assets, "kubectl")); err != nil {
+		t.Fatalf("this needs kubectl: run make assets kubectl (%v)", err)
+	}
+	shell, err := walk.NewShell(t.Context(), folder, append(os.Environ(),
+		"PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(shell.Close)
+	return shell
+}
