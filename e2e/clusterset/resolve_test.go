@@ -37,10 +37,10 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 	var got string
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, address)
-		if err != nil || len(reply.Answer) != 1 {
-			return false, nil
+		got = ""
+		if err == nil && len(reply.Answer) == 1 {
+			got = reply.Answer[0].(*dns.A).A.String()
 		}
-		got = reply.Answer[0].(*dns.A).A.String()
 		return got == services.Items[0].Spec.ClusterIP, nil
 	})
 	if err != nil {
