@@ -101,6 +101,14 @@ test: assets kubectl ## all tests that need no root, with the race detector wher
 spec-coverage: ## which tests cover which line of docs/spec.md, and the gaps
 	@go run ./tools/speccoverage $(if $(SPEC_REQUIRE),-require=$(SPEC_REQUIRE))
 
+# make bench-dns BENCHFLAGS='-rounds 1 -duration 1s' for a quick look
+BENCHFLAGS ?=
+.PHONY: bench-dns
+bench-dns: assets ## measure the DNS plugin against CoreDNS' own and a ceiling (Linux, two cores, some minutes)
+	@command -v taskset >/dev/null || { echo "bench-dns needs taskset (util-linux), to pin server and client to a core each"; exit 1; }
+	@go build -o bin/bench-dns ./e2e/bench/dns
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
+
 .PHONY: mutation
 mutation: $(GREMLINS) $(MUTATION) ## break the pure packages on purpose; the tests must notice (many minutes)
 	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=docs/mutation.md $(MUTATION_PACKAGES)

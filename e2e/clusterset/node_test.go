@@ -127,14 +127,18 @@ func (n *node) syncAgent(ctx context.Context) error {
 	return nil
 }
 
-// mount writes the keys of the Secret as files.
+// mount writes the keys of the Secret as files, each in one step, as a kubelet does.
 func (n *node) mount(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := n.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}, secret); err != nil {
 		return err
 	}
 	for key, content := range secret.Data {
-		if err := os.WriteFile(filepath.Join(n.folder, key), content, 0o600); err != nil {
+		path := filepath.Join(n.folder, key)
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
+			continue
+		}
+		if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,204 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+)
+
+// bench is a run.
+type bench struct {
+	settings
+	say        func(format string, args ...any)
+	content    *content
+	folder     string
+	kubeconfig string
+	servers    []*server
+	rows       []report.Row
+}
+
+// The three that are compared.
+const ceilingName = "ceiling"
+
+// contenders are CoreDNS with our plugin, with its own, and with the ceiling.
+type contenders struct{ ours, own, ceiling *server }
+
+func (c contenders) each() []*server { return []*server{c.ours, c.own, c.ceiling} }
+
+func (s *server) isCeiling() bool { return strings.HasPrefix(s.name, ceilingName) }
+
+func (b *bench) stop() error {
+	var failures []error
+	for _, s := range b.servers {
+		failures = append(failures, s.stop())
+	}
+	return errors.Join(failures...)
+}
+
+func (b *bench) start(ctx context.Context, name, plugins string) (*server, error) {
+	s, err := start(ctx, name, plugins)
+	if err == nil {
+		b.servers = append(b.servers, s)
+	}
+	return s, err
+}
+
+// startAll starts the three, with more plugins before theirs.
+func (b *bench) startAll(ctx context.Context, more string) (c contenders, err error) {
+	if c.ours, err = b.start(ctx, "clusterset"+more, more+"\nclusterset clusterset.local {\nkubeconfig "+b.kubeconfig+"\nstartup_timeout 1m\n}"); err != nil {
+		return c, err
+	}
+	own := more + "\nkubernetes clusterset.local {\nkubeconfig " + b.kubeconfig + "\nmulticluster clusterset.local\nstartup_timeout 1m\n}"
+	if c.own, err = b.start(ctx, "kubernetes"+more, own); err != nil {
+		return c, err
+	}
+	names := strings.Join([]string{fqdn(clusterIPName(0)), fqdn(headlessName(0)), fqdn(absentName(0))}, " ")
+	c.ceiling, err = b.start(ctx, ceilingName+more, more+"\nceiling "+c.ours.tcp+" "+names)
+	return c, err
+}
+
+// scenarios are what is asked: the first three of the services with an address, the others of headless ones.
+func scenarios() []*scenario {
+	names := func(name func(int) string, n int) (result []string) {
+		for i := range n {
+			result = append(result, fqdn(name(i)))
+		}
+		return result
+	}
+	udp, edns, tcp := []string{"-c", "4", "-q", "200"}, []string{"-c", "4", "-q", "100", "-e"}, []string{"-m", "tcp", "-c", "4", "-q", "100"}
+	return []*scenario{
+		{name: "A of a ClusterSetIP", kind: "A", names: names(clusterIPName, clusterIPs), flags: udp},
+		{name: "SRV of a ClusterSetIP", kind: "SRV", names: names(clusterIPName, clusterIPs), flags: udp},
+		{name: "NXDOMAIN", kind: "A", names: names(absentName, clusterIPs), flags: udp},
+		{name: "A of 100 endpoints, TCP", kind: "A", names: names(headlessName, headless), flags: tcp, tcp: true},
+		{name: "A of 100 endpoints, UDP with EDNS", kind: "A", names: names(headlessName, headless), flags: edns},
+	}
+}
+
+func (b *bench) run(ctx context.Context) error {
+	asked := scenarios()
+	for _, s := range asked {
+		s.constant = s.names[0]
+		if err := s.write(b.folder); err != nil {
+			return err
+		}
+	}
+	off, err := b.startAll(ctx, "")
+	if err != nil {
+		return err
+	}
+	on, err := b.startAll(ctx, "cache")
+	if err != nil {
+		return err
+	}
+	if err := b.rates(ctx, asked, off, ""); err != nil {
+		return err
+	}
+	if err := b.checkCeiling(); err != nil {
+		return err
+	}
+	large := &scenario{name: "SRV of 100 endpoints, TCP (client of our own)", kind: "SRV", names: asked[3].names, constant: asked[3].constant}
+	if err := b.compare(ctx, large, off, pipelined, ""); err != nil {
+		return err
+	}
+	for _, part := range []func() error{
+		func() error { return b.rates(ctx, asked, on, ", with cache") },
+		func() error { return b.latency(ctx, asked[0], off) },
+		func() error { return b.updates(ctx, asked[0], off) },
+		func() error { return b.memory(ctx, off) },
+		func() error { return b.allocations(ctx) },
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rates measures how many answers there are of each kind.
+func (b *bench) rates(ctx context.Context, asked []*scenario, c contenders, suffix string) error {
+	for _, s := range asked {
+		if err := b.compare(ctx, s, c, measure, suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type meter func(context.Context, *scenario, *server, time.Duration) (float64, error)
+
+// compare measures one kind of question, one contender after the other in each round. Targets hold without the cache.
+func (b *bench) compare(ctx context.Context, s *scenario, c contenders, m meter, suffix string) error {
+	b.say("%s%s: %d rounds of %s", s.name, suffix, b.rounds, b.duration)
+	rates := map[*server][]float64{}
+	for range b.rounds {
+		for _, at := range c.each() {
+			r, err := m(ctx, s, at, b.duration)
+			if err != nil {
+				return err
+			}
+			rates[at] = append(rates[at], r)
+		}
+	}
+	isHeadless := strings.Contains(s.name, "endpoints")
+	toCeiling, toOwn := report.AtLeast(0.95), (*report.Target)(nil)
+	if isHeadless {
+		toCeiling, toOwn = report.AtLeast(0.9), report.AtLeast(2)
+	}
+	if suffix != "" || strings.HasPrefix(s.name, "SRV of 100") {
+		toCeiling, toOwn = nil, nil
+	}
+	b.rows = append(b.rows,
+		report.Compare(s.name+suffix+", answers a CPU second, to the ceiling", rates[c.ours], rates[c.ceiling], toCeiling),
+		report.Compare(s.name+suffix+", answers a CPU second, to CoreDNS' own", rates[c.ours], rates[c.own], toOwn))
+	return nil
+}
+
+// checkCeiling says whether the machine could show anything.
+func (b *bench) checkCeiling() error {
+	reached := b.rows[0].Reference / floorOfCeiling
+	if reached >= leastOfFloor {
+		return nil
+	}
+	text := fmt.Sprintf("the ceiling is %.0f answers a CPU second, %.0f%% of the %d that a core that nobody shares has reached", b.rows[0].Reference, 100*reached, floorOfCeiling)
+	if !b.anyhow {
+		return errors.New("a broken run: " + text + "; -any-machine goes on all the same (make bench-dns BENCHFLAGS=-any-machine)")
+	}
+	b.say("note: %s", text)
+	return nil
+}
+
+// allocationsLine is what a Go benchmark says.
+var allocationsLine = regexp.MustCompile(`(?m)^BenchmarkServeDNS/(\S+)\s.*\s(\d+) allocs/op`)
+
+// allocations takes the most that any question needs in the plugin, from its Go benchmark.
+func (b *bench) allocations(ctx context.Context) error {
+	b.say("allocations in the plugin")
+	output, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkServeDNS$", "-benchtime", "2000x", "./coredns-plugin/clusterset").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go test -bench: %w\n%s", err, output)
+	}
+	most := -1.0
+	for _, line := range allocationsLine.FindAllSubmatch(output, -1) {
+		n, err := strconv.ParseFloat(string(line[2]), 64)
+		if err != nil {
+			return err
+		}
+		most = max(most, n)
+	}
+	if most < 0 {
+		return fmt.Errorf("the Go benchmark says nothing of allocations:\n%s", output)
+	}
+	b.rows = append(b.rows, report.Compare("allocations of a query in the plugin, to 1", []float64{most}, []float64{1}, report.AtMost(8)))
+	return nil
+}
