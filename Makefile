@@ -14,6 +14,8 @@ TESTFLAGS ?=
 # The share of mutants that the tests of the pure packages must kill, in percent.
 MUTATION_MIN ?= 92
 MUTATION_PACKAGES ?= ./pkg/clusterset ./pkg/export ./pkg/merge ./pkg/render ./pkg/conditions ./pkg/plan ./pkg/liveness ./pkg/breaker
+# Extra flags for the images: make images IMAGEFLAGS='-version=v1.2.3 -repository=registry.example.com/team'
+IMAGEFLAGS ?=
 # Sections of docs/spec.md in which a gap fails the build: make spec-coverage SPEC_REQUIRE=E,C,R
 SPEC_REQUIRE ?=
 
@@ -53,6 +55,14 @@ build: ## build every command of cmd/ into bin/
 .PHONY: assets
 assets: ## build the API servers of the control-plane lab (4 minutes once), or use KUBEBUILDER_ASSETS
 	@tools/assets/build.sh
+
+.PHONY: images
+images: ## build OCI archives of tombolo-agent and coredns into out/, without a daemon (IMAGEFLAGS: -version, -repository)
+	@cd tools/images && go run . build -out='$(CURDIR)/out' $(IMAGEFLAGS)
+
+.PHONY: images-check
+images-check: images ## build the archives, verify what is in them, and that a second build gives the same bytes
+	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 ##@ Demo
 
@@ -135,12 +145,16 @@ lint: $(GOLANGCI) ## golangci-lint (.golangci.yml)
 	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## write deepcopy functions and the CRDs of manifests/crd
+generate: $(CONTROLLER_GEN) ## write deepcopy functions, the CRDs of manifests/crd, and the Dockerfile
 	@tools/codegen/generate.sh $(CONTROLLER_GEN) .
+	@text="$$(cd tools/images && go run . dockerfile)"; printf '%s\n' "$$text" >Dockerfile
 
 .PHONY: generate-check
 generate-check: $(CONTROLLER_GEN) ## fail if a generated file is stale (nothing in the tree is touched)
 	@tools/codegen/check.sh $(CONTROLLER_GEN)
+	@text="$$(cd tools/images && go run . dockerfile)"; \
+	diff -u --label 'Dockerfile (tree)' --label 'Dockerfile (generated)' Dockerfile <(printf '%s\n' "$$text") || \
+		{ echo "the Dockerfile is stale: run make generate"; exit 1; }
 
 .PHONY: tidy-check
 tidy-check: ## fail if a go.mod or go.sum is not tidy
