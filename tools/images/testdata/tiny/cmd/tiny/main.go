@@ -4,12 +4,16 @@
 // Command tiny stands for the programs of the images in tests.
 package main
 
-import "os"
+import (
+	"os"
+	"os/user"
+)
 
 var version string
 
+// main asks for the user, since that would link libc where cgo is allowed.
 func main() {
-	if version == "" {
+	if _, err := user.Current(); err != nil || version == "" {
 		os.Exit(1)
 	}
 	os.Stdout.WriteString(version)
