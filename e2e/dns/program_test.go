@@ -6,10 +6,13 @@ package dns_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/coredns/caddy"
@@ -35,7 +38,7 @@ func TestMain(m *testing.M) {
 // serve runs CoreDNS until its standard input ends, as it does when the test ends, however it ends. Its first line tells
 // where it listens.
 func serve(corefile string) error {
-	i, err := caddyStart(corefile)
+	i, err := startOnOnePort(corefile)
 	if err != nil {
 		return err
 	}
@@ -49,10 +52,42 @@ func serve(corefile string) error {
 	return i.Stop()
 }
 
+// startOnOnePort starts CoreDNS on a port that is the same for UDP and TCP: dig and unbound know no other. Where the kernel
+// picks the ports, it picks two.
+func startOnOnePort(corefile string) (*caddy.Instance, error) {
+	var refusals []error
+	for range 10 {
+		port, err := freePort(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		i, err := caddyStart(strings.ReplaceAll(corefile, ":0 {", fmt.Sprintf(":%d {", port)))
+		if err == nil {
+			return i, nil
+		}
+		refusals = append(refusals, err) // somebody may have the port for UDP, or be quicker
+	}
+	return nil, errors.Join(refusals...)
+}
+
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// directives are the plugins that these tests use, in the order of cmd/coredns.
+var directives = []string{
+	"metadata", "bind", "ready", "prometheus", "errors", "log", "dns64", "loadbalance", "rewrite", "autopath", "cache", "template",
+	"transfer", "clusterset", "kubernetes", "whoami", "view",
+}
+
 // caddyStart starts the server in this process.
 func caddyStart(corefile string) (*caddy.Instance, error) {
 	dnsserver.Quiet, caddy.Quiet = true, true
-	if err := dnsserver.SetDirectives([]string{"bind", "errors", "transfer", "clusterset", "kubernetes", "whoami"}); err != nil {
+	if err := dnsserver.SetDirectives(directives); err != nil {
 		return nil, err
 	}
 	return caddy.Start(caddy.CaddyfileInput{Contents: []byte(corefile), Filepath: "Corefile", ServerTypeName: "dns"})
