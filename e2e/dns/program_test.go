@@ -5,6 +5,7 @@ package dns_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/coredns/caddy"
@@ -95,14 +97,19 @@ func caddyStart(corefile string) (*caddy.Instance, error) {
 
 // program is a CoreDNS in a process of its own. CoreDNS' own plugin sets a logger for the whole process, so two of it must
 // not run in one.
-type program struct{ udp, tcp string }
+type program struct {
+	udp, tcp string
+	stop     func()       // ends it, once
+	logged   bytes.Buffer // once it has ended
+}
 
 // startProgram starts CoreDNS with a server block for all zones, on a port that is free, and returns when it serves.
 func startProgram(t *testing.T, plugins string) *program {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // it ends with its input, after the test
 	cmd.Env = append(os.Environ(), corefileVariable+"="+serverBlock(plugins))
-	cmd.Stderr = t.Output()
+	p := new(program)
+	cmd.Stderr = io.MultiWriter(t.Output(), &p.logged)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +121,8 @@ func startProgram(t *testing.T, plugins string) *program {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, rest := new(program), bufio.NewReader(stdout)
-	t.Cleanup(func() {
+	rest := bufio.NewReader(stdout)
+	p.stop = sync.OnceFunc(func() {
 		_ = stdin.Close() // it is a pipe: the program ends with it
 		if _, err := io.Copy(t.Output(), rest); err != nil {
 			t.Error(err)
@@ -124,6 +131,7 @@ func startProgram(t *testing.T, plugins string) *program {
 			t.Errorf("CoreDNS: %v", err)
 		}
 	})
+	t.Cleanup(p.stop)
 	if _, err := fmt.Fscanln(rest, &p.udp, &p.tcp); err != nil {
 		t.Fatalf("CoreDNS does not tell where it listens: %v", err)
 	}
