@@ -202,6 +202,83 @@ func TestAnyOrderEndsInTheSameZone(t *testing.T) {
 	})
 }
 
+// A name exists for all types or for none, and so do its ancestors; below one that does not exist, none does (RFC 8020). The
+// case of a question changes the owner of the answer, and nothing else.
+//
+// spec: N6
+func TestNamesExistForAllTypesInAnyCase(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, options{}, anything(rt)...)
+		listed := w.transferred()
+		for range 10 {
+			name := nearTo(rt, listed[rapid.IntRange(0, len(listed)-1).Draw(rt, "record")].Header().Name)
+			mixed := inMixedCase(rt, name)
+			code := w.ask(name, dns.TypeA).Rcode
+			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeANY, dns.TypeHTTPS} {
+				lower, reply := w.ask(name, qtype), w.ask(mixed, qtype)
+				if lower.Rcode != code {
+					rt.Errorf("%s: rcode %d for A, %d for %s", name, code, lower.Rcode, dns.TypeToString[qtype])
+				}
+				for _, r := range reply.Answer {
+					if r.Header().Name != mixed {
+						rt.Errorf("%s: owner %s", mixed, r.Header().Name)
+					}
+					r.Header().Name = name
+				}
+				if diff := cmp.Diff(told(lower), told(reply)); diff != "" {
+					rt.Errorf("%s (-lower case +mixed):\n%s", mixed, diff)
+				}
+			}
+			if code == dns.RcodeNameError {
+				for _, label := range []string{"x", "_tcp", "east", "a", "10-1-0-1"} {
+					if below := w.ask(label+"."+name, dns.TypeA); below.Rcode != dns.RcodeNameError {
+						rt.Errorf("%s does not exist, and %s below it does: %s", name, label, told(below))
+					}
+				}
+				continue
+			}
+			for parent := name; dns.IsSubDomain(testZone, parent); _, parent, _ = strings.Cut(parent, ".") {
+				if got := w.ask(parent, dns.TypeAAAA).Rcode; got != dns.RcodeSuccess {
+					rt.Errorf("%s exists, and %s has rcode %d", name, parent, got)
+				}
+			}
+		}
+	})
+}
+
+// nearTo draws a name in the zone that is this one, one above, below or beside it.
+func nearTo(t *rapid.T, name string) string {
+	labels := strings.Split(strings.TrimSuffix(strings.TrimSuffix(name, testZone), "."), ".")
+	if labels[0] == "" {
+		labels = nil
+	}
+	label := rapid.SampledFrom([]string{"x", "_tcp", "_udp", "_http", "east", "west", "h-0", "a", "b", "n1", "svc", "10-1-0-1", "fd00--1"}).Draw(t, "label")
+	at := rapid.IntRange(0, len(labels)).Draw(t, "at")
+	switch rapid.IntRange(0, 3).Draw(t, "mutation") {
+	case 0:
+		labels = labels[at:]
+	case 1:
+		if len(strings.Join(labels, "."))+len(label)+len(testZone) < 200 {
+			labels = slices.Insert(labels, at, label)
+		}
+	case 2:
+		labels = append(slices.Clone(labels[:at]), append([]string{label}, labels[min(at+1, len(labels)):]...)...)
+	}
+	return strings.Join(append(labels, testZone), ".")
+}
+
+// inMixedCase draws the case of each letter of a name.
+func inMixedCase(t *rapid.T, name string) string {
+	upper := rapid.SliceOfN(rapid.Bool(), len(name), len(name)).Draw(t, "upper")
+	mixed := []byte(name)
+	for i := range mixed {
+		if upper[i] {
+			mixed[i] = strings.ToUpper(string(mixed[i]))[0]
+		}
+	}
+	return string(mixed)
+}
+
 func TestTransferOfOthers(t *testing.T) {
 	w := unsynced(t, options{})
 	if _, err := w.cs.Transfer(testZone, 0); !errors.Is(err, errUnsynced) {
