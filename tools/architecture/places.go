@@ -39,6 +39,7 @@ var places = map[string]group{
 	"pkg/plan":       pure,
 	"pkg/liveness":   pure,
 	"pkg/breaker":    pure,
+	"pkg/corefile":   pure,
 	"pkg/hub":        shell,
 	"pkg/apply":      writer,
 	"controllers":    controllers,

@@ -1,0 +1,129 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package corefile edits a Corefile that belongs to somebody else, so that the cluster's CoreDNS answers for the
+// clusterset: it forwards the zone to another DNS, or serves it with its own plugin kubernetes. It adds marked lines and
+// takes them away again; every other byte stays as it is. It reads the text with CoreDNS' own lexer, and follows no import.
+package corefile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// What marks lines that we have added.
+const (
+	forwardMark      = "tombolo forward"
+	multiclusterMark = "tombolo multicluster"
+)
+
+// AddForward returns the Corefile with a server block that forwards the zone to these addresses, one of each IP family at
+// most. It listens where the questions come in that no other block takes. A block that was added before is replaced; with
+// the same arguments nothing changes. It is an error where the Corefile serves the zone already, or cannot be read.
+func AddForward(text, zone string, to ...netip.Addr) (string, error) {
+	if err := checkForward(zone, to); err != nil {
+		return "", err
+	}
+	bare, place, err := cutForward(text)
+	if err != nil {
+		return "", err
+	}
+	blocks, err := scan(bare)
+	if err != nil {
+		return "", err
+	}
+	if len(blocks) == 0 {
+		return "", fmt.Errorf("corefile: there is no server block: is this the Corefile of the cluster's CoreDNS?")
+	}
+	for _, b := range blocks {
+		if b.bare {
+			return "", fmt.Errorf("corefile: line %d: the server block has no braces, so no other can follow: put { behind its addresses and } at its end", b.line)
+		}
+	}
+	serving := nearest(blocks, zone)
+	for _, b := range serving {
+		if slices.ContainsFunc(b.addresses, func(a address) bool { return a.zone == normal(zone) }) {
+			return "", fmt.Errorf("corefile: line %d: there is a server block for %s already, which is not ours: remove it, or keep it and add none", b.line, zone)
+		}
+	}
+	return place.insert(bare, forwardLines(zone, to, serving)), nil
+}
+
+// RemoveForward returns the Corefile without what AddForward has added. Without it, the text is returned as it is.
+func RemoveForward(text string) (string, error) {
+	bare, _, err := cutForward(text)
+	return bare, err
+}
+
+// ForwardBlock returns the server block that AddForward adds to a Corefile which listens on port 53, for people to paste.
+func ForwardBlock(zone string, to ...netip.Addr) (string, error) {
+	if err := checkForward(zone, to); err != nil {
+		return "", err
+	}
+	return strings.Join(forwardLines(zone, to, nil), "\n") + "\n", nil
+}
+
+func checkForward(zone string, to []netip.Addr) error {
+	if err := checkZone(zone); err != nil {
+		return err
+	}
+	if len(to) == 0 || len(to) > 2 || len(to) == 2 && to[0].Is4() == to[1].Is4() {
+		return fmt.Errorf("corefile: forward to %v: it takes one address, or one of each IP family", to)
+	}
+	for _, a := range to {
+		if !a.IsValid() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.Zone() != "" {
+			return fmt.Errorf("corefile: forward to %s: that is no address of a Service", a)
+		}
+	}
+	return nil
+}
+
+func checkZone(zone string) error {
+	if messages := validation.IsDNS1123Subdomain(zone); len(messages) > 0 {
+		return fmt.Errorf("corefile: zone %q: %s", zone, strings.Join(messages, "; "))
+	}
+	return nil
+}
+
+// forwardLines returns the marked block, without ends of lines. It has the ports and the bind of the blocks that would take
+// the zone's questions without it.
+func forwardLines(zone string, to []netip.Addr, serving []block) []string {
+	var keys, binds []string
+	for _, b := range serving {
+		for _, a := range b.addresses {
+			keys = append(keys, zone+":"+a.port)
+		}
+		for _, d := range b.directives {
+			if d.name() == "bind" {
+				binds = append(binds, "    "+strings.Join(d.words, " "))
+			}
+		}
+	}
+	if len(keys) == 0 {
+		keys = []string{zone + ":" + dnsPort}
+	}
+	targets := make([]string, 0, len(to))
+	for _, a := range to {
+		targets = append(targets, a.String())
+	}
+	return slices.Concat(
+		[]string{begin(forwardMark), strings.Join(unique(keys), " ") + " {"},
+		unique(binds),
+		[]string{"    errors", "    cache 5", "    forward . " + strings.Join(targets, " "), "}", end(forwardMark)},
+	)
+}
+
+// unique returns the strings without repetitions, in the order in which they come first.
+func unique(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
