@@ -100,20 +100,3 @@ func (w *world) must(t *testing.T, command string) string {
 func (w *world) join(name, more string) string {
 	return "join --context " + name + " --hub-context hub --cluster-id " + name + " --hub-server " + w.Cluster("hub").Config().Host + " " + more
 }
-
-func TestJoinLeave(t *testing.T) {
-	w := start(t, "east")
-	startNode(t, w.Cluster("east"), w.agent)
-	w.must(t, "init-hub --context hub --dry-run")
-	w.must(t, "init-hub --context hub")
-	if again := w.must(t, "init-hub --context hub"); strings.Contains(again, "created") || strings.Contains(again, "configured") {
-		t.Errorf("init-hub a second time:\n%s", again)
-	}
-	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --dry-run"))
-	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
-	if again := w.must(t, w.join("east", "")); strings.Contains(again, "created") || strings.Contains(again, "configured") {
-		t.Errorf("join a second time:\n%s", again)
-	}
-	w.must(t, "leave --context east --hub-context hub --dry-run")
-	w.must(t, "leave --context east --hub-context hub")
-}

@@ -11,9 +11,34 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/walk"
 )
+
+// kubeadmCorefile is what kubeadm writes.
+const kubeadmCorefile = `.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30
+    loop
+    reload
+    loadbalance
+}
+`
 
 // TestInstallDocument follows docs/install.md word for word: a hub, a member by the command and one by kustomize alone, an
 // export that the other member resolves, and all of them leave, one of them dead. Nothing is left behind.
@@ -22,6 +47,8 @@ import (
 func TestInstallDocument(t *testing.T) {
 	t.Parallel()
 	w := start(t, "east", "west")
+	corefile := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}}
+	w.create(t, "east", corefile.DeepCopy())
 	before := w.traces(t, "hub", "east", "west")
 	text, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
@@ -46,6 +73,11 @@ func TestInstallDocument(t *testing.T) {
 			w.resolves(t, "west", "shop", "web")
 			exported = true
 		}
+	}
+	after := corefile.DeepCopy()
+	w.get(t, "east", after)
+	if diff := cmp.Diff(corefile.Data, after.Data); diff != "" {
+		t.Errorf("the Corefile of a cluster that has left (-before +after):\n%s", diff)
 	}
 	if !exported {
 		t.Error("nothing has been exported")

@@ -79,6 +79,26 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 	return Configured, nil
 }
 
+// Update writes an object that was read and edited, and that is somebody else's. It fails if that one has changed it since.
+func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, error) {
+	before := edited.DeepCopyObject().(client.Object)
+	key, kind := client.ObjectKeyFromObject(edited), fmt.Sprintf("%T", edited)
+	if err := i.client.Get(ctx, key, before); err != nil {
+		return "", fmt.Errorf("get %s %s: %w", kind, key, err)
+	}
+	if equality.Semantic.DeepEqual(before, edited) {
+		return Unchanged, nil
+	}
+	options := []client.UpdateOption{installerOwner}
+	if i.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := i.client.Update(ctx, edited, options...); err != nil {
+		return "", fmt.Errorf("update %s %s: %w", kind, key, err)
+	}
+	return Configured, nil
+}
+
 // Delete deletes an object, and what lies in it should it be a namespace, which takes a while longer.
 func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
 	before, err := i.get(ctx, object)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -71,12 +72,43 @@ func (l *leaving) clean(ctx context.Context) error {
 	if err := l.cleanProperties(ctx); err != nil {
 		return err
 	}
+	if err := l.cleanDNS(ctx); err != nil {
+		return err
+	}
 	if err := remove(ctx, l.member, l.objects, l.r, isOfTombolo); err != nil {
 		return err
 	}
 	l.r.notef("ServiceExports, and the kinds of the Multi-Cluster Services API, are left: they are yours")
-	l.r.notef("should the cluster's Corefile forward clusterset.local to Tombolo's DNS, take that block out")
 	return nil
+}
+
+// cleanDNS takes back what the verb dns has changed, where CoreDNS usually is. What people have added by hand is theirs.
+func (l *leaving) cleanDNS(ctx context.Context) error {
+	d := &dnsEdit{installing: l.installing, by: byNone, member: l.member, r: l.r, key: client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "coredns"}}
+	config := &corev1.ConfigMap{}
+	err := l.member.client.Get(ctx, d.key, config)
+	if isAbsentKind(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get ConfigMap %s: %w", d.key, err)
+	}
+	edited, err := d.edit(ctx, config.Data[corefileKey])
+	if err != nil {
+		l.r.notef("ConfigMap %s stays as it is (%v): take out by hand what forwards %s", d.key, err, zone)
+		return nil
+	}
+	if edited != config.Data[corefileKey] {
+		config.Data[corefileKey] = edited
+		outcome, err := l.member.install.Update(ctx, config)
+		if err != nil {
+			return again(err)
+		}
+		l.r.did(outcome, "ConfigMap "+d.key.String())
+	} else if strings.Contains(edited, zone) {
+		l.r.notef("ConfigMap %s speaks of %s: take out by hand what was added by hand", d.key, zone)
+	}
+	return d.takeRights(ctx)
 }
 
 // isOfTombolo leaves out what goes with the namespace.

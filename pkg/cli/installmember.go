@@ -21,6 +21,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
 // tokenLifetime is how long the agent's first token for the hub is good. The agent renews it from then on.
@@ -143,22 +144,16 @@ func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartb
 // tellNext tells what is left to do: the cluster's own DNS must know where the clusterset's names are.
 func (j *joining) tellNext(ctx context.Context) error {
 	j.r.titlef("%s is a member now.", j.id)
-	service := &corev1.Service{}
-	err := j.member.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.DNSService}, service)
-	if isAbsentKind(err) {
-		j.r.titlef("Its DNS must be told to answer for clusterset.local: see manifests/dns.")
-		return nil
-	}
+	d := &dnsEdit{member: j.member}
+	addresses, err := d.addresses(ctx)
 	if err != nil {
-		return fmt.Errorf("get Service %s: %w", manifests.DNSService, err)
+		j.r.titlef("Next, unless you have done so already, have its DNS answer for %s: \"kubectl clusterset dns --by kubernetes\".", zone)
+		return nil //nolint:nilerr // without Tombolo's DNS there is another way
 	}
-	j.r.titlef(`Next, unless you have done so already, tell its DNS where the clusterset's names are: add this to the Corefile,
-most often "kubectl -n kube-system edit configmap coredns":
-
-  clusterset.local:53 {
-      errors
-      cache 5
-      forward . %s
-  }`, strings.Join(service.Spec.ClusterIPs, " "))
+	block, err := corefile.ForwardBlock(zone, addresses...)
+	if err != nil {
+		return err
+	}
+	j.r.titlef("Next, unless you have done so already, have its DNS answer for %s: \"kubectl clusterset dns\" adds this to its Corefile.\n\n%s", zone, block)
 	return nil
 }

@@ -218,6 +218,20 @@ func (l *leaving) forget(ctx context.Context) error {
 	})
 }
 
+// removeThere deletes the objects, in the reverse of their order, and says nothing of those that do not exist.
+func removeThere(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
+	for _, object := range slices.Backward(objects) {
+		outcome, err := c.install.Delete(ctx, object)
+		if err != nil {
+			return err
+		}
+		if outcome != apply.NotFound {
+			r.did(outcome, nameOf(object))
+		}
+	}
+	return nil
+}
+
 // remove deletes the objects that pick picks, in their order, and returns when the namespaces among them are gone.
 func remove(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report, pick func(*unstructured.Unstructured) bool) error {
 	for _, object := range objects {

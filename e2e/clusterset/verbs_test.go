@@ -1,0 +1,176 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/cli"
+)
+
+// TestLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run either, and
+// nothing that is printed is a secret.
+//
+// spec: K1, K3
+func TestLifeOfAMember(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	startNode(t, w.Cluster("east"), w.agent)
+	clean := w.traces(t, "hub", "east")
+	w.must(t, "init-hub --context hub --dry-run")
+	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of init-hub (-before +after):\n%s", diff)
+	}
+	w.must(t, "init-hub --context hub")
+	w.unchanged(t, "init-hub --context hub")
+	isHub := w.traces(t, "hub", "east")
+
+	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
+	w.must(t, join+" --dry-run")
+	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of join (-before +after):\n%s", diff)
+	}
+	out := w.must(t, join)
+	w.unchanged(t, w.join("east", "")) // what was given once stays
+	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
+	w.get(t, "hub", member)
+	if diff := cmp.Diff([]hubv1alpha1.NamespaceName{"shop", "default"}, member.Spec.Namespaces); diff != "" || member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
+		t.Errorf("joined again, with less flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
+	w.get(t, "east", secret)
+	if token := string(secret.Data["token"]); token == "" || strings.Contains(out, token) {
+		t.Error("there is no token, or it has been printed")
+	}
+
+	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is none of a release's", "--agent-image")
+	w.must(t, "upgrade --context east --agent-image example/agent:v2")
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	w.get(t, "east", agent)
+	if got := agent.Spec.Template.Spec.Containers[0].Image; got != "example/agent:v2" {
+		t.Errorf("after the upgrade, the image is %s", got)
+	}
+	w.scaledByHand(t, agent)
+	w.exports(t)
+
+	before := w.traces(t, "hub", "east")
+	w.must(t, "leave --context east --hub-context hub --dry-run")
+	if diff := cmp.Diff(before, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of leave (-before +after):\n%s", diff)
+	}
+	w.refused(t, "leave --context east --hub-context hub --cluster-id west", cli.ExitFailed, `this cluster calls itself "east", not "west"`)
+	w.must(t, "leave --context east --hub-context hub")
+	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("after leaving (-before +after):\n%s", diff)
+	}
+	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}
+	w.get(t, "east", export)
+	if len(export.Status.Conditions) != 0 {
+		t.Errorf("an export of a cluster that has left says %v", export.Status.Conditions)
+	}
+	w.must(t, "leave --from member --context east") // there is nothing left to do
+	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
+}
+
+// unchanged runs a command that must find everything as it should be.
+func (w *world) unchanged(t *testing.T, command string) {
+	t.Helper()
+	if out := w.must(t, command); strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
+		t.Errorf("$ kubectl clusterset %s\nonce more:\n%s", command, out)
+	}
+}
+
+// scaledByHand: what somebody else has changed is not overwritten unasked.
+func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
+	t.Helper()
+	replicas := int32(3)
+	agent.Spec.Replicas = &replicas
+	w.update(t, "east", agent)
+	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: somebody else has changed it", "--force-conflicts overwrites")
+	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
+	w.get(t, "east", agent)
+	if *agent.Spec.Replicas != 1 {
+		t.Errorf("with --force-conflicts there are %d replicas", *agent.Spec.Replicas)
+	}
+}
+
+// exports has the agent export a Service and import it, so that there is something to take away.
+func (w *world) exports(t *testing.T) {
+	t.Helper()
+	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}})
+	w.eventually(t, "an import", func() bool {
+		imported := &mcsv1beta1.ServiceImportList{}
+		return w.client(t, "east").List(t.Context(), imported) == nil && len(imported.Items) == 1
+	})
+	w.eventually(t, "an export's status", func() bool {
+		exported := &mcsv1beta1.ServiceExportList{}
+		return w.client(t, "east").List(t.Context(), exported) == nil && len(exported.Items) == 1 && len(exported.Items[0].Status.Conditions) > 0
+	})
+}
+
+func (w *world) eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(90 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("there is no %s", what)
+		}
+	}
+}
+
+// TestDNSOfACluster: the Corefile is changed as asked, and changed back.
+func TestDNSOfACluster(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	w.refused(t, "dns --context east", cli.ExitFailed, "ConfigMap kube-system/coredns has no Corefile", "--configmap")
+	w.create(t, "east", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}})
+	w.refused(t, "dns --context east", cli.ExitFailed, "there is no Service tombolo-system/tombolo-dns", "--by kubernetes")
+	w.refused(t, "dns --context east --by magic", cli.ExitUsage, "tombolo, kubernetes or none")
+	w.refused(t, "dns --context east --configmap coredns", cli.ExitUsage, "<namespace>/<name>")
+	corefile := func() string {
+		t.Helper()
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
+		w.get(t, "east", config)
+		return config.Data["Corefile"]
+	}
+	w.must(t, "dns --context east --by kubernetes --dry-run")
+	if corefile() != kubeadmCorefile {
+		t.Error("a dry run has changed the Corefile")
+	}
+	w.must(t, "dns --context east --by kubernetes")
+	if got := corefile(); !strings.Contains(got, "multicluster clusterset.local") {
+		t.Errorf("by CoreDNS' own plugin:\n%s", got)
+	}
+	w.unchanged(t, "dns --context east --by kubernetes")
+	if found := w.traces(t, "east")["east"]; len(found) != 2 {
+		t.Errorf("CoreDNS' own plugin has the rights %v", found)
+	}
+	w.create(t, "east", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}})
+	w.create(t, "east", &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.101.0.53", Ports: []corev1.ServicePort{{Port: 53}}},
+	})
+	w.must(t, "dns --context east")
+	if got := corefile(); strings.Contains(got, "multicluster") || !strings.Contains(got, "forward . 10.101.0.53") {
+		t.Errorf("by Tombolo's DNS:\n%s", got)
+	}
+	w.unchanged(t, "dns --context east")
+	w.must(t, "dns --context east --by none")
+	if diff := cmp.Diff(kubeadmCorefile, corefile()); diff != "" {
+		t.Errorf("changed back (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,175 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/corefile"
+)
+
+// zone is that of the clusterset (KEP-1645).
+const zone = "clusterset.local"
+
+// corefileKey is the key of a ConfigMap that has CoreDNS' Corefile, wherever CoreDNS is installed as usual.
+const corefileKey = "Corefile"
+
+const aboutDNS = `Tell the DNS of the current context's cluster where the names of the clusterset are, by a marked change of its Corefile.
+
+  --by tombolo     forwards clusterset.local to Tombolo's DNS, which join has installed
+  --by kubernetes  has CoreDNS' own plugin serve it, with the right that this takes
+  --by none        takes the change back; every other byte stays as it is
+
+Where another tool owns the Corefile and puts it back (k3s, AKS, EKS' add-on), see manifests/dns/corefile instead.`
+
+// servers of the clusterset's names.
+const (
+	byTombolo    = "tombolo"
+	byKubernetes = "kubernetes"
+	byNone       = "none"
+)
+
+func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	d := &dnsEdit{}
+	cmd := &cobra.Command{
+		Use:     "dns",
+		Short:   "have a cluster's DNS answer for the clusterset",
+		Long:    aboutDNS,
+		Example: "  kubectl clusterset dns --context east --dry-run\n  kubectl clusterset dns --context east",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			namespace, name, found := strings.Cut(d.configMap, "/")
+			if !found {
+				return usageError{fmt.Errorf("--configmap=%s: must be <namespace>/<name>", d.configMap)}
+			}
+			config, err := usual.ToRESTConfig()
+			if err != nil {
+				return usageError{err}
+			}
+			if d.member, err = connect("this cluster", "--kubeconfig and --context", config, d.installing); err != nil {
+				return err
+			}
+			d.key, d.r = client.ObjectKey{Namespace: namespace, Name: name}, &report{out: streams.Out}
+			return d.run(cmd.Context())
+		},
+	}
+	d.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&d.by, "by", byTombolo, "tombolo, kubernetes or none")
+	cmd.Flags().StringVar(&d.configMap, "configmap", "kube-system/coredns", "the ConfigMap with the Corefile of the cluster's CoreDNS")
+	return cmd
+}
+
+// dnsEdit is a change of a cluster's Corefile.
+type dnsEdit struct {
+	installing
+	by, configMap string
+
+	key    client.ObjectKey
+	member *cluster
+	r      *report
+}
+
+func (d *dnsEdit) run(ctx context.Context) error {
+	config := &corev1.ConfigMap{}
+	err := d.member.client.Get(ctx, d.key, config)
+	if isAbsentKind(err) || err == nil && config.Data[corefileKey] == "" {
+		return fmt.Errorf("ConfigMap %s has no %s: pass --configmap, or change the DNS by hand (see manifests/dns/corefile)", d.key, corefileKey)
+	}
+	if err != nil {
+		return fmt.Errorf("get ConfigMap %s: %w", d.key, err)
+	}
+	edited, err := d.edit(ctx, config.Data[corefileKey])
+	if err != nil {
+		return err
+	}
+	d.r.titlef("%s", d.heading("In this cluster"))
+	if d.by == byKubernetes {
+		rights, err := manifests.Render("dns/corefile")
+		if err != nil {
+			return err
+		}
+		if err := applyAll(ctx, d.member, rights, d.r); err != nil {
+			return err
+		}
+	}
+	config.Data[corefileKey] = edited
+	outcome, err := d.member.install.Update(ctx, config)
+	if err != nil {
+		return err
+	}
+	d.r.did(outcome, "ConfigMap "+d.key.String())
+	if d.by != byKubernetes {
+		if err := d.takeRights(ctx); err != nil {
+			return err
+		}
+	}
+	d.r.titlef("CoreDNS notices by itself within a minute or two where its Corefile has \"reload\", as it usually has.")
+	return nil
+}
+
+// edit returns the Corefile with the change that is asked for, and without any other change of ours.
+func (d *dnsEdit) edit(ctx context.Context, text string) (string, error) {
+	bare, err := corefile.RemoveMulticluster(text)
+	if err != nil {
+		return "", err
+	}
+	if d.by != byTombolo {
+		if bare, err = corefile.RemoveForward(bare); err != nil {
+			return "", err
+		}
+	}
+	switch d.by {
+	case byTombolo:
+		to, err := d.addresses(ctx)
+		if err != nil {
+			return "", err
+		}
+		return corefile.AddForward(bare, zone, to...)
+	case byKubernetes:
+		return corefile.AddMulticluster(bare, zone)
+	case byNone:
+		return bare, nil
+	}
+	return "", usageError{fmt.Errorf("--by=%s: must be tombolo, kubernetes or none", d.by)}
+}
+
+// addresses returns those of Tombolo's DNS.
+func (d *dnsEdit) addresses(ctx context.Context) ([]netip.Addr, error) {
+	service := &corev1.Service{}
+	err := d.member.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.DNSService}, service)
+	if isAbsentKind(err) {
+		return nil, fmt.Errorf("there is no Service %s/%s in this cluster: join installs it, unless --profile is agent; or pass --by kubernetes", manifests.AgentNamespace, manifests.DNSService)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Service %s: %w", manifests.DNSService, err)
+	}
+	var result []netip.Addr
+	for _, ip := range service.Spec.ClusterIPs {
+		parsed, err := netip.ParseAddr(ip)
+		if err != nil {
+			return nil, fmt.Errorf("Service %s has no address: %w", manifests.DNSService, err)
+		}
+		result = append(result, parsed)
+	}
+	return result, nil
+}
+
+// takeRights takes back what only CoreDNS' own plugin needs.
+func (d *dnsEdit) takeRights(ctx context.Context) error {
+	rights, err := manifests.Render("dns/corefile")
+	if err != nil {
+		return err
+	}
+	return removeThere(ctx, d.member, rights, d.r)
+}
