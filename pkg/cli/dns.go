@@ -158,7 +158,7 @@ func (d *dnsEdit) addresses(ctx context.Context) ([]netip.Addr, error) {
 	for _, ip := range service.Spec.ClusterIPs {
 		parsed, err := netip.ParseAddr(ip)
 		if err != nil {
-			return nil, fmt.Errorf("Service %s has no address: %w", manifests.DNSService, err)
+			return nil, fmt.Errorf("the address of Service %s: %w", manifests.DNSService, err)
 		}
 		result = append(result, parsed)
 	}
