@@ -85,7 +85,7 @@ func ask(ctx context.Context, root string) (release, error) {
 		r.version = first
 	}
 	// What is built lies in bin and out; no source does.
-	changed, err := git(ctx, root, "status", "--porcelain", "--", ".", ":!bin", ":!out")
+	changed, err := git(ctx, root, "status", "--porcelain", "--untracked-files=normal", "--", ".", ":!bin", ":!out")
 	if err != nil {
 		return release{}, err
 	}
@@ -97,7 +97,8 @@ func ask(ctx context.Context, root string) (release, error) {
 }
 
 func git(ctx context.Context, root string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", args...)
+	// A release comes after its candidates, which may be tags of the same commit.
+	command := exec.CommandContext(ctx, "git", append([]string{"-c", "versionsort.suffix=-"}, args...)...)
 	command.Dir = root
 	output, err := command.Output()
 	if err != nil {

@@ -25,7 +25,8 @@ func TestRelease(t *testing.T) {
 	}{
 		"a commit":           {wantVersion: "devel-COMMIT", wantTime: commit},
 		"a tag":              {change: tagged("v1.2.3"), wantVersion: "v1.2.3", wantTime: commit},
-		"the highest tag":    {change: tagged("v1.9.0", "v1.10.0", "other"), wantVersion: "v1.10.0", wantTime: commit},
+		"the highest tag":    {change: tagged("v1.1.0", "v1.9.0", "v1.10.0", "other"), wantVersion: "v1.10.0", wantTime: commit},
+		"a candidate":        {change: tagged("v1.0.0-rc.1", "v1.0.0", "v1.0.0-rc.2"), wantVersion: "v1.0.0", wantTime: commit},
 		"no tag of ours":     {change: tagged("other"), wantVersion: "devel-COMMIT", wantTime: commit},
 		"a changed file":     {change: written("go.mod"), wantVersion: "devel-COMMIT-dirty", wantDirty: "-dirty", wantTime: commit},
 		"a new file":         {change: written("cmd/tiny/more.go"), wantVersion: "devel-COMMIT-dirty", wantDirty: "-dirty", wantTime: commit},
