@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,8 +97,9 @@ func read(t *testing.T, name string) []byte {
 
 // What build writes, check accepts: the archives are right, and a build from a copy of the sources is the same.
 func TestBuildThenCheck(t *testing.T) {
-	t.Parallel()
 	dir, out := clone(t), filepath.Join(t.TempDir(), "out")
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
 	gitIn(t, dir, "tag", "v1.2.3")
 	var log bytes.Buffer
 	for _, command := range []string{"build", "check"} {
@@ -122,13 +124,23 @@ func TestBuildThenCheck(t *testing.T) {
 	if got := entriesOf(t, archive)["index.json"].content; !bytes.Contains(got, []byte(`"io.containerd.image.name":"example.com/team/tiny:v1.2.3"`)) {
 		t.Errorf("index.json names no image: %s", got)
 	}
-	left, err := filepath.Glob(filepath.Join(out, "*"))
+	if left := append(list(t, out), list(t, scratch)...); !slices.Equal(left, []string{"tiny.tar"}) {
+		t.Errorf("build and check left %v", left)
+	}
+}
+
+// list returns the names of what is in dir.
+func list(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(left) != 1 {
-		t.Errorf("build left %v", left)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
 	}
+	return names
 }
 
 // Two builds of one commit are the same, wherever and with whatever environment; those of other dates are not.
@@ -201,6 +213,27 @@ func TestCheckFindsOldArchives(t *testing.T) {
 	err := p.check(t.Context(), out, g, io.Discard)
 	if err == nil || !regexp.MustCompile(`tiny\.tar: a second build differs from byte \d+ on \(\d+ and \d+ bytes\)$`).MatchString(err.Error()) {
 		t.Errorf("of other sources: %v", err)
+	}
+}
+
+// The second build has only what git knows: a source that it ignores is found to be missing.
+func TestCheckFindsIgnoredSources(t *testing.T) {
+	t.Parallel()
+	dir, out := clone(t), t.TempDir()
+	for name, text := range map[string]string{
+		".git/info/exclude":   "ignored.go\n",
+		"cmd/tiny/ignored.go": "package main\n\nfunc init() { println(version) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := tinyProject(dir)
+	if err := p.build(t.Context(), out, given{}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.check(t.Context(), out, given{}, io.Discard); err == nil || !strings.Contains(err.Error(), "tiny.tar: a second build differs from byte ") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -5,10 +5,15 @@ package main
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/binary"
 	"encoding/json"
+	"encoding/pem"
 	"io/fs"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +169,10 @@ func TestVerifyLayer(t *testing.T) {
 			change("/etc/ssl/certs/ca-certificates.crt", func(f *file) { f.content = nil }),
 			"ca-certificates.crt: 0 authorities, want 100 or more",
 		},
+		"a certificate of no authority": {
+			change("/etc/ssl/certs/ca-certificates.crt", func(f *file) { f.content = append(leaf(t), f.content...) }),
+			"ca-certificates.crt: CN=leaf is no authority",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,6 +181,70 @@ func TestVerifyLayer(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantError(t, verifyLayer(content, tiny(), someRelease(), target.platform), test.want)
+		})
+	}
+}
+
+// leaf returns a certificate that may sign none.
+func leaf(t *testing.T) []byte {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leaf"}}
+	content, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: content})
+}
+
+// The configuration and the manifest speak of the same one layer.
+func TestVerifyImage(t *testing.T) {
+	t.Parallel()
+	target, r := tinyPrograms(t)[0], someRelease()
+	content, err := layer(filesOf(tiny(), target.content), r.time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := compress(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, other := digest.FromBytes(content), digest.FromString("other")
+	for name, test := range map[string]struct {
+		change func(*v1.Manifest, *v1.Image)
+		want   string
+	}{
+		"good":          {func(*v1.Manifest, *v1.Image) {}, ""},
+		"another layer": {func(_ *v1.Manifest, c *v1.Image) { c.RootFS.DiffIDs[0] = other }, "the layer is " + is.String() + ", not " + other.String() + " as the configuration says"},
+		"no layer":      {func(m *v1.Manifest, _ *v1.Image) { m.Layers = nil }, "0 layers, 1 of them in the configuration, want one"},
+		"two layers":    {func(m *v1.Manifest, _ *v1.Image) { m.Layers = append(m.Layers, m.Layers[0]) }, "2 layers, 1 of them in the configuration, want one"},
+		"two in the configuration": {
+			func(_ *v1.Manifest, c *v1.Image) { c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, other) },
+			"1 layers, 2 of them in the configuration, want one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := store{}
+			config := configOf(tiny(), r, target.platform, is)
+			manifest := v1.Manifest{Layers: []v1.Descriptor{all.add(v1.MediaTypeImageLayerGzip, packed)}}
+			test.change(&manifest, &config)
+			var err error
+			if manifest.Config, err = all.addJSON(v1.MediaTypeImageConfig, config); err != nil {
+				t.Fatal(err)
+			}
+			descriptor, err := all.addJSON(v1.MediaTypeImageManifest, manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layout := reader{entries: map[string]entry{}, used: map[digest.Digest]bool{}}
+			for d, blob := range all {
+				layout.entries[blobName(d)] = entry{content: blob}
+			}
+			wantError(t, layout.image(descriptor, tiny(), r, target.platform), test.want)
 		})
 	}
 }
