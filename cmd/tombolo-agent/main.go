@@ -52,8 +52,10 @@ func main() {
 func parse(args []string) (agent.Options, hubCheck, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
-	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
-	hubKubeconfig := flags.String("hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
+	var to clusters
+	flags.StringVar(&to.kubeconfig, "kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
+	flags.StringVar(&to.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
+	flags.BoolVar(&to.hubInCluster, "hub-in-cluster", false, "the agent runs on the hub, in place of --hub-kubeconfig: its pod's ServiceAccount is the member's there, its namespace the member's, and its lease lies there; --kubeconfig leads to the member")
 	hubSecret := flags.String("hub-secret", "", "name of the Secret, in the agent's own namespace, that --hub-kubeconfig was mounted from; the agent renews the token in it")
 	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", 72*time.Hour, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
@@ -94,16 +96,44 @@ func parse(args []string) (agent.Options, hubCheck, error) {
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
 		return options, check, err
 	}
-	if options.Member, err = config(*kubeconfig); err != nil {
-		return options, check, fmt.Errorf("--kubeconfig: %w", err)
+	if check.server != "" {
+		return options, check, nil // it runs in a pod that may not ask its own API server anything
 	}
-	if *hubKubeconfig == "" {
-		return options, check, nil // Validate says what to do
+	err = to.connect(&options)
+	return options, check, err
+}
+
+// clusters are what the command line says of the two clusters.
+type clusters struct {
+	kubeconfig, hubKubeconfig string
+	hubInCluster              bool
+}
+
+// connect sets how to reach them. What is missing, Validate says.
+func (c clusters) connect(options *agent.Options) error {
+	var err error
+	if c.hubInCluster {
+		if c.kubeconfig == "" || c.hubKubeconfig != "" {
+			return errors.New("--hub-in-cluster: pass --kubeconfig, which leads to the member, and no --hub-kubeconfig")
+		}
+		if options.Hub, err = config(""); err != nil {
+			return fmt.Errorf("--hub-in-cluster: %w", err)
+		}
+		if options.Hub == nil {
+			return errors.New("--hub-in-cluster: this is no pod of a cluster")
+		}
+		options.Home = options.Hub
 	}
-	if options.Hub, err = config(*hubKubeconfig); err != nil {
-		return options, check, fmt.Errorf("--hub-kubeconfig: %w", err)
+	if options.Member, err = config(c.kubeconfig); err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return options, check, nil
+	if c.hubKubeconfig == "" {
+		return nil
+	}
+	if options.Hub, err = config(c.hubKubeconfig); err != nil {
+		return fmt.Errorf("--hub-kubeconfig: %w", err)
+	}
+	return nil
 }
 
 // list returns the parts of a comma-separated list; nil for the empty one.

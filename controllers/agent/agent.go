@@ -53,6 +53,7 @@ func Run(ctx context.Context, options Options) error {
 		LeaderElection:                options.Election == ElectLeader,
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionConfig:          options.Home,
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
 	})

@@ -25,12 +25,14 @@ import (
 type Options struct {
 	// Member and Hub say how to reach the two API servers.
 	Member, Hub *rest.Config
+	// Home is the cluster that the agent runs in, where its Lease lies. Nil means the member.
+	Home *rest.Config
 	// ClusterID is used where the cluster has no ClusterProperty cluster.clusterset.k8s.io.
 	ClusterID string
 	// ServiceCIDRs are the cluster's ranges for Services. Empty means to ask the API server, which knows them from
 	// Kubernetes 1.33 on.
 	ServiceCIDRs []string
-	// Namespace is where the agent runs: its Lease lies there, and nothing is imported into it.
+	// Namespace is where the agent runs: its Lease lies there, and nothing is imported into it in the member.
 	Namespace string
 	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
 	AllowNamespaces, DenyNamespaces []string
@@ -73,7 +75,7 @@ func (o Options) Validate() error {
 		problems = append(problems, errors.New("no member cluster: run in a cluster, or pass --kubeconfig"))
 	}
 	if o.Hub == nil {
-		problems = append(problems, errors.New("no hub: pass --hub-kubeconfig"))
+		problems = append(problems, errors.New("no hub: pass --hub-kubeconfig, or --hub-in-cluster where the agent runs on the hub"))
 	}
 	if o.ClusterID != "" {
 		if _, err := clusterset.ParseClusterID(o.ClusterID); err != nil {
@@ -85,6 +87,9 @@ func (o Options) Validate() error {
 	}
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
+	}
+	if o.Home != nil && o.HubSecret != (types.NamespacedName{}) {
+		problems = append(problems, errors.New("--hub-secret: pass none with --hub-in-cluster, as a pod's tokens are renewed by its kubelet"))
 	}
 	if o.HubSecret != (types.NamespacedName{}) && (o.TokenLifetime < 10*time.Minute || o.TokenLifetime > 365*24*time.Hour) {
 		problems = append(problems, fmt.Errorf("--hub-token-lifetime=%s: must be between 10m and 8760h", o.TokenLifetime))

@@ -68,7 +68,13 @@ type member struct {
 // 10.<n>.0.0/16 and fd00:<n>::/64.
 func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
-	l := lab.Start(t, append([]lab.ClusterOptions{lab.Hub()}, clusters...)...)
+	return newWorldOn(t, lab.Hub(), clusters...)
+}
+
+// newWorldOn is newWorld with another hub.
+func newWorldOn(t *testing.T, hub lab.ClusterOptions, clusters ...lab.ClusterOptions) *world {
+	t.Helper()
+	l := lab.Start(t, append([]lab.ClusterOptions{hub}, clusters...)...)
 	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
 	w.hubKube = clientOf(t, w.hub)
 	must(t, membership.InitHub(t.Context(), w.hub))
