@@ -34,11 +34,11 @@ var requests = map[string]struct{ method, suffix string }{
 // Each verb of each resource that the API server has is tried in the member's own namespace, in another member's, in one
 // of Kubernetes' own, and in all at once. Whatever is not forbidden is on this list.
 func (h *hub) testRights(t *testing.T) {
-	reads := []string{"get", "list", "watch"}
-	writes := map[string][]string{
-		"publishedservices":  {"create", "delete", "update"},
-		"publishedendpoints": {"create", "delete", "update"},
-		"heartbeats":         {"create", "update"},
+	reads := []string{"list", "watch"}
+	own := map[string][]string{
+		"publishedservices":  {"create", "delete", "get", "update"},
+		"publishedendpoints": {"create", "delete", "get", "update"},
+		"heartbeats":         {"create", "get", "update"},
 		"members":            nil,
 	}
 	want := map[string][]string{
@@ -47,7 +47,7 @@ func (h *hub) testRights(t *testing.T) {
 		"anywhere selfsubjectreviews":       {"create"},
 		"anywhere selfsubjectrulesreviews":  {"create"},
 	}
-	for resource, verbs := range writes {
+	for resource, verbs := range own {
 		want["member-a "+resource] = slices.Concat(verbs, reads)
 		want["member-b "+resource] = reads
 		want["kube-system "+resource] = reads

@@ -1,0 +1,105 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audit compares what somebody may do in a cluster, by the manifests that are released, with what it has asked for,
+// by the audit log of the API server: a right that is never used should not be given, and nothing should be refused.
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Request is what RBAC decides about. Of equal ones, one is kept.
+type Request struct {
+	Verb, Group string
+	// Resource has the subresource behind a slash.
+	Resource string
+	// Namespace is empty where all are meant, or the resource has none. Name is empty where the URL has none.
+	Namespace, Name string
+	// Refused says that RBAC does not allow it.
+	Refused bool
+}
+
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s %q in %q", r.Verb, groupResource(r.Group, r.Resource), r.Name, r.Namespace)
+}
+
+// event is what of an audit event matters here (audit.k8s.io/v1).
+type event struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef *struct {
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// Requests returns what a ServiceAccount has asked an API server for, by the audit log at a path. URLs that lead to no
+// resource, as those of discovery, are left out. A watch is logged when it ends.
+func Requests(path string, account types.NamespacedName) (sets.Set[Request], error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	found := sets.New[Request]()
+	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("audit log %s, line %d: %w", path, n, err)
+		}
+		if e.User.Username != user || e.ObjectRef == nil {
+			continue
+		}
+		o := *e.ObjectRef
+		resource := o.Resource
+		if o.Subresource != "" {
+			resource += "/" + o.Subresource
+		}
+		found.Insert(Request{
+			Verb: e.Verb, Group: o.Group, Resource: resource, Namespace: o.Namespace, Name: o.Name,
+			Refused: e.Annotations["authorization.k8s.io/decision"] == "forbid",
+		})
+	}
+	return found, lines.Err()
+}
+
+// Compare returns what does not fit between the rights of a ServiceAccount and its requests, sorted: rights that no
+// request has needed, and requests that were always refused. (An API server that has just started refuses everything for a
+// moment, until it has read the roles.) A right in all namespaces needs a request outside of the account's own.
+func Compare(account types.NamespacedName, rights []Right, requests sets.Set[Request]) []string {
+	var problems []string
+	for _, right := range rights {
+		if !slices.ContainsFunc(requests.UnsortedList(), func(r Request) bool { return right.needed(account, r) }) {
+			problems = append(problems, "never used: "+right.String())
+		}
+	}
+	for _, r := range requests.UnsortedList() {
+		allowed := r
+		allowed.Refused = false
+		if r.Refused && !requests.Has(allowed) {
+			problems = append(problems, "refused: "+r.String())
+		}
+	}
+	slices.Sort(problems)
+	return slices.Compact(problems)
+}
+
+func groupResource(group, resource string) string { return strings.TrimSuffix(resource+"."+group, ".") }

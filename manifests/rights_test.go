@@ -1,0 +1,88 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// TestRightsAreNamed: no role of any kustomization grants by a wildcard, or lets anybody gain rights.
+func TestRightsAreNamed(t *testing.T) {
+	roles := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || strings.Contains(string(text), "kind: Component") { // it cannot be rendered, and others have it
+			return err
+		}
+		for _, o := range must(t)(manifests.Render(filepath.ToSlash(filepath.Dir(path)))) {
+			if o.GetKind() == "Role" || o.GetKind() == "ClusterRole" {
+				roles++
+			}
+			for _, problem := range unnamed(t, o) {
+				t.Errorf("%s: %s", path, problem)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roles < 10 {
+		t.Errorf("there are %d roles only", roles)
+	}
+}
+
+// unnamed returns what is wrong with a role.
+func unnamed(t *testing.T, o *unstructured.Unstructured) []string {
+	t.Helper()
+	if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
+		return nil
+	}
+	role := rbacv1.ClusterRole{} // a Role has a part of its fields
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+		t.Fatal(err)
+	}
+	var problems []string
+	for _, rule := range role.Rules {
+		for _, word := range slices.Concat(rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs) {
+			if strings.Contains(word, "*") || slices.Contains([]string{"bind", "escalate", "impersonate"}, word) {
+				problems = append(problems, fmt.Sprintf("%s %s grants %q", o.GetKind(), role.Name, word))
+			}
+		}
+	}
+	return problems
+}
+
+func TestUnnamedIsNoticed(t *testing.T) {
+	role := func(field, word string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"kind": "ClusterRole", "metadata": map[string]any{"name": "r"}, "rules": []any{map[string]any{field: []any{"x", word}}},
+		}}
+	}
+	for field, word := range map[string]string{"verbs": "*", "apiGroups": "*", "resources": "*/status", "nonResourceURLs": "/x/*"} {
+		want := []string{fmt.Sprintf("ClusterRole r grants %q", word)}
+		if diff := cmp.Diff(want, unnamed(t, role(field, word))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", field, diff)
+		}
+	}
+	if got := unnamed(t, role("verbs", "escalate")); len(got) != 1 {
+		t.Errorf("escalate: %v", got)
+	}
+}
