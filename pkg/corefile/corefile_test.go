@@ -189,6 +189,39 @@ func TestForwardBlock(t *testing.T) {
 	refused(t, "corefile: forward to []: it takes one address, or one of each IP family")(corefile.ForwardBlock(zone))
 }
 
+// TestREADME: what people are told to paste is what we would write.
+func TestREADME(t *testing.T) {
+	text, err := os.ReadFile("../../manifests/dns/corefile/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, part := range strings.Split(string(text), "```corefile\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks, want 2", len(blocks))
+	}
+	stanza, forward := blocks[0], blocks[1]
+	const before = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n}\n"
+	var unmarked []string
+	for line := range strings.Lines(must(t)(corefile.AddMulticluster(before, zone))) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			unmarked = append(unmarked, line)
+		}
+	}
+	if diff := cmp.Diff(strings.Join(unmarked, ""), stanza); diff != "" {
+		t.Errorf("the stanza: -want +got:\n%s", diff)
+	}
+	if same := must(t)(corefile.AddMulticluster(stanza, zone)); same != stanza {
+		t.Errorf("pasted, it is added again:\n%s", same)
+	}
+	if diff := cmp.Diff(must(t)(corefile.ForwardBlock(zone, netip.MustParseAddr("10.96.0.20"))), forward); diff != "" {
+		t.Errorf("the server block: -want +got:\n%s", diff)
+	}
+}
+
 // editOf returns how to make an edit and how to undo it.
 func editOf(edit string) (add, remove func(string) (string, error)) {
 	if edit == "forward" {
