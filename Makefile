@@ -107,6 +107,12 @@ test: assets kubectl ## all tests that need no root, with the race detector wher
 	go test $$race -timeout 20m $(TESTFLAGS) ./...; \
 	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -timeout 5m $(TESTFLAGS) ./...); done
 
+.PHONY: manifests-check
+manifests-check: assets kubectl ## an API server takes every kustomization, and each right in them is used
+	@export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
+	go test -count=1 -timeout 20m ./manifests/... ./e2e/audit ./e2e/install; \
+	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/agent ./e2e/dns
+
 .PHONY: spec-coverage
 spec-coverage: ## which tests cover which line of docs/spec.md, and the gaps
 	@go run ./tools/speccoverage $(if $(SPEC_REQUIRE),-require=$(SPEC_REQUIRE))

@@ -6,6 +6,7 @@ package install_test
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,25 +33,79 @@ func TestMain(m *testing.M) {
 }
 
 // TestKustomizations: each kustomization that is meant for users can be applied and applied again without a change, its
-// pods fit the restricted Pod Security level, and deleting it leaves nothing behind.
+// pods fit the restricted Pod Security level, and deleting it, and deleting it again, leaves nothing behind.
 func TestKustomizations(t *testing.T) {
 	t.Parallel()
 	l := lab.Start(t, lab.ClusterOptions{Name: "a", Controllers: lab.DefaultControllers()})
 	cluster := l.Cluster("a")
 	run := kubectl(t, cluster)
 	before := everything(t, run)
-	for _, names := range [][]string{{"overlays/production"}, {"overlays/dns-only"}, {"hub", "overlays/example-member"}} {
+	for _, names := range [][]string{
+		{"overlays/production"},
+		{"overlays/dns-only"},
+		{"overlays/managed-member"},
+		{"dns/corefile"},
+		{"hub", "overlays/example-member"},
+		{"hub", "overlays/managed"},
+	} {
 		for _, name := range names { // a member needs the hub
 			applyTwice(t, run, name)
 		}
 		admitPods(t, cluster)
 		for _, name := range slices.Backward(names) {
 			run("delete", "-k", pathOf(t, name), "--timeout=90s")
+			run("delete", "-k", pathOf(t, name), "--timeout=90s", "--ignore-not-found")
 		}
 		if left := everything(t, run); left != before {
 			t.Errorf("%v, deleted, leave something behind; before:\n%s\nafter:\n%s", names, before, left)
 		}
 	}
+}
+
+// TestDryRun: an API server takes every kustomization that there is, those included that others are made of.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	run := kubectl(t, lab.Start(t, lab.Member("a")).Cluster("a"))
+	run("apply", "-k", pathOf(t, "hub")) // which knows what a Member is
+	run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io")
+	for _, namespace := range []string{"tombolo-system", "member-cluster-a"} { // where those lie that do not make it
+		run("create", "namespace", namespace)
+	}
+	all := kustomizations(t)
+	if len(all) < 12 {
+		t.Errorf("there are %d kustomizations only: %v", len(all), all)
+	}
+	for _, name := range all {
+		run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", pathOf(t, name))
+	}
+}
+
+// kustomizations returns all that can be applied as they are: components cannot, nor what has yet to be put into a namespace.
+func kustomizations(t *testing.T) []string {
+	t.Helper()
+	root := pathOf(t, ".")
+	var names []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte("kind: Component")) || bytes.Contains(text, []byte("namespace: member-CLUSTERID")) {
+			return nil
+		}
+		name, err := filepath.Rel(root, filepath.Dir(path))
+		if name != "agent/workload" { // it has no namespace either
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func pathOf(t *testing.T, name string) string {
