@@ -4,11 +4,14 @@
 package dns_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -70,7 +73,11 @@ func transferred(t *testing.T, address string) []dns.RR {
 func TestWithoutCRD(t *testing.T) {
 	w := start(t)
 	api := &corev1.Service{}
-	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, api); err != nil {
+	var err error
+	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err = w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, api)
+		return err == nil, nil // the API server makes it soon after its start
+	}) != nil {
 		t.Fatal(err)
 	}
 	config := w.cluster.Kubeconfig()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -124,13 +125,16 @@ func TestTwoInstances(t *testing.T) {
 			same := questions[i : i+len(asked)]
 			got, want := one.ask(t, same...), other.ask(t, same...)
 			for j, q := range same {
-				for _, d := range compare(got[j], want[j]) {
-					t.Errorf("%s, %s: %q", when, q, d)
+				if got[j] == nil || want[j] == nil {
+					t.Fatalf("%s, %s: no reply", when, q)
+				}
+				if diff := cmp.Diff(essence(want[j]), essence(got[j])); diff != "" {
+					t.Errorf("%s, %s (-one +other):\n%s", when, q, diff)
 				}
 				records += len(got[j].Answer)
 			}
 		}
-		if records < 500 {
+		if records < 100 {
 			t.Errorf("%s: %d records: the comparison says little", when, records)
 		}
 	}
