@@ -47,7 +47,7 @@ func TestRights(t *testing.T) {
 	}
 	t.Run("serve", func(t *testing.T) { // until the subtest ends
 		s := startServer(t, "clusterset clusterset.local {\nkubeconfig "+kubeconfig+"\n}")
-		s.await(t, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
+		await(t, s, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
 	})
 	rights, err := audit.Rights(objects, account)
 	if err != nil || len(rights) == 0 {
