@@ -222,7 +222,8 @@ func (h *hub) testHeartbeats(t *testing.T) {
 		beat.Spec.Services++
 		checkError(t, h.a.Update(t.Context(), beat), "")
 		checkError(t, h.a.Delete(t.Context(), beat), `cannot delete resource "heartbeats"`)
-		checkError(t, h.b.Get(t.Context(), keyOf(beat), beat), "")
+		checkError(t, h.b.Get(t.Context(), keyOf(beat), beat.DeepCopy()), `cannot get resource "heartbeats"`)
+		checkError(t, h.b.List(t.Context(), &hubv1alpha1.HeartbeatList{}), "")
 		checkError(t, h.b.Update(t.Context(), beat), `cannot update resource "heartbeats"`)
 		remove(t, h.admin, beat)
 	})
@@ -273,7 +274,7 @@ func (h *hub) testAges(t *testing.T) {
 		t.Errorf("an update changed creationTimestamp to %s", service.CreationTimestamp)
 	}
 	m := &hubv1alpha1.Member{}
-	checkError(t, h.a.Get(t.Context(), client.ObjectKey{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, m), "")
+	checkError(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, m), "")
 	if m.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
 		t.Errorf("claimedAges is %q by default", m.Spec.ClaimedAges)
 	}
