@@ -5,6 +5,7 @@ package clusterset
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
@@ -34,7 +35,8 @@ func (*Clusterset) Name() string { return name }
 // ServeDNS answers questions for the plugin's zones and hands all others on. It implements plugin.Handler.
 func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	state := request.Request{W: w, Req: r}
-	lower := state.Name()
+	// As request.Name does, which also escapes what miekg/dns has escaped already when it read the message.
+	lower := strings.ToLower(r.Question[0].Name)
 	z := c.zoneOf(lower)
 	if z == nil {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
@@ -74,7 +76,7 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 // fill puts an answer into the reply, its owner in the question's case and the additional section if it fits.
 func fill(m *dns.Msg, state *request.Request, found *answer) {
 	m.Answer = found.rotated()
-	if asked := state.QName(); m.Answer[0].Header().Name != asked {
+	if asked := state.Req.Question[0].Name; m.Answer[0].Header().Name != asked {
 		m.Answer = owned(m.Answer, asked)
 	}
 	if len(found.additional) == 0 {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ type bench struct {
 	kubeconfig string
 	servers    []*server
 	rows       []report.Row
+	profiles   []string // of what has missed its target
 }
 
 // The three that are compared.
@@ -158,9 +161,38 @@ func (b *bench) compare(ctx context.Context, s *scenario, c contenders, m meter,
 	if suffix != "" || strings.HasPrefix(s.name, "SRV of 100") {
 		toCeiling, toOwn = nil, nil
 	}
-	b.rows = append(b.rows,
+	rows := []report.Row{
 		report.Compare(s.name+suffix+", answers a CPU second, to the ceiling", rates[c.ours], rates[c.ceiling], toCeiling),
-		report.Compare(s.name+suffix+", answers a CPU second, to CoreDNS' own", rates[c.ours], rates[c.own], toOwn))
+		report.Compare(s.name+suffix+", answers a CPU second, to CoreDNS' own", rates[c.ours], rates[c.own], toOwn),
+	}
+	b.rows = append(b.rows, rows...)
+	for _, row := range rows {
+		if !row.Met {
+			return b.explain(ctx, s, c, m)
+		}
+	}
+	return nil
+}
+
+// explain writes down where the CPU of our server and of the ceiling goes while they are asked what missed its target.
+func (b *bench) explain(ctx context.Context, s *scenario, c contenders, m meter) error {
+	for _, at := range []*server{c.ours, c.ceiling} {
+		base := filepath.Join(filepath.Dir(b.out), "bench-dns "+s.name+" "+at.name)
+		path := strings.ReplaceAll(strings.ReplaceAll(base, " ", "-"), ",", "") + ".pprof"
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if _, err := at.order(profileCommand + " " + path); err != nil {
+			return err
+		}
+		if _, err := m(ctx, s, at, 2*b.duration); err != nil {
+			return err
+		}
+		if _, err := at.order(endCommand); err != nil {
+			return err
+		}
+		b.profiles = append(b.profiles, path)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -96,6 +97,13 @@ func run(ctx context.Context, s settings) (err error) {
 	fmt.Println()
 	if err := report.Markdown(os.Stdout, b.rows); err != nil {
 		return err
+	}
+	for _, path := range b.profiles {
+		top, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-cum", "-nodecount=45", path).Output()
+		if err != nil {
+			return fmt.Errorf("go tool pprof %s: %w", path, err)
+		}
+		fmt.Printf("\nWhere the CPU goes in %s:\n%s", path, top)
 	}
 	return report.WriteJSON(s.out, b.rows)
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strings"
 
 	"github.com/coredns/caddy"
@@ -22,7 +23,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
-	_ "github.com/coredns/coredns/plugin/pprof"
 
 	_ "github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset"
 	_ "github.com/tombolo-mcs/tombolo/e2e/bench/dns/ceiling"
@@ -34,11 +34,11 @@ const corefileVariable = "TOMBOLO_BENCH_COREFILE"
 // The cores that the two ends are pinned to.
 const serverCore, clientCore = "0", "1"
 
-// serve runs CoreDNS until its standard input ends. Its first line tells where it listens; each line that it is sent is
-// answered with how much memory it needs.
+// serve runs CoreDNS until its standard input ends. Its first line tells where it listens; each line that it is sent is a
+// command, which is answered by a line.
 func serve(corefile string) error {
 	dnsserver.Quiet, caddy.Quiet = true, true
-	if err := dnsserver.SetDirectives([]string{"bind", "pprof", "errors", "cache", "clusterset", "kubernetes", "ceiling"}); err != nil {
+	if err := dnsserver.SetDirectives([]string{"bind", "errors", "cache", "clusterset", "kubernetes", "ceiling"}); err != nil {
 		return err
 	}
 	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(corefile), Filepath: "Corefile", ServerTypeName: "dns"})
@@ -49,19 +49,49 @@ func serve(corefile string) error {
 	fmt.Println(l.LocalAddr(), l.Addr())
 	commands := bufio.NewScanner(os.Stdin)
 	for commands.Scan() {
-		runtime.GC()
-		debug.FreeOSMemory()
-		pages := 0
-		statm, err := os.ReadFile("/proc/self/statm")
+		answer, err := obey(commands.Text())
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Sscan(strings.Fields(string(statm))[1], &pages); err != nil {
-			return err
-		}
-		fmt.Println(pages * os.Getpagesize())
+		fmt.Println(answer)
 	}
 	return i.Stop()
+}
+
+// The commands: how much memory the server needs; to write a profile of its CPU to a file; to end that.
+const memoryCommand, profileCommand, endCommand = "memory", "profile", "end"
+
+func obey(command string) (int, error) {
+	verb, path, _ := strings.Cut(command, " ")
+	switch verb {
+	case memoryCommand:
+		return residentBytes()
+	case profileCommand:
+		file, err := os.Create(path)
+		if err != nil {
+			return 0, err
+		}
+		return 0, pprof.StartCPUProfile(file) // the process ends before the file matters
+	case endCommand:
+		pprof.StopCPUProfile()
+		return 0, nil
+	}
+	return 0, fmt.Errorf("unknown command %q", command)
+}
+
+// residentBytes returns the resident memory after a garbage collection.
+func residentBytes() (int, error) {
+	runtime.GC()
+	debug.FreeOSMemory()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	pages := 0
+	if _, err := fmt.Sscan(strings.Fields(string(statm))[1], &pages); err != nil {
+		return 0, err
+	}
+	return pages * os.Getpagesize(), nil
 }
 
 // server is a CoreDNS in a process of its own, on one core.
@@ -119,17 +149,20 @@ func (s *server) cpu() (float64, error) {
 	return (user + system) / ticks, nil
 }
 
-// memory returns the resident memory, in bytes, after a garbage collection.
-func (s *server) memory() (float64, error) {
-	if _, err := io.WriteString(s.stdin, "memory\n"); err != nil {
+// order sends a command and returns the answer.
+func (s *server) order(command string) (float64, error) {
+	if _, err := io.WriteString(s.stdin, command+"\n"); err != nil {
 		return 0, fmt.Errorf("%s: %w", s.name, err)
 	}
-	var bytes float64
-	if _, err := fmt.Fscanln(s.stdout, &bytes); err != nil {
+	var answer float64
+	if _, err := fmt.Fscanln(s.stdout, &answer); err != nil {
 		return 0, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return bytes, nil
+	return answer, nil
 }
+
+// memory returns the resident memory, in bytes, after a garbage collection.
+func (s *server) memory() (float64, error) { return s.order(memoryCommand) }
 
 func (s *server) stop() error {
 	return errors.Join(s.stdin.Close(), s.cmd.Wait())
