@@ -49,18 +49,24 @@ func start(t *testing.T, members ...string) *world {
 		clusters = append(clusters, lab.ClusterOptions{Name: name, Controllers: lab.DefaultControllers()})
 	}
 	w := &world{Lab: lab.Start(t, clusters...), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	w.writeKubeconfig(t)
+	w.agent = build(t)
+	return w
+}
+
+// writeKubeconfig writes how to reach the clusters, as it is now.
+func (w *world) writeKubeconfig(t *testing.T) {
+	t.Helper()
 	file := clientcmdapi.NewConfig()
-	for _, o := range clusters {
-		config := w.Cluster(o.Name).Config()
-		file.Clusters[o.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-		file.AuthInfos[o.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-		file.Contexts[o.Name] = &clientcmdapi.Context{Cluster: o.Name, AuthInfo: o.Name}
+	for _, cluster := range w.Clusters() {
+		config := cluster.Config()
+		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
 	}
 	if err := clientcmd.WriteToFile(*file, w.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	w.agent = build(t)
-	return w
 }
 
 // build returns the agent's program, with the race detector if the test has it.

@@ -1,0 +1,104 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestHubCertificateRotated: the hub gets another certificate authority, as docs/install.md says, and the agent, which is
+// never restarted, goes on.
+func TestHubCertificateRotated(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	startNode(t, w.Cluster("east"), w.agent)
+	w.must(t, "init-hub --context hub")
+	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
+	hub := w.Cluster("hub")
+	next, err := lab.NewCertificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := filepath.Join(t.TempDir(), "both.pem")
+	if err := os.WriteFile(both, slices.Concat(hub.Config().CAData, next.PEM), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, w.join("east", "--hub-ca "+both))
+	if err := hub.Serve(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	w.beats(t)
+	w.writeKubeconfig(t)
+	w.must(t, w.join("east", "")) // the old one is taken out; it waits for a heartbeat, too
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
+	w.get(t, "east", secret)
+	if string(secret.Data["ca.crt"]) != string(next.PEM) {
+		t.Error("the agent still trusts the old certificate authority")
+	}
+	w.beats(t)
+}
+
+// beats returns when the agent of east has renewed its heartbeat twice.
+func (w *world) beats(t *testing.T) {
+	t.Helper()
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: hubv1alpha1.HeartbeatName}}
+	w.get(t, "hub", beat)
+	seen := map[string]bool{beat.ResourceVersion: true}
+	hub := w.client(t, "hub")
+	w.eventually(t, "heartbeat", func() bool {
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(beat), beat); err == nil {
+			seen[beat.ResourceVersion] = true
+		}
+		return len(seen) > 2
+	})
+}
+
+// TestRevoked: a member whose rights on the hub have been taken away, as docs/install.md says, is refused at once, though
+// its token is good for days.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	startNode(t, w.Cluster("east"), w.agent)
+	w.must(t, "init-hub --context hub")
+	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
+	w.get(t, "east", secret)
+	hub := w.Cluster("hub")
+	stolen := rest.Config{Host: hub.Config().Host, BearerToken: string(secret.Data["token"]), TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data["ca.crt"]}}
+	thief, err := client.New(&stolen, client.Options{Scheme: w.client(t, "hub").Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() error { return thief.List(t.Context(), &hubv1alpha1.PublishedServiceList{}) }
+	write := func() error {
+		return thief.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "default.web.0123456789"},
+			Spec:       hubv1alpha1.PublishedEndpointsSpec{Namespace: "default", Service: "web", AddressType: "IPv4"},
+		}, client.DryRunAll)
+	}
+	w.eventually(t, "right to read and write", func() bool { return read() == nil && write() == nil })
+	admin := w.client(t, "hub")
+	for _, binding := range []client.Object{
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-hub-read:east"}},
+	} {
+		if err := admin.Delete(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eventually(t, "refusal", func() bool { return apierrors.IsForbidden(read()) && apierrors.IsForbidden(write()) })
+}
