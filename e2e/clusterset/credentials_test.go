@@ -4,6 +4,7 @@
 package clusterset_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,7 @@ func TestHubCertificateRotated(t *testing.T) {
 	w.must(t, w.join("east", "")) // the old one is taken out; it waits for a heartbeat, too
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
-	if string(secret.Data["ca.crt"]) != string(next.PEM) {
+	if !bytes.Equal(secret.Data["ca.crt"], next.PEM) {
 		t.Error("the agent still trusts the old certificate authority")
 	}
 	w.beats(t)
