@@ -137,7 +137,7 @@ func testLyingAge(t *testing.T, w *world) {
 	says("elder")
 
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a-liar", Name: "member"}}
-	must(t, liar.Get(t.Context(), client.ObjectKeyFromObject(member), member))
+	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(member), member))
 	member.Spec.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
 	if err := liar.Update(t.Context(), member.DeepCopy()); err == nil {
 		t.Error("a member trusts itself")

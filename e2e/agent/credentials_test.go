@@ -58,7 +58,7 @@ func TestTokenRenewal(t *testing.T) {
 	hub, err := client.New(fresh, client.Options{Scheme: w.hubKube.Scheme()})
 	must(t, err)
 	eventually(t, func(ctx context.Context) error { // the token speaks for the member
-		return hub.Get(ctx, key{Namespace: "member-a", Name: "member"}, &hubv1alpha1.Member{})
+		return hub.List(ctx, &hubv1alpha1.MemberList{})
 	})
 
 	// Nothing is renewed that is fresh: neither now, nor when an agent starts.
