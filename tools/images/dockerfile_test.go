@@ -65,7 +65,7 @@ type built struct {
 	stage, from, to string
 }
 
-// evaluate carries out the instructions of a stage, with the variables that the builder sets, as far as images need them.
+// evaluate carries out the instructions of a stage, with the variables that the builder sets, as far as images need them. It changes the stages.
 func evaluate(t *testing.T, all []instructions.Stage, name string, env []string) built {
 	t.Helper()
 	at := slices.IndexFunc(all, func(s instructions.Stage) bool { return s.Name == name })
@@ -135,10 +135,10 @@ func valueOf(t *testing.T, env []string, name string) string {
 func TestDockerfileAgreesWithArchives(t *testing.T) {
 	t.Parallel()
 	r := someRelease()
-	all, _ := stages(t, read(t, filepath.Join(productRoot, "Dockerfile")))
 	for _, i := range images() {
 		t.Run(i.name, func(t *testing.T) {
 			t.Parallel()
+			all, _ := stages(t, read(t, filepath.Join(productRoot, "Dockerfile")))
 			got := evaluate(t, all, i.stage, []string{"VERSION=" + r.version, "REVISION=" + r.revision})
 			if want := configOf(i, r, platforms()[0], "").Config; !reflect.DeepEqual(got.config, want) {
 				t.Errorf("the Dockerfile says %+v\nthe archive says   %+v", got.config, want)
@@ -157,7 +157,7 @@ func TestDockerfileMakesTheSameFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, global := stages(t, []byte(text))
+	_, global := stages(t, []byte(text))
 	var defaults []string
 	for _, arg := range global {
 		for _, a := range arg.Args {
@@ -170,6 +170,7 @@ func TestDockerfileMakesTheSameFiles(t *testing.T) {
 	for _, p := range tinyPrograms(t) {
 		t.Run(p.platform.arch, func(t *testing.T) {
 			t.Parallel()
+			all, _ := stages(t, []byte(text))
 			env := []string{"TARGETOS=" + p.platform.os, "TARGETARCH=" + p.platform.arch, "VERSION=" + someRelease().version}
 			words, err := shell.NewLex('\\').ProcessWords(evaluate(t, all, "small-files", nil).run, shell.EnvsFromSlice(env))
 			if err != nil {
