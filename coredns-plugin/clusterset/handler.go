@@ -34,6 +34,9 @@ func (*Clusterset) Name() string { return name }
 
 // ServeDNS answers questions for the plugin's zones and hands all others on. It implements plugin.Handler.
 func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if len(r.Question) == 0 {
+		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
+	}
 	state := request.Request{W: w, Req: r}
 	// As request.Name does, which also escapes what miekg/dns has escaped already when it read the message.
 	lower := strings.ToLower(r.Question[0].Name)

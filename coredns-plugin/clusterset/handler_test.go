@@ -47,6 +47,16 @@ func TestOtherNamesAreLeftToTheNextPlugin(t *testing.T) {
 	}
 }
 
+// A message without a question has no name that could be ours.
+func TestNoQuestionIsLeftToTheNextPlugin(t *testing.T) {
+	w := shop(t)
+	w.cs.Next = next
+	code, err := w.cs.ServeDNS(t.Context(), &test.ResponseWriter{}, new(dns.Msg))
+	if code != dns.RcodeYXDomain || err != nil {
+		t.Errorf("%s, %v", dns.RcodeToString[code], err)
+	}
+}
+
 func TestFallthrough(t *testing.T) {
 	w := shop(t)
 	w.cs.Next = next
