@@ -271,7 +271,7 @@ func TestManifestsAgree(t *testing.T) {
 	number := regexp.MustCompile(`(?:[pP]ort: |:)(\d{4,5})\b`)
 	uid, gid, _ := strings.Cut(user, ":")
 	for name, files := range map[string][]string{
-		"tombolo-agent": {"agent/deployment.yaml"},
+		"tombolo-agent": {"agent/workload/deployment.yaml"},
 		"coredns":       {"dns/plugin/deployment.yaml", "dns/plugin/Corefile"},
 	} {
 		t.Run(name, func(t *testing.T) {
