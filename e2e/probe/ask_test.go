@@ -1,0 +1,285 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loopback is each family's own.
+var loopback = map[string]string{"tcp": "127.0.0.1", "tcp4": "127.0.0.1", "tcp6": "::1", "udp": "::1", "udp4": "127.0.0.1", "udp6": "::1"}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, here(t), "-tcp", "0", "-udp", "0")
+	for network, host := range loopback {
+		for _, flag := range []string{"-keep=false", "-keep"} {
+			t.Run(network+flag, func(t *testing.T) {
+				t.Parallel()
+				needs(t, host)
+				before := time.Now()
+				got := said[result](t, here(t), "ask", "-network", network, "-count", "3", "-timeout", patience.String(), flag, hostPort(host, s.port(network)))
+				if len(got) != 3 {
+					t.Fatalf("%d lines, want 3", len(got))
+				}
+				for _, r := range got {
+					if r.Time.Before(before.Round(0)) || r.Time.After(time.Now()) || r.MS <= 0 {
+						t.Errorf("at %s, %v ms", r.Time, r.MS)
+					}
+					r.Time, r.MS = time.Time{}, 0
+					if want := (result{Cluster: "cluster-1", Pod: "pod-1", Node: "node-1", Port: s.port(network), Client: host, Address: host}); r != want {
+						t.Errorf("got %+v, want %+v", r, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// scripted is a server of TCP that does to each connection what its script says, and notes it.
+type scripted struct {
+	port int
+	// connections counts those until the one that the test itself makes at the end.
+	connections chan int
+}
+
+// startScripted handles the connections one after the other; handle gets the number of each, from 0.
+func startScripted(t *testing.T, handle func(number int, conn net.Conn, reader *bufio.Reader)) *scripted {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	s := &scripted{port: portOf(listener.Addr()), connections: make(chan int, 1)}
+	go func() {
+		for number := 0; ; number++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			reader := bufio.NewReader(conn)
+			if first, err := reader.Peek(3); err == nil && string(first) == "end" {
+				s.connections <- number
+				conn.Close()
+				return
+			}
+			handle(number, conn, reader)
+			conn.Close()
+		}
+	}()
+	return s
+}
+
+// count returns how many connections there were. Connections are taken in the order in which they were made.
+func (s *scripted) count(t *testing.T) int {
+	t.Helper()
+	conn, err := net.Dial("tcp4", hostPort("127.0.0.1", s.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "end"); err != nil {
+		t.Fatal(err)
+	}
+	return <-s.connections
+}
+
+// reply reads one request and answers it as pod.
+func httpReply(conn net.Conn, reader *bufio.Reader, pod string) {
+	if request, err := http.ReadRequest(reader); err == nil {
+		body := `{"pod":"` + pod + `"}`
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+		request.Body.Close()
+	}
+}
+
+// One request is one connection and one request on it, whatever goes wrong.
+func TestAskNeverTwice(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args   []string
+		handle func(number int, conn net.Conn, reader *bufio.Reader)
+		// want has the pod that answers each request, or the beginning of the error.
+		want        []string
+		connections int
+	}{
+		"closed at once": {
+			args: []string{"-count=2"},
+			handle: func(number int, conn net.Conn, reader *bufio.Reader) {
+				if number > 0 {
+					httpReply(conn, reader, "good")
+				}
+			},
+			want: []string{"no answer: ", "good"}, connections: 2,
+		},
+		"closed after the request": {
+			args: []string{"-count=3"},
+			handle: func(number int, conn net.Conn, reader *bufio.Reader) {
+				if number == 0 {
+					http.ReadRequest(reader)
+					return
+				}
+				httpReply(conn, reader, "good")
+			},
+			want: []string{"no answer: ", "good", "good"}, connections: 3,
+		},
+		// net/http's transport would make a new connection for the second request.
+		"kept and closed between requests": {
+			args:   []string{"-count=3", "-keep"},
+			handle: func(_ int, conn net.Conn, reader *bufio.Reader) { httpReply(conn, reader, "good") },
+			want:   []string{"good", "", "the one connection has failed before: "}, connections: 1,
+		},
+		"half an answer": {
+			handle: func(_ int, conn net.Conn, _ *bufio.Reader) {
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+			},
+			want: []string{"half an answer: "}, connections: 1,
+		},
+		"another status": {
+			handle: func(_ int, conn net.Conn, _ *bufio.Reader) {
+				io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+			},
+			want: []string{"status 503 Service Unavailable"}, connections: 1,
+		},
+		"another answer": {
+			handle: func(_ int, conn net.Conn, _ *bufio.Reader) {
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+			},
+			want: []string{"not an answer of probe: "}, connections: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startScripted(t, func(number int, conn net.Conn, reader *bufio.Reader) {
+				// What was sent is read, so that closing is no reset that overtakes the answer.
+				reader.Peek(1)
+				reader.Peek(reader.Buffered())
+				test.handle(number, conn, reader)
+			})
+			args := append([]string{"ask", "-timeout", patience.String()}, test.args...)
+			got := said[result](t, here(t), append(args, hostPort("127.0.0.1", s.port))...)
+			if len(got) != len(test.want) {
+				t.Fatalf("%d lines, want %d: %+v", len(got), len(test.want), got)
+			}
+			for i, r := range got {
+				if failed := r.Error != ""; failed == (test.want[i] == "good") || !strings.HasPrefix(r.Pod+r.Error, test.want[i]) {
+					t.Errorf("request %d: %+v, want %q", i, r, test.want[i])
+				}
+			}
+			if count := s.count(t); count != test.connections {
+				t.Errorf("%d connections, want %d", count, test.connections)
+			}
+		})
+	}
+}
+
+// A request that is refused is not tried again, and says which address refused it.
+func TestAskRefused(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portOf(listener.Addr())
+	listener.Close()
+	got := said[result](t, here(t), "ask", "-timeout", patience.String(), hostPort("127.0.0.1", port))
+	if len(got) != 1 || !strings.Contains(got[0].Error, "connection refused") || got[0].Address != "127.0.0.1" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A datagram that is lost is lost: none is sent in its place.
+func TestAskNeverTwiceUDP(t *testing.T) {
+	t.Parallel()
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	to := conn.LocalAddr().String()
+	got := said[result](t, here(t), "ask", "-network", "udp4", "-timeout", "500ms", "-count", "2", to)
+	for _, r := range got {
+		if !strings.Contains(r.Error, "i/o timeout") || r.MS < 500 {
+			t.Errorf("got %+v, want a timeout", r)
+		}
+	}
+	mark, err := net.Dial("udp4", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mark.Close() })
+	if _, err := io.WriteString(mark, "end"); err != nil {
+		t.Fatal(err)
+	}
+	received := 0
+	for buffer := make([]byte, maxDatagram); ; received++ {
+		n, _, err := conn.ReadFrom(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(buffer[:n]) == "end" {
+			break
+		}
+	}
+	if received != 2 || len(got) != 2 {
+		t.Errorf("%d datagrams arrived of %d requests, want 2 of 2", received, len(got))
+	}
+}
+
+// On a kept socket, the late answer to a request that was given up is not taken for the answer to the next one.
+func TestAskLateAnswer(t *testing.T) {
+	t.Parallel()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		var questions []string
+		for buffer := make([]byte, maxDatagram); ; {
+			n, peer, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			questions = append(questions, string(buffer[:n]))
+			for i := 0; i < len(questions) && len(questions) > 1; i++ {
+				content, _ := json.Marshal(answer{Pod: strconv.Itoa(i), Echo: questions[i]})
+				conn.WriteTo(content, peer)
+			}
+		}
+	}()
+	got := said[result](t, here(t), "ask", "-network", "udp4", "-keep", "-timeout", "3s", "-count", "2", conn.LocalAddr().String())
+	if len(got) != 2 || got[0].Error == "" || got[1].Pod != "1" {
+		t.Errorf("got %+v, want a timeout and pod 1", got)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		Name      string   `json:"name"`
+		Addresses []string `json:"addresses"`
+		MS        float64  `json:"ms"`
+		Error     string   `json:"error"`
+	}
+	// An address is its own, and what is no name is not asked for: neither needs a nameserver.
+	got := said[line](t, here(t), "lookup", "127.0.0.1")
+	if len(got) != 1 || len(got[0].Addresses) != 1 || got[0].Addresses[0] != "127.0.0.1" || got[0].Error != "" {
+		t.Errorf("got %+v", got)
+	}
+	got = said[line](t, here(t), "lookup", "a..b")
+	if len(got) != 1 || got[0].Addresses == nil || len(got[0].Addresses) != 0 || !strings.Contains(got[0].Error, "no such host") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,322 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The pace holds whatever the requests do, until it ends; then what is under way ends by itself.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		takes   time.Duration
+		limit   int
+		want    map[int]string // by number: when it ended, and what it was
+		skipped int
+	}{
+		"quick": {
+			takes: 10 * time.Millisecond, limit: 1,
+			want: map[int]string{0: "10ms begun", 1: "110ms begun", 2: "210ms begun", 3: "310ms begun"},
+		},
+		"slow": {
+			takes: time.Second, limit: 9,
+			want: map[int]string{0: "1s begun", 1: "1.1s begun", 2: "1.2s begun", 3: "1.3s begun"},
+		},
+		"too many": {
+			takes: 250 * time.Millisecond, limit: 2,
+			want: map[int]string{0: "250ms begun", 1: "350ms begun", 2: "200ms refused", 3: "550ms begun"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 350*time.Millisecond)
+				defer cancel()
+				run := at(ctx, pace{100 * time.Millisecond, test.limit}, func(ctx context.Context) string {
+					select {
+					case <-time.After(test.takes):
+					case <-ctx.Done():
+						t.Error("a request was stopped halfway")
+					}
+					return "begun"
+				}, func() string { return "refused" })
+				got := map[int]string{}
+				for o := range run.outcomes {
+					got[o.number] = time.Since(start).String() + " " + o.value
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" || run.skipped != 0 {
+					t.Errorf("%d skipped; (-want +got):\n%s", run.skipped, diff)
+				}
+			})
+		})
+	}
+}
+
+// What this program was too late for is left out and counted; the pace does not become a burst.
+func TestPaceLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 650*time.Millisecond)
+		defer cancel()
+		var begun []int64 // in milliseconds
+		run := at(ctx, pace{100 * time.Millisecond, 1}, func(context.Context) time.Duration {
+			began := time.Since(start)
+			<-ctx.Done()
+			return began
+		}, func() time.Duration {
+			began := time.Since(start)
+			if began == 100*time.Millisecond {
+				<-time.After(250 * time.Millisecond) // the program stands still until 350 ms
+			}
+			return began
+		})
+		for o := range run.outcomes {
+			if o.number > 0 {
+				begun = append(begun, o.value.Milliseconds())
+			}
+		}
+		slices.Sort(begun)
+		// Number 2 was due at 200 ms and begins as soon as it can; what was due at 300 ms is left out.
+		want := []int64{100, 350, 400, 500, 600}
+		if diff := cmp.Diff(want, begun); diff != "" || run.skipped != 1 {
+			t.Errorf("%d skipped, want 1; (-want +got):\n%s", run.skipped, diff)
+		}
+	})
+}
+
+// A run ends when its stdin does, or where a duration is stated, after it, with or without stdin.
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reader, writer := io.Pipe()
+		w := world{in: reader, err: io.Discard}
+		until, cancel := limited(t.Context(), w, 0)
+		defer cancel()
+		synctest.Wait()
+		if until.Err() != nil {
+			t.Error("ended while stdin is open")
+		}
+		writer.Close()
+		<-until.Done()
+
+		start := time.Now()
+		w.in = strings.NewReader("")
+		until, cancel = limited(t.Context(), w, time.Minute)
+		defer cancel()
+		<-until.Done()
+		if got := time.Since(start); got != time.Minute {
+			t.Errorf("ended after %s, want 1m", got)
+		}
+	})
+}
+
+// A run whose lines nobody takes ends, and says why.
+func TestLoadWithoutReader(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, here(t), "-tcp", "0", "-udp=")
+	var complaint bytes.Buffer
+	w := here(t)
+	w.in, _ = io.Pipe()
+	w.out, w.err = brokenPipe{}, &complaint
+	status := run(t.Context(), []string{"load", "-network", "tcp4", hostPort("127.0.0.1", s.tcp[0])}, w)
+	if status != 1 || complaint.String() != "probe: broken\n" {
+		t.Errorf("status %d: %s", status, complaint.String())
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// line is any line of load.
+type line struct {
+	result
+	started
+	Summary *figures `json:"summary"`
+}
+
+// loading is a run of load or resolve under way.
+type loading struct {
+	out   text
+	stdin *io.PipeWriter
+	ended chan int
+}
+
+func startLoad(t *testing.T, w world, args ...string) *loading {
+	t.Helper()
+	reader, writer := io.Pipe()
+	l := &loading{stdin: writer, ended: make(chan int, 1)}
+	w.in, w.out, w.err = reader, &l.out, t.Output()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.ended <- run(t.Context(), args, w)
+	}()
+	t.Cleanup(func() {
+		writer.Close()
+		<-done
+	})
+	return l
+}
+
+// finish ends stdin and returns all output.
+func (l *loading) finish(t *testing.T) string {
+	t.Helper()
+	l.stdin.Close()
+	if status := <-l.ended; status != 0 {
+		t.Fatalf("status %d, want 0", status)
+	}
+	return l.out.String()
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, here(t), "-tcp", "0", "-udp", "0")
+	for network, host := range loopback {
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			needs(t, host)
+			l := startLoad(t, here(t), "load", "-network", network, "-rate", "100", "-timeout", patience.String(), "-trace", hostPort(host, s.port(network)))
+			eventually(t, "ten answers", func() bool { return strings.Count(l.out.String(), `"pod-1"`) >= 10 })
+			lines := decoded[line](t, strings.NewReader(l.finish(t)))
+			last := lines[len(lines)-1].Summary
+			if last == nil {
+				t.Fatalf("no summary: %+v", lines)
+			}
+			requests := len(lines) - 2
+			last.Skipped = 0 // the machine's
+			if last.LongestGapMS <= 0 || last.P99MS <= 0 {
+				t.Errorf("gap %v ms, p99 %v ms", last.LongestGapMS, last.P99MS)
+			}
+			last.LongestGapMS, last.P99MS = 0, 0
+			want := &figures{Requests: requests, ByCluster: map[string]int{"cluster-1": requests}, ByPod: map[string]int{"pod-1": requests}}
+			if diff := cmp.Diff(want, last); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !lines[1].Started || lines[0].Pod != "pod-1" || lines[0].Client != host {
+				t.Errorf("begins with %+v, %+v", lines[0], lines[1])
+			}
+		})
+	}
+}
+
+// Without -trace, there is a line of each failure and of nothing else, as soon as it is known.
+func TestLoadFailures(t *testing.T) {
+	t.Parallel()
+	s := startScripted(t, func(number int, conn net.Conn, reader *bufio.Reader) {
+		if number%3 == 2 {
+			httpReply(conn, reader, "good")
+		}
+	})
+	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-timeout", patience.String(), hostPort("127.0.0.1", s.port))
+	eventually(t, "five failures", func() bool { return strings.Count(l.out.String(), `"error"`) >= 5 })
+	lines := decoded[line](t, strings.NewReader(l.finish(t)))
+	last := lines[len(lines)-1].Summary
+	if last == nil {
+		t.Fatalf("no summary: %+v", lines)
+	}
+	startedLines, failed := 0, 0
+	for _, one := range lines[:len(lines)-1] {
+		switch {
+		case one.Started:
+			startedLines++
+		case one.Error != "":
+			failed++
+		default:
+			t.Errorf("unexpected %+v", one)
+		}
+	}
+	requests := s.count(t)
+	if startedLines != 1 || failed != last.Failed || last.Requests != requests || last.ByPod["good"] != requests/3 || last.Failed != requests-requests/3 {
+		t.Errorf("%d connections, %d started, %d failures printed, %+v", requests, startedLines, failed, last)
+	}
+}
+
+// A request for which there is no room is a failure that says so.
+func TestLoadInFlight(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := startScripted(t, func(_ int, conn net.Conn, reader *bufio.Reader) {
+		<-release
+		httpReply(conn, reader, "good")
+	})
+	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-inflight", "2", "-timeout", patience.String(), hostPort("127.0.0.1", s.port))
+	const refused = `"error":"not begun: 2 are under way"`
+	eventually(t, "two refusals", func() bool { return strings.Count(l.out.String(), refused) >= 2 })
+	l.stdin.Close()
+	close(release)
+	text := l.finish(t)
+	lines := decoded[line](t, strings.NewReader(text))
+	last := lines[len(lines)-1].Summary
+	if last == nil || last.Failed != strings.Count(text, refused) || last.Requests-last.Failed != last.ByPod["good"] || last.ByPod["good"] < 2 {
+		t.Errorf("%s", text)
+	}
+}
+
+// The figures of known requests.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+	for name, test := range map[string]struct {
+		add  func(*tally)
+		want string
+	}{
+		"nothing": {func(sum *tally) { sum.last = begun }, `{"summary":{"requests":0,"failed":0,"longestGapMs":0,"p99ms":0}}`},
+		"in any order": {func(sum *tally) {
+			sum.add(at(90), 10, "")
+			sum.add(at(0), 20, "")
+			sum.add(at(300), 5, "")
+			sum.add(at(150), 2, "lost")
+		}, `{"summary":{"requests":4,"failed":1,"longestGapMs":205,"p99ms":20}}`},
+		"a gap at the end": {func(sum *tally) {
+			sum.add(at(0), 1, "")
+			sum.add(at(100), 1000, "lost")
+		}, `{"summary":{"requests":2,"failed":1,"longestGapMs":1099,"p99ms":1}}`},
+		"a gap at the beginning": {func(sum *tally) {
+			sum.add(at(0), 100, "lost")
+			sum.add(at(400), 1.5, "")
+		}, `{"summary":{"requests":2,"failed":1,"longestGapMs":401.5,"p99ms":1.5}}`},
+		"nothing but failures": {func(sum *tally) {
+			sum.add(at(0), 100, "lost")
+			sum.add(at(50), 100, "lost")
+		}, `{"summary":{"requests":2,"failed":2,"longestGapMs":150,"p99ms":0}}`},
+		"one slow answer of 100": {func(sum *tally) {
+			for i := range 100 {
+				sum.add(at(i), map[bool]float64{false: 2, true: 50}[i == 7], "")
+			}
+		}, `{"summary":{"requests":100,"failed":0,"longestGapMs":2,"p99ms":2}}`},
+		"two slow answers of 100": {func(sum *tally) {
+			for i := range 100 {
+				sum.add(at(i), map[bool]float64{false: 2, true: 50}[i == 7 || i == 70], "")
+			}
+		}, `{"summary":{"requests":100,"failed":0,"longestGapMs":19,"p99ms":50}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sum := tally{begun: begun}
+			test.add(&sum)
+			got, err := json.Marshal(sum.summary(0))
+			if err != nil || string(got) != test.want {
+				t.Errorf("%s, %v\nwant %s", got, err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// maxAnswer bounds what is read of an answer over HTTP, in bytes.
+const maxAnswer = 64 << 10
+
+// result is what became of one request.
+type result struct {
+	Time time.Time `json:"time"`
+	// MS is how long lookup, connection and answer took together, in milliseconds.
+	MS      float64 `json:"ms"`
+	Cluster string  `json:"cluster"`
+	Pod     string  `json:"pod"`
+	Node    string  `json:"node"`
+	Port    int     `json:"port"`
+	Client  string  `json:"client"`
+	// Address is the one dialled, empty where the lookup failed.
+	Address string `json:"address"`
+	Error   string `json:"error,omitempty"`
+}
+
+// networks are the ones that a target may have, with the types of address that they look up.
+var networks = map[string][]uint16{
+	"tcp": {dns.TypeA, dns.TypeAAAA}, "tcp4": {dns.TypeA}, "tcp6": {dns.TypeAAAA},
+	"udp": {dns.TypeA, dns.TypeAAAA}, "udp4": {dns.TypeA}, "udp6": {dns.TypeAAAA},
+}
+
+// target is what requests are sent to.
+type target struct {
+	network  string
+	host     string
+	port     uint16
+	timeout  time.Duration // of each request, its lookup included
+	resolver resolver
+}
+
+// newTarget returns the target that a command's arguments name, or a usageError.
+func newTarget(network, operand string, timeout time.Duration, w world) (target, error) {
+	if networks[network] == nil {
+		return target{}, usageError{fmt.Sprintf("probe: -network=%s: must be tcp, tcp4, tcp6, udp, udp4 or udp6", network)}
+	}
+	if timeout <= 0 {
+		return target{}, usageError{fmt.Sprintf("probe: -timeout=%s: must be positive", timeout)}
+	}
+	host, text, err := net.SplitHostPort(operand)
+	if err != nil || host == "" {
+		return target{}, usageError{fmt.Sprintf("probe: %q: must be HOST:PORT, as in name:8080 or [fd00::1]:8080", operand)}
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return target{}, usageError{fmt.Sprintf("probe: %q: %q is no port", operand, text)}
+	}
+	return target{
+		network: network, host: host, port: uint16(port), timeout: timeout,
+		resolver: resolver{resolvConf: w.resolvConf, timeout: timeout},
+	}, nil
+}
+
+func (t target) overUDP() bool { return strings.HasPrefix(t.network, "udp") }
+
+// link is an open connection to a target; over UDP, a socket that takes only what its peer sends.
+type link struct {
+	conn   net.Conn
+	reader *bufio.Reader
+}
+
+// single sends one request on a connection of its own.
+func (t target) single(ctx context.Context) result {
+	return measured(ctx, t.timeout, func(ctx context.Context, r *result) error {
+		l, err := t.connect(ctx, r)
+		if err != nil {
+			return err
+		}
+		err = t.exchange(ctx, l, r, closing)
+		return errors.Join(err, l.conn.Close())
+	})
+}
+
+// measured completes the result of one request, which ends in time.
+func measured(ctx context.Context, timeout time.Duration, request func(context.Context, *result) error) result {
+	begun := time.Now()
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r := result{Time: begun.UTC()}
+	if err := request(limited, &r); err != nil {
+		r.Error = err.Error()
+	}
+	r.MS = milliseconds(time.Since(begun))
+	return r
+}
+
+// milliseconds returns a duration with the precision of microseconds.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// connect looks the host up and dials once.
+func (t target) connect(ctx context.Context, r *result) (link, error) {
+	address, err := t.resolver.lookup(ctx, t.host, networks[t.network])
+	if err != nil {
+		return link{}, err
+	}
+	r.Address = address.String()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, t.network, netip.AddrPortFrom(address, t.port).String())
+	if err != nil {
+		return link{}, err
+	}
+	return link{conn: conn, reader: bufio.NewReader(conn)}, nil
+}
+
+// life says whether a connection is of use after a request.
+type life int
+
+const (
+	closing life = iota
+	keeping
+)
+
+// exchange sends a request and reads its answer.
+func (t target) exchange(ctx context.Context, l link, r *result, connection life) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := l.conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	var a answer
+	var err error
+	if t.overUDP() {
+		a, err = l.datagram()
+	} else {
+		a, err = l.http(ctx, t, connection)
+	}
+	r.Cluster, r.Pod, r.Node, r.Port, r.Client = a.Cluster, a.Pod, a.Node, a.Port, a.Client
+	return err
+}
+
+// http sends a request as HTTP has it.
+func (l link) http(ctx context.Context, t target, connection life) (answer, error) {
+	url := "http://" + net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) + "/"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Close = connection == closing
+	if err := request.Write(l.conn); err != nil {
+		return answer{}, err
+	}
+	response, err := http.ReadResponse(l.reader, request)
+	if err != nil {
+		return answer{}, fmt.Errorf("no answer: %w", err)
+	}
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return answer{}, fmt.Errorf("half an answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer{}, fmt.Errorf("status %s", response.Status)
+	}
+	return parseAnswer(content)
+}
+
+// datagram sends a datagram and waits for the answer to this very one: a late answer to another may come first.
+func (l link) datagram() (answer, error) {
+	question := rand.Text()
+	if _, err := io.WriteString(l.conn, question); err != nil {
+		return answer{}, err
+	}
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, err := l.conn.Read(buffer)
+		if err != nil {
+			return answer{}, fmt.Errorf("no answer: %w", err)
+		}
+		a, err := parseAnswer(buffer[:n])
+		if err != nil || a.Echo == question {
+			return a, err
+		}
+	}
+}
+
+func parseAnswer(content []byte) (answer, error) {
+	var a answer
+	if err := json.Unmarshal(content, &a); err != nil {
+		return answer{}, fmt.Errorf("not an answer of probe: %w", err)
+	}
+	return a, nil
+}

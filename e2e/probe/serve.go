@@ -1,0 +1,201 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// headerTimeout is how long a client may take to say what it wants, and so how long one that says nothing can delay the end.
+const headerTimeout = 10 * time.Second
+
+// answer is what a server says of itself and of who asked.
+type answer struct {
+	Cluster string `json:"cluster"`
+	Pod     string `json:"pod"`
+	Node    string `json:"node"`
+	// Port is the one that the server listens on.
+	Port int `json:"port"`
+	// Client is the IP address from which the server saw the request come.
+	Client string `json:"client"`
+	// Echo is the beginning of the datagram that is answered. It tells a client of UDP which question an answer is to.
+	Echo string `json:"echo,omitempty"`
+}
+
+// serving is printed once all ports are open.
+type serving struct {
+	Serving struct {
+		TCP []int `json:"tcp"`
+		UDP []int `json:"udp"`
+	} `json:"serving"`
+}
+
+type server struct {
+	world    world
+	identity answer
+	linger   time.Duration
+	// unready is a file whose presence makes the server unready.
+	unready  string
+	stopping atomic.Bool
+
+	listeners []net.Listener
+	sockets   []datagrams
+	udpPorts  []int // of sockets
+}
+
+func serve(ctx context.Context, args []string, w world) error {
+	flags := newFlags("serve", "")
+	tcp := flags.String("tcp", "8080", "the `ports` for HTTP, with commas between them")
+	udp := flags.String("udp", "8080", "the `ports` for UDP")
+	linger := flags.Duration("linger", 5*time.Second, "how long to serve on after SIGTERM, unready")
+	unready := flags.String("unready", "/tmp/unready", "while this `file` exists, /readyz answers 503")
+	if _, err := parse(flags, args, w); err != nil {
+		return err
+	}
+	tcpPorts, err := parsePorts("tcp", *tcp)
+	if err != nil {
+		return err
+	}
+	udpPorts, err := parsePorts("udp", *udp)
+	if err != nil {
+		return err
+	}
+	if len(tcpPorts)+len(udpPorts) == 0 {
+		return usageError{"probe: no port: state -tcp or -udp"}
+	}
+	s := &server{
+		world: w, linger: *linger, unready: *unready,
+		identity: answer{Cluster: w.getenv("CLUSTER"), Pod: w.getenv("POD"), Node: w.getenv("NODE")},
+	}
+	said, err := s.open(ctx, tcpPorts, udpPorts)
+	if err != nil {
+		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
+	}
+	if err := json.NewEncoder(w.out).Encode(said); err != nil {
+		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
+	}
+	return s.run(ctx)
+}
+
+// open opens all ports.
+func (s *server) open(ctx context.Context, tcp, udp []int) (serving, error) {
+	var said serving
+	for _, port := range tcp {
+		listeners, bound, err := bindEach(ctx, port, openTCP)
+		if err != nil {
+			return serving{}, err
+		}
+		s.listeners = append(s.listeners, listeners...)
+		said.Serving.TCP = append(said.Serving.TCP, bound)
+	}
+	for _, port := range udp {
+		sockets, bound, err := bindEach(ctx, port, openUDP)
+		if err != nil {
+			return serving{}, err
+		}
+		for range sockets {
+			s.udpPorts = append(s.udpPorts, bound)
+		}
+		s.sockets = append(s.sockets, sockets...)
+		said.Serving.UDP = append(said.Serving.UDP, bound)
+	}
+	return said, nil
+}
+
+// run serves until ctx ends, lingers, and returns when the requests that are open then are answered. http.Server.Shutdown
+// would drop those that it has not read to their end, so the listeners are closed here and the connections waited for.
+func (s *server) run(ctx context.Context) error {
+	var open sync.WaitGroup
+	web := &http.Server{Handler: s.routes(), ReadHeaderTimeout: headerTimeout}
+	web.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Done()
+		default:
+		}
+	}
+	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
+	for _, listener := range s.listeners {
+		group.Go(func() error {
+			if err := web.Serve(listener); !errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	for i, socket := range s.sockets {
+		group.Go(func() error { return s.echo(socket, s.udpPorts[i]) })
+	}
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			s.stopping.Store(true)
+			select {
+			case <-s.world.after(s.linger):
+			case <-failed.Done():
+			}
+		case <-failed.Done():
+		}
+		return errors.Join(closeAll(s.listeners), closeAll(s.sockets))
+	})
+	err := group.Wait()
+	web.SetKeepAlivesEnabled(false) // closes what is idle
+	open.Wait()
+	return err
+}
+
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", s.readyz)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		port := 0
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			port = portOf(local)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(s.answer(port, r.RemoteAddr)); err != nil {
+			fmt.Fprintf(s.world.err, "probe: answer %s: %v\n", r.RemoteAddr, err)
+		}
+	})
+	return mux
+}
+
+// readyz answers the kubelet.
+func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
+	_, err := os.Stat(s.unready)
+	switch {
+	case s.stopping.Load():
+		http.Error(w, "stopping", http.StatusServiceUnavailable)
+	case err == nil:
+		http.Error(w, s.unready+" exists", http.StatusServiceUnavailable)
+	case !errors.Is(err, os.ErrNotExist):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+// answer returns the answer to a peer, whose port is not told.
+func (s *server) answer(port int, peer string) answer {
+	a := s.identity
+	a.Port, a.Client = port, peer
+	if parsed, err := netip.ParseAddrPort(peer); err == nil {
+		a.Client = parsed.Addr().WithZone("").String()
+	}
+	return a
+}
