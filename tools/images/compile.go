@@ -32,21 +32,27 @@ func parsePlatform(text string) (platform, error) {
 }
 
 // compile returns the image's program for the platform: static, stripped, and the same bytes wherever the sources lie.
-// What a builder's environment could change about it is set here: flags, tags, instruction sets. Progress is told on out.
+// Progress is told on out.
 func compile(ctx context.Context, root string, i image, p platform, version string, out io.Writer) ([]byte, error) {
+	return goBuild(ctx, root, i.pkg, "-X "+i.versionVariable+"="+version, p, out)
+}
+
+// goBuild compiles the package of the module at root. What a builder's environment could change about it is set here: flags,
+// tags, instruction sets. The linker gets more flags.
+func goBuild(ctx context.Context, root, pkg, linked string, p platform, out io.Writer) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "tombolo-images-")
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, i.name)
+	file := filepath.Join(dir, "program")
 	command := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w -X "+i.versionVariable+"="+version, "-o", file, i.pkg)
+		"-ldflags="+strings.TrimSpace("-s -w "+linked), "-o", file, pkg)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch,
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0")
 	content, err := outputOf(command, file, out)
 	if err != nil {
-		err = fmt.Errorf("go build %s for %s in %s: %w", i.pkg, p, root, err)
+		err = fmt.Errorf("go build %s for %s in %s: %w", pkg, p, root, err)
 	}
 	return content, errors.Join(err, os.RemoveAll(dir))
 }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -22,7 +23,8 @@ import (
 // file is one of an image's. All belong to root: the user that the image runs as can change none.
 type file struct {
 	// path is absolute, with slashes.
-	path    string
+	path string
+	// mode is that of a regular file, of a folder, which has no content, or of a symbolic link, whose content is its target.
 	mode    fs.FileMode
 	content []byte
 }
@@ -81,13 +83,8 @@ func layer(files []file, date time.Time) ([]byte, error) {
 		}
 	}
 	for _, f := range files {
-		h := header(tar.TypeReg, strings.TrimPrefix(f.path, "/"), f.mode, date)
-		h.Size = int64(len(f.content))
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.content); err != nil {
-			return nil, err
+		if err := f.write(w, date); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -96,9 +93,37 @@ func layer(files []file, date time.Time) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// write adds the file to an archive.
+func (f file) write(w *tar.Writer, date time.Time) error {
+	name := strings.TrimPrefix(f.path, "/")
+	switch f.mode.Type() {
+	case fs.ModeDir:
+		return w.WriteHeader(header(tar.TypeDir, name+"/", f.mode, date))
+	case fs.ModeSymlink:
+		h := header(tar.TypeSymlink, name, f.mode, date)
+		h.Linkname = string(f.content)
+		return w.WriteHeader(h)
+	default:
+		h := header(tar.TypeReg, name, f.mode, date)
+		h.Size = int64(len(f.content))
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err := w.Write(f.content)
+		return err
+	}
+}
+
+// stickyBit is POSIX's, which package fs keeps elsewhere.
+const stickyBit = 0o1000
+
 // header returns a tar header that says nothing of the machine.
 func header(kind byte, name string, mode fs.FileMode, date time.Time) *tar.Header {
-	return &tar.Header{Typeflag: kind, Name: name, Mode: int64(mode), ModTime: date, Format: tar.FormatUSTAR}
+	bits := int64(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= stickyBit
+	}
+	return &tar.Header{Typeflag: kind, Name: name, Mode: bits, ModTime: date, Format: tar.FormatUSTAR}
 }
 
 // writeFiles writes the files below dir, which must be empty or not there: the Dockerfile copies the whole of it.

@@ -8,6 +8,7 @@
 //	images check        verify the archives in -out, and that a build from a copy of the sources gives the same bytes
 //	images files        the files of one image for one platform, into -out: what the Dockerfile copies
 //	images dockerfile   print the Dockerfile
+//	images lab          archives of the images that a lab's pods run, into -out (labrecipe.go); only what is stale
 //
 // An archive is an OCI image layout in a tar file, written here with the format's own Go types: a library for registries
 // would bring much that is not needed, and would not write this very format. The bytes depend on the commit and the version
@@ -53,7 +54,7 @@ type project struct {
 
 // run does what the arguments say and tells progress on out.
 func run(ctx context.Context, args []string, out io.Writer, p project) error {
-	const usage = "say what to do: build, check, files or dockerfile"
+	const usage = "say what to do: build, check, files, dockerfile or lab"
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
@@ -88,6 +89,8 @@ func run(ctx context.Context, args []string, out io.Writer, p project) error {
 		return p.files(ctx, to, name, platform, g.version, out)
 	case "dockerfile":
 		return p.dockerfile(out)
+	case "lab":
+		return p.lab(ctx, to, out)
 	default:
 		return fmt.Errorf("%q is unknown: %s", args[0], usage)
 	}
