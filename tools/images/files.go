@@ -119,7 +119,7 @@ const stickyBit = 0o1000
 
 // header returns a tar header that says nothing of the machine.
 func header(kind byte, name string, mode fs.FileMode, date time.Time) *tar.Header {
-	bits := int64(mode.Perm())
+	bits := int64(mode &^ (fs.ModeType | fs.ModeSticky))
 	if mode&fs.ModeSticky != 0 {
 		bits |= stickyBit
 	}

@@ -260,7 +260,7 @@ func entriesOf(t *testing.T, archive []byte) map[string]entry {
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	const usage = "say what to do: build, check, files or dockerfile"
+	const usage = "say what to do: build, check, files, dockerfile or lab"
 	full := filepath.Join(root, "cmd")
 	for name, test := range map[string]struct {
 		args []string

@@ -1,0 +1,118 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// pauseProgram returns the file of the sandbox image's program.
+func pauseProgram(t *testing.T) string {
+	t.Helper()
+	k := kitchen{root: productRoot, out: io.Discard, target: platform{"linux", runtime.GOARCH}}
+	files, err := pauseFiles(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := static(files[0].content); err != nil {
+		t.Errorf("pause %v", err)
+	}
+	name := filepath.Join(t.TempDir(), "pause")
+	if err := os.WriteFile(name, files[0].content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// It goes on until it is told to end, and takes the status even of a child that it was born with.
+func TestPauseEnds(t *testing.T) {
+	t.Parallel()
+	program := pauseProgram(t)
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		command := exec.Command("sh", "-c", `true & exec "$0"`, program)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { command.Process.Kill() })
+		pid := command.Process.Pid
+		within(t, "the shell becomes pause", func() bool {
+			running, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			return err == nil && running == program
+		})
+		// From then on it listens to signals.
+		within(t, "pause has no child", func() bool { return len(children(t, pid)) == 0 })
+		if err := command.Process.Signal(syscall.SIGCHLD); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Wait(); err != nil {
+			t.Errorf("%s: %v, want status 0", signal, err)
+		}
+	}
+}
+
+// As the first process of a namespace it inherits those whose parent has ended, and leaves none of them a zombie.
+func TestPauseReaps(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("a namespace needs root")
+	}
+	command := exec.Command(pauseProgram(t))
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+	})
+	pid := command.Process.Pid
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// The shell ends at once; what it leaves behind ends once it has nothing more to read.
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { writer.Close() })
+	shell := exec.CommandContext(ctx, "nsenter", "--target", fmt.Sprint(pid), "--pid", "sh", "-c", "cat <&3 >/dev/null 2>&1 & cat <&3 >/dev/null 2>&1 &")
+	shell.ExtraFiles = []*os.File{reader}
+	if said, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	reader.Close()
+	within(t, "pause has the two orphans", func() bool { return len(children(t, pid)) == 2 })
+	writer.Close()
+	within(t, "pause has no child", func() bool { return len(children(t, pid)) == 0 })
+}
+
+// children returns the processes whose parent is pid, zombies among them.
+func children(t *testing.T, pid int) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, name := range all {
+		content, err := os.ReadFile(name)
+		if err == nil && strings.Contains(string(content), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
