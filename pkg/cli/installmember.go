@@ -35,11 +35,7 @@ func (j *joining) installMember(ctx context.Context) error {
 	if err := applyAll(ctx, j.member, j.properties, j.r); err != nil {
 		return err
 	}
-	var args []string
-	if !j.knowsService {
-		args = append(args, "--service-cidrs="+strings.ReplaceAll(list(j.own.services), " ", ""))
-	}
-	objects, err := j.render(args)
+	objects, err := j.render(j.agentArgs())
 	if err != nil {
 		return err
 	}
@@ -52,6 +48,18 @@ func (j *joining) installMember(ctx context.Context) error {
 		return err
 	}
 	return applyAll(ctx, j.member, objects[namespaces:], j.r)
+}
+
+// agentArgs returns what the agent must be told because its cluster does not: all ranges of its Services.
+func (j *joining) agentArgs() []string {
+	if j.knowsService {
+		return nil
+	}
+	texts := make([]string, 0, len(j.own.services))
+	for _, p := range j.own.services {
+		texts = append(texts, p.String())
+	}
+	return []string{serviceCIDRsFlag + strings.Join(texts, ",")}
 }
 
 // giveCredentials sees to it that the agent's Secret leads to the hub. A token that is good for long enough stays: the

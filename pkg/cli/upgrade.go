@@ -142,12 +142,15 @@ func repository(reference string) string {
 	return reference
 }
 
+// serviceCIDRsFlag is the agent's flag for the ranges of its cluster's Services.
+const serviceCIDRsFlag = "--service-cidrs="
+
 // rangesArgument returns the agent's argument that join has added, where the cluster does not tell its Services' ranges.
 func rangesArgument(agent *appsv1.Deployment) []string {
 	var result []string
 	for _, c := range agent.Spec.Template.Spec.Containers {
 		for _, arg := range c.Args {
-			if strings.HasPrefix(arg, "--service-cidrs=") {
+			if strings.HasPrefix(arg, serviceCIDRsFlag) {
 				result = append(result, arg)
 			}
 		}

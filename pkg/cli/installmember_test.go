@@ -1,0 +1,42 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// TestAgentArgs: the agent is told all ranges, however many, in a form that it can read.
+func TestAgentArgs(t *testing.T) {
+	var services []netip.Prefix
+	for i := range 12 {
+		services = append(services, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+i)))
+	}
+	services = append(services, netip.MustParsePrefix("fd00:100::/108"))
+	j := &joining{own: ranges{services: services}}
+	args := j.agentArgs()
+	if len(args) != 1 {
+		t.Fatalf("%d arguments: %q", len(args), args)
+	}
+	value, found := strings.CutPrefix(args[0], "--service-cidrs=")
+	got, err := clusterset.ParsePrefixes(strings.Split(value, ","))
+	if !found || err != nil {
+		t.Fatalf("%q: %v", args[0], err)
+	}
+	if diff := cmp.Diff(services, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("%q (-want +got):\n%s", args[0], diff)
+	}
+	j.knowsService = true
+	if args := j.agentArgs(); len(args) != 0 {
+		t.Errorf("a cluster that tells its ranges itself: %q", args)
+	}
+}
