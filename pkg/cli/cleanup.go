@@ -32,14 +32,19 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
+// mayRun returns all that may run in a member, whatever its profile, in the order in which it can be taken away.
+func mayRun() ([]*unstructured.Unstructured, error) {
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production})
+	slices.Reverse(objects)
+	return objects, err
+}
+
 // stopAgent stops the agent and returns when none of its pods runs: what it owns can be taken away then.
 func (l *leaving) stopAgent(ctx context.Context) error {
-	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production})
+	objects, err := mayRun()
 	if err != nil {
 		return err
 	}
-	slices.Reverse(objects)
-	l.objects = objects
 	agent, err := deployment(objects, manifests.AgentDeployment)
 	if err != nil {
 		return err
@@ -75,7 +80,11 @@ func (l *leaving) clean(ctx context.Context) error {
 	if err := l.cleanDNS(ctx); err != nil {
 		return err
 	}
-	if err := remove(ctx, l.member, l.objects, l.r, isOfTombolo); err != nil {
+	objects, err := mayRun()
+	if err != nil {
+		return err
+	}
+	if err := remove(ctx, l.member, objects, l.r, isOutsideNamespace); err != nil {
 		return err
 	}
 	l.r.notef("ServiceExports, and the kinds of the Multi-Cluster Services API, are left: they are yours")
@@ -111,9 +120,9 @@ func (l *leaving) cleanDNS(ctx context.Context) error {
 	return d.takeRights(ctx)
 }
 
-// isOfTombolo leaves out what goes with the namespace.
-func isOfTombolo(object *unstructured.Unstructured) bool {
-	return object.GetNamespace() == "" || object.GetNamespace() != manifests.AgentNamespace
+// isOutsideNamespace leaves out what goes with the agent's namespace.
+func isOutsideNamespace(object *unstructured.Unstructured) bool {
+	return object.GetNamespace() != manifests.AgentNamespace
 }
 
 // cleanImports removes what the agent has imported, the import first: nobody is to find a name without a Service.

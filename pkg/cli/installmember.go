@@ -133,7 +133,7 @@ func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartb
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		beat, err := j.heartbeat(ctx)
 		if err != nil || beat == nil {
-			return false, ignoreTransient(errors.Unwrap(err))
+			return false, ignoreTransient(err)
 		}
 		return beat.Spec.ClusterUID == j.uid && (before == nil || beat.ResourceVersion != before.ResourceVersion), nil
 	})

@@ -81,7 +81,6 @@ type leaving struct {
 
 	hub, member *cluster // nil on the side that is left out
 	id          clusterset.ClusterID
-	objects     []*unstructured.Unstructured // what may run in the member
 }
 
 func (l *leaving) connect(usual *genericclioptions.ConfigFlags) error {

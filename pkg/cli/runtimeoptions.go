@@ -80,7 +80,7 @@ func imageIn(d *appsv1.Deployment) string {
 	return ""
 }
 
-// render returns what runs in the member.
+// render returns what runs in the member, its namespace first.
 func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
 	profile := o.profile
 	if profile == "" {
@@ -90,16 +90,7 @@ func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	// Namespaces first: kustomize has them first already, and what follows relies on it.
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	return objects, annotate(objects, annotationProfile, profile)
-}
-
-func rank(object *unstructured.Unstructured) int {
-	if object.GetKind() == "Namespace" {
-		return 0
-	}
-	return 1
 }
 
 // annotationProfile on the agent's Deployment remembers the profile for the next join or upgrade.

@@ -1,0 +1,25 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestNamespaceFirst: join puts the agent's Secret between the namespace and the rest, in every profile.
+func TestNamespaceFirst(t *testing.T) {
+	for profile := range profiles {
+		objects, err := (&runtimeOptions{profile: profile}).render(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isNamespace := func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
+		if !isNamespace(objects[0]) || slices.ContainsFunc(objects[1:], isNamespace) {
+			t.Errorf("profile %s: the one namespace is not the first object", profile)
+		}
+	}
+}
