@@ -6,6 +6,7 @@ package clusterset_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,9 +84,14 @@ func build(t *testing.T) string {
 // run runs "kubectl clusterset" with arguments, split at spaces, and returns what it prints and its exit code.
 func (w *world) run(t *testing.T, command string) (string, int) {
 	t.Helper()
+	return w.runUntil(t.Context(), command)
+}
+
+// runUntil is run, interrupted when a context ends.
+func (w *world) runUntil(ctx context.Context, command string) (string, int) {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	code := cli.Run(t.Context(), "v0.0.0-test", append(strings.Fields(command), "--kubeconfig", w.kubeconfig), streams)
+	code := cli.Run(ctx, "v0.0.0-test", append(strings.Fields(command), "--kubeconfig", w.kubeconfig), streams)
 	return out.String(), code
 }
 

@@ -74,9 +74,6 @@ func (l *leaving) clean(ctx context.Context) error {
 	if err := l.cleanExports(ctx); err != nil {
 		return err
 	}
-	if err := l.cleanProperties(ctx); err != nil {
-		return err
-	}
 	if err := l.cleanDNS(ctx); err != nil {
 		return err
 	}
@@ -85,6 +82,10 @@ func (l *leaving) clean(ctx context.Context) error {
 		return err
 	}
 	if err := remove(ctx, l.member, objects, l.r, isOutsideNamespace); err != nil {
+		return err
+	}
+	// Last: after an interruption, the next run finds out by them who leaves.
+	if err := l.cleanProperties(ctx); err != nil {
 		return err
 	}
 	l.r.notef("ServiceExports, and the kinds of the Multi-Cluster Services API, are left: they are yours")

@@ -1,0 +1,59 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/cli"
+)
+
+// TestLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command.
+//
+// spec: K3
+func TestLeaveInterrupted(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	w.must(t, "init-hub --context hub")
+	clean := w.traces(t, "hub", "east")
+	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"))
+	// It keeps the agent's namespace, and leave waits for that.
+	obstacle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "obstacle", Finalizers: []string{"example.com/none"}}}
+	w.create(t, "east", obstacle)
+
+	const leave = "leave --context east --hub-context hub"
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out string
+	var code int
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		out, code = w.runUntil(ctx, leave)
+	}()
+	east, namespace := w.client(t, "east"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}}
+	w.eventually(t, "deletion of the namespace", func() bool {
+		return east.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace) == nil && namespace.DeletionTimestamp != nil
+	})
+	interrupt()
+	<-ended
+	if code != cli.ExitFailed || !strings.Contains(out, "interrupted: run the same command again") {
+		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", leave, out, code)
+	}
+
+	w.get(t, "east", obstacle)
+	obstacle.Finalizers = nil
+	w.update(t, "east", obstacle)
+	w.must(t, leave)
+	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("after leaving (-before +after):\n%s", diff)
+	}
+}
