@@ -139,17 +139,15 @@ func TestDNSOfACluster(t *testing.T) {
 	w.refused(t, "dns --context east", cli.ExitFailed, "ConfigMap kube-system/coredns has no Corefile", "--configmap")
 	w.create(t, "east", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}})
 	w.refused(t, "dns --context east", cli.ExitFailed, "there is no Service tombolo-system/tombolo-dns", "--by kubernetes")
-	w.refused(t, "dns --context east --by magic", cli.ExitUsage, "tombolo, kubernetes or none")
-	w.refused(t, "dns --context east --configmap coredns", cli.ExitUsage, "<namespace>/<name>")
 	corefile := func() string {
 		t.Helper()
 		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
 		w.get(t, "east", config)
 		return config.Data["Corefile"]
 	}
-	w.must(t, "dns --context east --by kubernetes --dry-run")
-	if corefile() != kubeadmCorefile {
-		t.Error("a dry run has changed the Corefile")
+	out := w.must(t, "dns --context east --by kubernetes --dry-run")
+	if corefile() != kubeadmCorefile || strings.Contains(out, "CoreDNS notices") {
+		t.Errorf("a dry run has changed the Corefile, or says so:\n%s", out)
 	}
 	w.must(t, "dns --context east --by kubernetes")
 	if got := corefile(); !strings.Contains(got, "multicluster clusterset.local") {

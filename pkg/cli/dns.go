@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,9 +50,8 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 		Example: "  kubectl clusterset dns --context east --dry-run\n  kubectl clusterset dns --context east",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			namespace, name, found := strings.Cut(d.configMap, "/")
-			if !found {
-				return usageError{fmt.Errorf("--configmap=%s: must be <namespace>/<name>", d.configMap)}
+			if err := d.parse(); err != nil {
+				return usageError{err}
 			}
 			config, err := usual.ToRESTConfig()
 			if err != nil {
@@ -60,7 +60,7 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 			if d.member, err = connect("this cluster", "--kubeconfig and --context", config, d.installing); err != nil {
 				return err
 			}
-			d.key, d.r = client.ObjectKey{Namespace: namespace, Name: name}, &report{out: streams.Out}
+			d.r = &report{out: streams.Out}
 			return d.run(cmd.Context())
 		},
 	}
@@ -78,6 +78,19 @@ type dnsEdit struct {
 	key    client.ObjectKey
 	member *cluster
 	r      *report
+}
+
+// parse reads the flags.
+func (d *dnsEdit) parse() error {
+	namespace, name, found := strings.Cut(d.configMap, "/")
+	if !found {
+		return fmt.Errorf("--configmap=%s: must be <namespace>/<name>", d.configMap)
+	}
+	d.key = client.ObjectKey{Namespace: namespace, Name: name}
+	if !slices.Contains([]string{byTombolo, byKubernetes, byNone}, d.by) {
+		return fmt.Errorf("--by=%s: must be tombolo, kubernetes or none", d.by)
+	}
+	return nil
 }
 
 func (d *dnsEdit) run(ctx context.Context) error {
@@ -114,6 +127,9 @@ func (d *dnsEdit) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if d.dryRun {
+		return nil
+	}
 	d.r.titlef("CoreDNS notices by itself within a minute or two where its Corefile has \"reload\", as it usually has.")
 	return nil
 }
@@ -138,10 +154,8 @@ func (d *dnsEdit) edit(ctx context.Context, text string) (string, error) {
 		return corefile.AddForward(bare, zone, to...)
 	case byKubernetes:
 		return corefile.AddMulticluster(bare, zone)
-	case byNone:
-		return bare, nil
 	}
-	return "", usageError{fmt.Errorf("--by=%s: must be tombolo, kubernetes or none", d.by)}
+	return bare, nil
 }
 
 // addresses returns those of Tombolo's DNS.

@@ -5,6 +5,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +53,9 @@ type joinOptions struct {
 	hubServer, hubCA      string
 	checkFromInside       bool
 	wait, checkTimeout    time.Duration
+
+	given ranges // pods, nodes and services, parsed
+	ca    []byte // content of hubCA, nil where there is none
 }
 
 func (o *joinOptions) add(flags *pflag.FlagSet) {
@@ -71,6 +77,32 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
 }
 
+// parse reads the flags, and the file that one of them names.
+func (o *joinOptions) parse() (err error) {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		flag string
+		from []string
+		into *[]netip.Prefix
+	}{
+		{"--pod-cidrs", o.pods, &o.given.pods},
+		{"--node-cidrs", o.nodes, &o.given.nodes},
+		{"--service-cidrs", o.services, &o.given.services},
+	} {
+		if *part.into, err = clusterset.ParsePrefixes(part.from); err != nil {
+			return fmt.Errorf("%s: %w", part.flag, err)
+		}
+	}
+	if o.hubCA != "" {
+		if o.ca, err = os.ReadFile(o.hubCA); err != nil {
+			return fmt.Errorf("--hub-ca: %w", err)
+		}
+	}
+	return nil
+}
+
 const defaultClusterSet = "clusterset"
 
 func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -82,7 +114,7 @@ func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Example: examplesJoin,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
+			if err := o.parse(); err != nil {
 				return usageError{err}
 			}
 			hub, member, err := connectBoth(usual, &o.hub, o.installing)
@@ -91,7 +123,7 @@ func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 			}
 			namespace, _, err := usual.ToRawKubeConfigLoader().Namespace()
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			j := &joining{joinOptions: o, hub: hub, member: member, namespace: namespace, r: &report{out: streams.Out}}
 			return j.run(cmd.Context())

@@ -121,22 +121,18 @@ func (j *joining) checkRanges(ctx context.Context) error {
 	}
 	for _, part := range []struct {
 		name, flag string
-		given      []string
+		given      []netip.Prefix
 		known      []netip.Prefix
 		look       source
 		into       *[]netip.Prefix
 	}{
-		{"pod CIDRs", "--pod-cidrs", j.pods, known.pods, podRanges, &j.own.pods},
-		{"node CIDRs", "--node-cidrs", j.nodes, known.nodes, nodeRanges, &j.own.nodes},
-		{"service CIDRs", "--service-cidrs", j.services, known.services, serviceRanges, &j.own.services},
+		{"pod CIDRs", "--pod-cidrs", j.given.pods, known.pods, podRanges, &j.own.pods},
+		{"node CIDRs", "--node-cidrs", j.given.nodes, known.nodes, nodeRanges, &j.own.nodes},
+		{"service CIDRs", "--service-cidrs", j.given.services, known.services, serviceRanges, &j.own.services},
 	} {
 		if len(part.given) > 0 {
-			prefixes, err := clusterset.ParsePrefixes(part.given)
-			if err != nil {
-				return usageError{fmt.Errorf("%s: %w", part.flag, err)}
-			}
-			*part.into = prefixes
-			j.r.okf("%s %s (%s)", part.name, list(prefixes), part.flag)
+			*part.into = part.given
+			j.r.okf("%s %s (%s)", part.name, list(part.given), part.flag)
 			continue
 		}
 		found, err := part.look(ctx, j.member)

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,11 +35,7 @@ func (j *joining) checkWay(context.Context) error {
 	}
 	j.way = wayToHub{server: cmp.Or(j.hubServer, config.Host), ca: config.CAData}
 	if j.hubCA != "" {
-		ca, err := os.ReadFile(j.hubCA)
-		if err != nil {
-			return usageError{fmt.Errorf("--hub-ca: %w", err)}
-		}
-		j.way.ca = ca
+		j.way.ca = j.ca
 	}
 	at, err := url.Parse(j.way.server)
 	switch {
