@@ -119,6 +119,22 @@ func TestClusterProperty(t *testing.T) {
 	}
 }
 
+// spec: K1
+func TestMemberDefinitions(t *testing.T) {
+	var got []string
+	for _, o := range must(t)(manifests.MemberDefinitions()) {
+		got = append(got, o.GetKind()+" "+o.GetName())
+	}
+	want := []string{
+		"CustomResourceDefinition serviceexports.multicluster.x-k8s.io",
+		"CustomResourceDefinition serviceimports.multicluster.x-k8s.io",
+		"CustomResourceDefinition clusterproperties.about.k8s.io",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func crds(t *testing.T, kustomization string) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var out []apiextensionsv1.CustomResourceDefinition

@@ -33,6 +33,28 @@ const (
 // Hub returns what makes an API server the hub of a clusterset, once for all members.
 func Hub() ([]*unstructured.Unstructured, error) { return Render("hub") }
 
+// MemberDefinitions returns the kinds that a cluster must know before it joins: those of the Multi-Cluster Services API, as
+// released upstream, and ClusterProperty.
+func MemberDefinitions() ([]*unstructured.Unstructured, error) {
+	definitions, err := Render("crd/mcs")
+	if err != nil {
+		return nil, err
+	}
+	own, err := Render("crd")
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range own {
+		if object.GetName() == clusterProperties {
+			definitions = append(definitions, object)
+		}
+	}
+	return definitions, nil
+}
+
+// clusterProperties is the name of the definition of ClusterProperty (KEP-2149).
+const clusterProperties = "clusterproperties.about.k8s.io"
+
 // Render returns the objects of a kustomization of this tree, such as "hub", in the order in which they can be created.
 func Render(kustomization string) ([]*unstructured.Unstructured, error) {
 	return render(kustomization, nil)

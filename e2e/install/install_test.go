@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ func TestKustomizations(t *testing.T) {
 	l := lab.Start(t, lab.ClusterOptions{Name: "a", Controllers: lab.DefaultControllers()})
 	cluster := l.Cluster("a")
 	run := kubectl(t, cluster)
-	before := everything(t, run)
+	before := traces(t, cluster)
 	for _, names := range [][]string{
 		{"overlays/production"},
 		{"overlays/dns-only"},
@@ -56,8 +57,8 @@ func TestKustomizations(t *testing.T) {
 			run("delete", "-k", pathOf(t, name), "--timeout=90s")
 			run("delete", "-k", pathOf(t, name), "--timeout=90s", "--ignore-not-found")
 		}
-		if left := everything(t, run); left != before {
-			t.Errorf("%v, deleted, leave something behind; before:\n%s\nafter:\n%s", names, before, left)
+		if diff := cmp.Diff(before, traces(t, cluster)); diff != "" {
+			t.Errorf("%v, deleted, leave something behind (-before +after):\n%s", names, diff)
 		}
 	}
 }
@@ -178,17 +179,12 @@ func kubectl(t *testing.T, cluster *lab.Cluster) func(args ...string) string {
 	}
 }
 
-// everything returns the names of all objects that could be ours: of any kind, with our name or in our namespaces.
-func everything(t *testing.T, run func(...string) string) string {
+// traces returns what could be ours in a cluster.
+func traces(t *testing.T, cluster *lab.Cluster) []string {
 	t.Helper()
-	var found strings.Builder
-	kinds := strings.Fields(run("api-resources", "--verbs=list", "-o", "name"))
-	for _, object := range strings.Split(run("get", strings.Join(kinds, ","), "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}`), "\n") {
-		kind, _, _ := strings.Cut(object, " ")
-		if kind == "Event" || kind == "APIService" || !strings.Contains(object, "tombolo") && !strings.Contains(object, "member-") {
-			continue
-		}
-		found.WriteString(object + "\n")
+	found, err := membership.Traces(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return found.String()
+	return found
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -27,21 +26,11 @@ import (
 // clusterSetName is the value of ClusterProperty clusterset.k8s.io in all members.
 const clusterSetName = "lab"
 
-// aboutCRD is the path of ClusterProperty's CRD among the manifests.
-const aboutCRD = "clusterproperties.about.k8s.io"
-
 // InstallCRDs installs what a cluster must know before it joins: ServiceExport, ServiceImport and ClusterProperty.
 func InstallCRDs(ctx context.Context, cluster *lab.Cluster) error {
-	if err := cluster.InstallCRDs(ctx, crd.ServiceExportCRD, crd.ServiceImportCRD); err != nil {
-		return err
-	}
-	definitions, err := manifests.Render("crd")
+	definitions, err := manifests.MemberDefinitions()
 	if err != nil {
 		return err
-	}
-	definitions = slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool { return o.GetName() != aboutCRD })
-	if len(definitions) != 1 {
-		return fmt.Errorf("the manifests have %d CRDs %s", len(definitions), aboutCRD)
 	}
 	return apply(ctx, cluster, definitions...)
 }

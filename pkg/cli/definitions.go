@@ -19,10 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
@@ -113,27 +111,6 @@ func definition(ctx context.Context, c *cluster, name string) (*apiextensionsv1.
 	return result, nil
 }
 
-// memberDefinitions returns what a member must know: the Multi-Cluster Services API's own kinds, and ClusterProperty.
-func memberDefinitions() (mcs, about []*unstructured.Unstructured, err error) {
-	for _, text := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &object.Object); err != nil {
-			return nil, nil, err
-		}
-		mcs = append(mcs, object)
-	}
-	all, err := manifests.Render("crd")
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, object := range all {
-		if object.GetName() == "clusterproperties."+aboutv1beta1.GroupVersion.Group {
-			about = append(about, object)
-		}
-	}
-	return mcs, about, nil
-}
-
 // definitionPolicy says what may become of kinds that a member has already.
 type definitionPolicy string
 
@@ -147,12 +124,12 @@ const (
 // checkMemberDefinitions returns the definitions that the member needs: those that it lacks, and older ones where they
 // are to be renewed. It fails where what is there cannot be used.
 func checkMemberDefinitions(ctx context.Context, c *cluster, policy definitionPolicy, r *report) ([]*unstructured.Unstructured, error) {
-	mcs, about, err := memberDefinitions()
+	definitions, err := manifests.MemberDefinitions()
 	if err != nil {
 		return nil, err
 	}
 	var needed []*unstructured.Unstructured
-	for _, object := range append(mcs, about...) {
+	for _, object := range definitions {
 		there, err := definition(ctx, c, object.GetName())
 		if err != nil {
 			return nil, err
