@@ -7,14 +7,12 @@ package clusterset_test
 import (
 	"bytes"
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -23,11 +21,6 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
-)
-
-var (
-	metav1Get    = metav1.GetOptions{}
-	metav1Update = metav1.UpdateOptions{}
 )
 
 func TestMain(m *testing.M) {
@@ -101,9 +94,6 @@ func (w *world) must(t *testing.T, command string) string {
 	out, code := w.run(t, command)
 	if code != cli.ExitOK {
 		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", command, out, code)
-	}
-	if os.Getenv("VERBOSE") != "" {
-		t.Logf("$ kubectl clusterset %s\n%s", command, out)
 	}
 	return out
 }

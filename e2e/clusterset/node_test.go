@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ type node struct {
 	program string // tombolo-agent
 	folder  string // what pods have mounted
 
-	agent *exec.Cmd
+	end func() // ends the agent that runs, nil where none does
 }
 
 // startNode starts a node that ends with the test, or with stop.
@@ -74,7 +75,7 @@ func (n *node) sync(ctx context.Context) {
 
 // syncCheck runs a pod that looks whether the hub can be reached.
 func (n *node) syncCheck(ctx context.Context) error {
-	pod, err := n.api.CoreV1().Pods("default").Get(ctx, "tombolo-check-hub", metav1Get)
+	pod, err := n.api.CoreV1().Pods("default").Get(ctx, "tombolo-check-hub", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && pod.Status.Phase != corev1.PodPending {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (n *node) syncCheck(ctx context.Context) error {
 		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(cmd.ProcessState.ExitCode()), Message: output.String()}},
 	}}
-	_, err = n.api.CoreV1().Pods("default").UpdateStatus(ctx, pod, metav1Update)
+	_, err = n.api.CoreV1().Pods("default").UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
 
@@ -107,7 +108,7 @@ func (n *node) syncAgent(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := n.mount(ctx); err != nil || n.agent != nil {
+	if err := n.mount(ctx); err != nil || n.end != nil {
 		return client.IgnoreNotFound(err)
 	}
 	kubeconfig, err := n.cluster.ServiceAccountKubeconfig(ctx, manifests.AgentNamespace, deployment.Spec.Template.Spec.ServiceAccountName)
@@ -118,12 +119,26 @@ func (n *node) syncAgent(ctx context.Context) error {
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, hubMount, n.folder))
 	}
+	return n.startAgent(ctx, args)
+}
+
+// startAgent starts the agent, which is to run until it is stopped: an end of its own fails the test.
+func (n *node) startAgent(ctx context.Context, args []string) error {
+	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, n.program, args...)
 	cmd.Stderr = n.t.Output()
 	if err := cmd.Start(); err != nil {
+		cancel()
 		return err
 	}
-	n.agent = cmd
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := cmd.Wait(); ctx.Err() == nil {
+			n.t.Errorf("the agent of %s has ended by itself: %v", n.cluster.Name, err)
+		}
+	}()
+	n.end = func() { cancel(); <-ended }
 	return nil
 }
 
@@ -146,10 +161,9 @@ func (n *node) mount(ctx context.Context) error {
 }
 
 func (n *node) stopAgent() {
-	if n.agent == nil {
+	if n.end == nil {
 		return
 	}
-	_ = n.agent.Process.Kill() // it may have ended
-	_ = n.agent.Wait()
-	n.agent = nil
+	n.end()
+	n.end = nil
 }
