@@ -11,9 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/miekg/dns"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
 )
@@ -70,32 +73,33 @@ func (b *bench) startAll(ctx context.Context, more string) (c contenders, err er
 	return c, err
 }
 
-// scenarios are what is asked: the first three of the services with an address, the others of headless ones.
-func scenarios() []*scenario {
-	names := func(name func(int) string, n int) (result []string) {
-		for i := range n {
-			result = append(result, fqdn(name(i)))
-		}
-		return result
-	}
-	udp, edns, tcp := []string{"-c", "4", "-q", "200"}, []string{"-c", "4", "-q", "100", "-e"}, []string{"-m", "tcp", "-c", "4", "-q", "100"}
+// scenarios are what is asked by dnsperf: the first three of the services with an address, the others of headless ones.
+func scenarios(n size) []*scenario {
+	small, large, twice := report.AtLeast(0.95), report.AtLeast(0.9), report.AtLeast(2)
+	clusterIPs, headless, absent := names(clusterIPName, n.clusterIPs), names(headlessName, n.headless), names(absentName, n.clusterIPs)
 	return []*scenario{
-		{name: "A of a ClusterSetIP", kind: "A", names: names(clusterIPName, clusterIPs), flags: udp},
-		{name: "SRV of a ClusterSetIP", kind: "SRV", names: names(clusterIPName, clusterIPs), flags: udp},
-		{name: "NXDOMAIN", kind: "A", names: names(absentName, clusterIPs), flags: udp},
-		{name: "A of 100 endpoints, TCP", kind: "A", names: names(headlessName, headless), flags: tcp, tcp: true},
-		{name: "A of 100 endpoints, UDP with EDNS", kind: "A", names: names(headlessName, headless), flags: edns},
+		{name: "A of a ClusterSetIP", kind: "A", names: clusterIPs, records: 1, underway: 200, toCeiling: small},
+		{name: "SRV of a ClusterSetIP", kind: "SRV", names: clusterIPs, records: 1, underway: 200, toCeiling: small},
+		{name: "NXDOMAIN", kind: "A", names: absent, code: dns.RcodeNameError, underway: 200, toCeiling: small},
+		{name: "A of 100 endpoints, TCP", kind: "A", names: headless, records: perSlice, tcp: true, underway: 100, toCeiling: large, toOwn: twice},
+		{name: "A of 100 endpoints, UDP with EDNS", kind: "A", names: headless, records: perSlice, edns: true, underway: 100, toCeiling: large, toOwn: twice},
 	}
 }
 
-func (b *bench) run(ctx context.Context) error {
-	asked := scenarios()
-	for _, s := range asked {
-		s.constant = s.names[0]
-		if err := s.write(b.folder); err != nil {
-			return err
-		}
+// largest is what dnsperf cannot ask.
+func largest(n size) *scenario {
+	return &scenario{name: "SRV of 100 endpoints, TCP (client of our own)", kind: "SRV", names: names(headlessName, n.headless), records: perSlice, tcp: true}
+}
+
+func names(name func(int) string, n int) (result []string) {
+	for i := range n {
+		result = append(result, fqdn(name(i)))
 	}
+	return result
+}
+
+func (b *bench) run(ctx context.Context) error {
+	asked, large := scenarios(b.content.size), largest(b.content.size)
 	off, err := b.startAll(ctx, "")
 	if err != nil {
 		return err
@@ -104,13 +108,20 @@ func (b *bench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := warmUp(ctx, append(slices.Clone(asked), large), off, on); err != nil {
+		return err
+	}
+	for _, s := range asked {
+		if err := s.write(b.folder); err != nil {
+			return err
+		}
+	}
 	if err := b.rates(ctx, asked, off, ""); err != nil {
 		return err
 	}
 	if err := b.checkCeiling(); err != nil {
 		return err
 	}
-	large := &scenario{name: "SRV of 100 endpoints, TCP (client of our own)", kind: "SRV", names: asked[3].names, constant: asked[3].constant}
 	if err := b.compare(ctx, large, off, pipelined, ""); err != nil {
 		return err
 	}
@@ -123,6 +134,20 @@ func (b *bench) run(ctx context.Context) error {
 	} {
 		if err := part(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// warmUp has all servers answer all questions once.
+func warmUp(ctx context.Context, asked []*scenario, all ...contenders) error {
+	for _, c := range all {
+		for _, at := range c.each() {
+			for _, s := range asked {
+				if err := s.warmUp(ctx, at); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
@@ -153,12 +178,8 @@ func (b *bench) compare(ctx context.Context, s *scenario, c contenders, m meter,
 			rates[at] = append(rates[at], r)
 		}
 	}
-	isHeadless := strings.Contains(s.name, "endpoints")
-	toCeiling, toOwn := report.AtLeast(0.95), (*report.Target)(nil)
-	if isHeadless {
-		toCeiling, toOwn = report.AtLeast(0.9), report.AtLeast(2)
-	}
-	if suffix != "" || strings.HasPrefix(s.name, "SRV of 100") {
+	toCeiling, toOwn := s.toCeiling, s.toOwn
+	if suffix != "" {
 		toCeiling, toOwn = nil, nil
 	}
 	rows := []report.Row{

@@ -36,6 +36,7 @@ func paced(ctx context.Context, s *scenario, at *server, duration time.Duration)
 	defer conn.Close()
 	count := int(duration.Seconds() * pacedRate)
 	sentAt := make([]atomic.Int64, count)
+	names := s.namesFor(at)
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -47,7 +48,7 @@ func paced(ctx context.Context, s *scenario, at *server, duration time.Duration)
 			case <-time.After(time.Until(began.Add(time.Duration(i) * time.Second / pacedRate))):
 			}
 			m := new(dns.Msg)
-			m.SetQuestion(s.names[i%len(s.names)], dns.StringToType[s.kind])
+			m.SetQuestion(names[i%len(names)], dns.StringToType[s.kind])
 			m.Id = uint16(i)
 			packet, err := m.Pack()
 			if err != nil {
@@ -95,10 +96,7 @@ func pipelined(ctx context.Context, s *scenario, at *server, duration time.Durat
 	if err != nil {
 		return 0, err
 	}
-	names := s.names
-	if at.isCeiling() {
-		names = []string{s.constant}
-	}
+	names := s.namesFor(at)
 	group, ctx := errgroup.WithContext(ctx)
 	for c := range connections {
 		group.Go(func() error {

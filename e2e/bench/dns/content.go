@@ -26,11 +26,15 @@ import (
 // What the names of the benchmark lead to.
 const (
 	namespace        = "bench"
-	clusterIPs       = 1000
-	headless         = 50
 	perSlice         = 100
 	crowdedEndpoints = 100_000
 )
+
+// size is how many services there are of each type.
+type size struct{ clusterIPs, headless int }
+
+// full is what is measured.
+var full = size{clusterIPs: 1000, headless: 50}
 
 func clusterIPName(i int) string { return fmt.Sprintf("web-%04d", i) }
 func headlessName(i int) string  { return fmt.Sprintf("db-%04d", i) }
@@ -40,9 +44,12 @@ func absentName(i int) string    { return fmt.Sprintf("nx-%04d", i) }
 func fqdn(service string) string { return service + "." + namespace + ".svc.clusterset.local." }
 
 // content writes what the benchmark asks for.
-type content struct{ client client.Client }
+type content struct {
+	size
+	client client.Client
+}
 
-func newContent(ctx context.Context, cluster *lab.Cluster) (*content, error) {
+func newContent(ctx context.Context, cluster *lab.Cluster, n size) (*content, error) {
 	if err := membership.InstallCRDs(ctx, cluster); err != nil {
 		return nil, err
 	}
@@ -60,19 +67,19 @@ func newContent(ctx context.Context, cluster *lab.Cluster) (*content, error) {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	return &content{c}, nil
+	return &content{n, c}, nil
 }
 
 // fill creates the services, and the slices of the headless ones.
 func (c *content) fill(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
-	for i := range clusterIPs {
+	for i := range c.clusterIPs {
 		group.Go(func() error {
 			return c.client.Create(ctx, serviceImport(clusterIPName(i), mcsv1beta1.ClusterSetIP, fmt.Sprintf("10.96.%d.%d", i/250, 1+i%250)))
 		})
 	}
-	for i := range headless {
+	for i := range c.headless {
 		group.Go(func() error { return c.client.Create(ctx, serviceImport(headlessName(i), mcsv1beta1.Headless)) })
 		group.Go(func() error { return c.client.Create(ctx, slice(i, 0)) })
 	}
@@ -83,16 +90,16 @@ func (c *content) fill(ctx context.Context) error {
 func (c *content) crowd(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
-	for n := headless; n < crowdedEndpoints/perSlice; n++ {
-		group.Go(func() error { return c.client.Create(ctx, slice(n%headless, n/headless)) })
+	for n := c.headless; n < crowdedEndpoints/perSlice; n++ {
+		group.Go(func() error { return c.client.Create(ctx, slice(n%c.headless, n/c.headless)) })
 	}
 	return group.Wait()
 }
 
 // flip changes whether the first endpoint of a headless service is ready.
 func (c *content) flip(ctx context.Context, n int) error {
-	s := slice(n%headless, 0)
-	s.Endpoints[0].Conditions.Ready = ptr.To(n/headless%2 == 1)
+	s := slice(n%c.headless, 0)
+	s.Endpoints[0].Conditions.Ready = ptr.To(n/c.headless%2 == 1)
 	return c.client.Patch(ctx, s, client.RawPatch("application/merge-patch+json", mustJSON(map[string]any{"endpoints": s.Endpoints})))
 }
 

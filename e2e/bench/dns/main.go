@@ -76,11 +76,11 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	data, err := newContent(ctx, l.Cluster("a"))
+	data, err := newContent(ctx, l.Cluster("a"), full)
 	if err != nil {
 		return err
 	}
-	say("%d ClusterSetIP and %d headless services of %d endpoints are written", clusterIPs, headless, perSlice)
+	say("%d ClusterSetIP and %d headless services of %d endpoints are written", data.clusterIPs, data.headless, perSlice)
 	if err := data.fill(ctx); err != nil {
 		return err
 	}

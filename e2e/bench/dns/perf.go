@@ -15,6 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
 )
 
 // scenario is a kind of question.
@@ -22,12 +26,63 @@ type scenario struct {
 	name  string
 	kind  string // of record
 	names []string
-	// constant is the name that the ceiling is asked for: it has the one answer.
-	constant string
-	flags    []string // of dnsperf
-	tcp      bool
-	file     string // of dnsperf's questions, and of those for the ceiling
-	fileTop  string
+	// code and records are what each answer has: its response code, and how many records.
+	code, records int
+	tcp, edns     bool
+	underway      int // questions that dnsperf asks at a time
+	// toCeiling and toOwn are the targets of the rates without cache, nil where there is none.
+	toCeiling, toOwn *report.Target
+
+	file    string // of dnsperf's questions, and of those for the ceiling
+	fileTop string
+}
+
+// constant is the name that the ceiling is asked for: it has the one answer.
+func (s *scenario) constant() string { return s.names[0] }
+
+// namesFor returns what a server is asked for.
+func (s *scenario) namesFor(at *server) []string {
+	if at.isCeiling() {
+		return []string{s.constant()}
+	}
+	return s.names
+}
+
+// flags returns those of dnsperf.
+func (s *scenario) flags() []string {
+	result := []string{"-c", "4", "-q", strconv.Itoa(s.underway)}
+	if s.tcp {
+		result = append(result, "-m", "tcp")
+	}
+	if s.edns {
+		result = append(result, "-e")
+	}
+	return result
+}
+
+// warmUp asks a server for each name once, and fails where an answer is not what it should be: to measure how fast wrong
+// answers come would tell nothing.
+func (s *scenario) warmUp(ctx context.Context, at *server) error {
+	c, address := &dns.Client{Timeout: 10 * time.Second}, at.udp
+	if s.tcp {
+		c.Net, address = "tcp", at.tcp
+	}
+	for _, name := range s.namesFor(at) {
+		m := new(dns.Msg)
+		m.SetQuestion(name, dns.StringToType[s.kind])
+		if s.edns {
+			m.SetEdns0(4096, false) // as dnsperf does
+		}
+		reply, _, err := c.ExchangeContext(ctx, m, address)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %s: %w", s.name, at.name, name, err)
+		}
+		if reply.Rcode != s.code || len(reply.Answer) != s.records || reply.Truncated {
+			return fmt.Errorf("%s, %s: %s is answered with %s and %d records (truncated: %t), not with %s and %d",
+				s.name, at.name, name, dns.RcodeToString[reply.Rcode], len(reply.Answer), reply.Truncated, dns.RcodeToString[s.code], s.records)
+		}
+	}
+	return nil
 }
 
 // write writes the files of questions that dnsperf reads.
@@ -41,7 +96,7 @@ func (s *scenario) write(folder string) error {
 	if err := os.WriteFile(s.file, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(s.fileTop, []byte(s.constant+" "+s.kind+"\n"), 0o600)
+	return os.WriteFile(s.fileTop, []byte(s.constant()+" "+s.kind+"\n"), 0o600)
 }
 
 var (
@@ -56,7 +111,7 @@ func measure(ctx context.Context, s *scenario, at *server, duration time.Duratio
 	if s.tcp {
 		address = at.tcp
 	}
-	if strings.HasPrefix(at.name, ceilingName) {
+	if at.isCeiling() {
 		file = s.fileTop
 	}
 	host, port, err := net.SplitHostPort(address)
@@ -65,7 +120,7 @@ func measure(ctx context.Context, s *scenario, at *server, duration time.Duratio
 	}
 	args := append([]string{
 		"-c", clientCore, "dnsperf", "-s", host, "-p", port, "-d", file, "-l", strconv.Itoa(int(duration.Seconds())), "-T", "1",
-	}, s.flags...)
+	}, s.flags()...)
 	before, err := at.cpu()
 	if err != nil {
 		return 0, err
