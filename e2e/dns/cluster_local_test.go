@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -58,6 +59,19 @@ func TestClusterLocal(t *testing.T) {
 	if found < 10 {
 		t.Errorf("all these names have %d records: the comparison says little", found)
 	}
+}
+
+// TestMirroredTwice: CoreDNS' own plugin keeps the mirrored slices also where it serves the cluster's own names only, as
+// the plugin's README says: it finds an imported endpoint by its address.
+func TestMirroredTwice(t *testing.T) {
+	w := start(t)
+	mirrored := endpoints("db-east-1", "10.1.0.1")
+	mirrored.Labels[discoveryv1.LabelServiceName] = "derived-43254079"
+	w.create(t, mirrored)
+	own := startProgram(t, "kubernetes cluster.local in-addr.arpa {\nkubeconfig "+w.cluster.Kubeconfig()+"\nstartup_timeout 1m\n}")
+	await(t, own, "1.0.1.10.in-addr.arpa. PTR", "NOERROR 10-1-0-1.derived-43254079.default.svc.cluster.local.")
+	without := startProgram(t, "kubernetes cluster.local in-addr.arpa {\nkubeconfig "+w.cluster.Kubeconfig()+"\nstartup_timeout 1m\nnoendpoints\n}")
+	await(t, without, "1.0.1.10.in-addr.arpa. PTR", "NXDOMAIN")
 }
 
 // essence returns what a reply says, in an order that does not change from one to the next.
