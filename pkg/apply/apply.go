@@ -1,8 +1,10 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply carries out plans. It is the only package that changes anything in a cluster, and it changes only
-// what is ours: the guard stands here, below everything that decides.
+// Package apply is the only package that changes anything in a cluster. A Writer carries out the plans of the agents and
+// changes only what is ours: the guard stands here, below everything that decides. An Installer does what an administrator
+// has commanded, with that one's rights: it applies and deletes whole objects by their names, and writes an object of
+// somebody else that has been edited.
 package apply
 
 import (
