@@ -131,7 +131,7 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 		r.Error = tooMany(p)
 		return r
 	})
-	var latest *outcome[reply]
+	var seen latest
 	err := run.follow(cancel, lines, func(o outcome[reply]) any {
 		r := o.value
 		sum.add(r.Time, r.MS, r.Error)
@@ -139,26 +139,49 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 			return r
 		}
 		sum.figures.ByRcode[r.Rcode]++
-		switch {
-		case latest == nil:
-			latest = &o
+		switch seen.take(o) {
+		case first:
 			return r
-		case o.number < latest.number:
-			// A later question has overtaken this one: what it says is old.
+		case changed:
+			sum.figures.Changes++
+			return r
+		default:
 			return nil
 		}
-		before := latest.value
-		latest = &o
-		if r.says(before) {
-			return nil
-		}
-		sum.figures.Changes++
-		return r
 	})
 	if err != nil {
 		return err
 	}
 	return lines.Encode(sum.summary(run.skipped))
+}
+
+// news is what a reply tells after those before it.
+type news int
+
+const (
+	none news = iota
+	first
+	changed
+)
+
+// latest is the reply to the latest of the questions that were answered.
+type latest struct{ outcome *outcome[reply] }
+
+// take takes a reply over and returns what is new in it. What a later question has overtaken is old.
+func (l *latest) take(o outcome[reply]) news {
+	before := l.outcome
+	if before != nil && o.number < before.number {
+		return none
+	}
+	l.outcome = &o
+	switch {
+	case before == nil:
+		return first
+	case o.value.says(before.value):
+		return none
+	default:
+		return changed
+	}
 }
 
 func (q question) empty() reply {

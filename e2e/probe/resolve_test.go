@@ -143,6 +143,29 @@ func TestResolveRate(t *testing.T) {
 	}
 }
 
+// Replies may come in another order than their questions were sent; what is old is no change.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	var seen latest
+	for i, step := range []struct {
+		number int
+		reply  reply
+		want   news
+	}{
+		{1, reply{Rcode: "NOERROR", Answers: []string{"a"}, TTL: 5}, first},
+		{2, reply{Rcode: "NOERROR", Answers: []string{"a"}, TTL: 4}, none},
+		{4, reply{Rcode: "NOERROR", Answers: []string{"b"}}, changed},
+		{3, reply{Rcode: "NOERROR", Answers: []string{"a"}}, none},
+		{5, reply{Rcode: "NOERROR", Answers: []string{"b"}}, none},
+		{6, reply{Rcode: "SERVFAIL", Answers: []string{"b"}}, changed},
+		{7, reply{Rcode: "SERVFAIL", Answers: []string{"b"}, Extra: []string{"x"}}, changed},
+	} {
+		if got := seen.take(outcome[reply]{step.number, step.reply}); got != step.want {
+			t.Errorf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
+}
+
 // Errors are told each time, and are no answers.
 func TestResolveRateErrors(t *testing.T) {
 	t.Parallel()
