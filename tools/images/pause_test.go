@@ -21,6 +21,10 @@ import (
 // pauseProgram returns the file of the sandbox image's program.
 func pauseProgram(t *testing.T) string {
 	t.Helper()
+	// Read, so that go test knows the source to be an input and keeps no old result.
+	if _, err := os.ReadFile(filepath.Join("pause", "main.go")); err != nil {
+		t.Fatal(err)
+	}
 	k := kitchen{root: productRoot, out: io.Discard, target: platform{"linux", runtime.GOARCH}}
 	files, err := pauseFiles(t.Context(), k)
 	if err != nil {
@@ -96,11 +100,22 @@ func TestPauseReaps(t *testing.T) {
 	}
 	reader.Close()
 	within(t, "pause has the two orphans", func() bool { return len(children(t, pid)) == 2 })
+	// They end while pause stands still, so that one signal stands for both.
+	if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	writer.Close()
+	within(t, "both are zombies", func() bool { return strings.Count(strings.Join(children(t, pid), " "), "Z") == 2 })
+	if err := command.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 	within(t, "pause has no child", func() bool { return len(children(t, pid)) == 0 })
+	if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil {
+		t.Errorf("pause has ended itself: %v", err)
+	}
 }
 
-// children returns the processes whose parent is pid, zombies among them.
+// children returns the states of the processes whose parent is pid, "Z" for a zombie.
 func children(t *testing.T, pid int) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/status")
@@ -110,9 +125,12 @@ func children(t *testing.T, pid int) []string {
 	var found []string
 	for _, name := range all {
 		content, err := os.ReadFile(name)
-		if err == nil && strings.Contains(string(content), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
-			found = append(found, name)
+		if err != nil || !strings.Contains(string(content), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
+			continue // it has ended, or is somebody else's
 		}
+		_, after, _ := strings.Cut(string(content), "\nState:\t")
+		state, _, _ := strings.Cut(after, " ")
+		found = append(found, state)
 	}
 	return found
 }
