@@ -2,7 +2,7 @@
 # Copyright The Tombolo Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the binaries of the labs from the Go modules pinned in tools/kubernetes and tools/etcd into bin/.
+# Builds the binaries of the labs from the Go modules pinned in tools/kubernetes, tools/etcd and tools/containerd into bin/.
 #
 #   tools/assets/build.sh                    kube-apiserver, kube-controller-manager and etcd
 #   tools/assets/build.sh kubectl ...        only those named
@@ -20,8 +20,9 @@ fail() {
 module_folder() {
 	case "$1" in
 	etcd) echo etcd ;;
-	kube-apiserver | kube-controller-manager | kubectl) echo kubernetes ;;
-	*) fail "unknown binary \"$1\"; known are kube-apiserver, kube-controller-manager, etcd and kubectl" ;;
+	kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubectl) echo kubernetes ;;
+	containerd | containerd-shim-runc-v2 | ctr) echo containerd ;;
+	*) fail "unknown binary \"$1\"; known are etcd, those of Kubernetes and those of containerd" ;;
 	esac
 }
 
@@ -30,6 +31,7 @@ stamp() {
 	case "$(module_folder "$1")" in
 	etcd) echo "etcd $etcd_version $go_version 1" ;;
 	kubernetes) echo "kubernetes $kubernetes_version $go_version 1" ;;
+	containerd) echo "containerd $containerd_version $go_version 1" ;;
 	esac
 }
 
@@ -92,6 +94,7 @@ build_module() {
 	log=$work/$module.log
 	version=$(eval "echo \$${module}_version")
 	flags="-s -w"
+	tags=
 	packages=.
 	if [ "$module" = kubernetes ]; then
 		packages=
@@ -102,11 +105,17 @@ build_module() {
 			flags="$flags -X $package.gitTreeState=clean -X $package.gitCommit="
 		done
 	fi
+	if [ "$module" = containerd ]; then
+		packages=
+		tags=no_btrfs,no_devmapper,no_zfs # they need C libraries, and no lab needs them
+		flags="$flags -X github.com/containerd/containerd/v2/version.Version=${version#v}"
+		for name in "$@"; do packages="$packages github.com/containerd/containerd/v2/cmd/$name"; done
+	fi
 	echo "assets: building $* $version (the first time: about $(estimate "$module") on 2 cores; cached afterwards)"
 	mkdir -p "$work/$module"
 	# shellcheck disable=SC2086 # the packages are words
 	(cd "$folder" && exec env CGO_ENABLED=0 GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)" GOFLAGS= GOWORK=off \
-		go build -v -trimpath -buildvcs=false -ldflags "$flags" -o "$work/$module/" $packages) >"$log" 2>&1 &
+		go build -v -trimpath -buildvcs=false -tags "$tags" -ldflags "$flags" -o "$work/$module/" $packages) >"$log" 2>&1 &
 	build=$!
 	watch_build "$build" "$log"
 	if ! wait "$build"; then
@@ -126,6 +135,7 @@ estimate() {
 	case "$1" in
 	etcd) echo "1 minute" ;;
 	kubernetes) echo "5 minutes" ;;
+	containerd) echo "2 minutes" ;;
 	esac
 }
 
@@ -145,6 +155,8 @@ done
 go_version=$(go env GOVERSION)
 kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" { print $2; exit }' "$root/tools/kubernetes/go.mod")
 etcd_version=$(awk '{ sub(/^require /, "") } $1 == "go.etcd.io/etcd/server/v3" { print $2; exit }' "$root/tools/etcd/go.mod")
+containerd_version=$(awk '$1 == "github.com/containerd/containerd/v2" { print $2; exit }' "$root/tools/containerd/go.mod")
+[ -n "$containerd_version" ] || fail "tools/containerd/go.mod requires no github.com/containerd/containerd/v2"
 [ -n "$kubernetes_version" ] || fail "tools/kubernetes/go.mod requires no k8s.io/kubernetes"
 [ -n "$etcd_version" ] || fail "tools/etcd/go.mod requires no go.etcd.io/etcd/server/v3"
 
@@ -155,7 +167,7 @@ trap release EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 mkdir -p "$work"
-for module in etcd kubernetes; do
+for module in etcd kubernetes containerd; do
 	names=
 	for name in $(stale "$@"); do
 		[ "$(module_folder "$name")" != "$module" ] || names="$names $name"
