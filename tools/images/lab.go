@@ -27,7 +27,8 @@ import (
 // labTime is what all in a lab's image is dated: it is of no release.
 var labTime = time.Unix(0, 0).UTC()
 
-// lab writes the archives of a lab's images into the folder, each where it is not there or not the same already.
+// lab writes the archives of a lab's images into the folder, each where it is not there or not the same already, and those
+// of the project's own images for the host's platform, as version "lab".
 func (p project) lab(ctx context.Context, to string, out io.Writer) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -43,7 +44,8 @@ func (p project) lab(ctx context.Context, to string, out io.Writer) error {
 			return fmt.Errorf("%s: %w", i.ref, err)
 		}
 	}
-	return nil
+	p.platforms = []platform{k.target}
+	return p.build(ctx, to, given{version: "lab", revision: "lab", epoch: "0"}, out)
 }
 
 // write writes the archive unless it has these very files already.

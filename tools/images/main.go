@@ -8,6 +8,7 @@
 //	images check        verify the archives in -out, and that a build from a copy of the sources gives the same bytes
 //	images files        the files of one image for one platform, into -out: what the Dockerfile copies
 //	images dockerfile   print the Dockerfile
+//	images lab          archives of what the pods of a lab run, these images among them, into -out
 //	images lab          archives of the images that a lab's pods run, into -out (labrecipe.go); only what is stale
 //
 // An archive is an OCI image layout in a tar file, written here with the format's own Go types: a library for registries
