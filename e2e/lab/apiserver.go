@@ -26,8 +26,8 @@ func (c *Cluster) AuditLog() string {
 	return filepath.Join(c.folder, auditLog)
 }
 
-// apiServer authenticates by static tokens and tokens of service accounts, and authorizes by RBAC only. It does not keep
-// up the endpoints of Service default/kubernetes: Kubernetes refuses loopback addresses there.
+// apiServer authenticates by static tokens and tokens of service accounts, and authorizes by RBAC and, where there is a
+// node, by the authorizer of nodes.
 func (c *Cluster) apiServer() *Process {
 	address := c.address()
 	ready := func(ctx context.Context) error {
@@ -38,24 +38,17 @@ func (c *Cluster) apiServer() *Process {
 		}
 		return nil
 	}
-	advertise, cidrs := "127.0.0.1", make([]string, 0, 2)
-	if c.ServiceCIDRs[0].Addr().Is6() {
-		advertise = "::1" // must be of the primary family
-	}
+	cidrs := make([]string, 0, 2)
 	for _, cidr := range c.ServiceCIDRs {
 		cidrs = append(cidrs, cidr.String())
 	}
 	argv := []string{
 		c.binaries.apiServer,
-		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(c.port.number),
-		"--advertise-address=" + advertise,
-		"--endpoint-reconciler-type=none",
 		"--cert-dir=.",
 		"--tls-cert-file=" + c.credentials.certificateFile,
 		"--tls-private-key-file=" + c.credentials.keyFile,
 		"--token-auth-file=" + c.credentials.tokenFile,
-		"--authorization-mode=RBAC",
+		"--authorization-mode=" + c.authorizers(),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + c.credentials.serviceAccountKeyFile,
 		"--service-account-signing-key-file=" + c.credentials.serviceAccountKeyFile,
@@ -65,8 +58,44 @@ func (c *Cluster) apiServer() *Process {
 		"--profiling=false",
 		"--shutdown-watch-termination-grace-period=1s", // else a stop takes a minute while anyone watches
 	}
+	argv = append(argv, c.listenArgs()...)
 	if c.options.Audit {
 		argv = append(argv, "--audit-policy-file="+c.credentials.auditPolicyFile, "--audit-log-path="+auditLog)
 	}
 	return c.process("kube-apiserver", ready, append(argv, c.options.APIServerArgs...)...)
+}
+
+// listenArgs returns the arguments that say where the API server is. On the loopback interface it does not keep up the
+// endpoints of Service default/kubernetes: Kubernetes refuses loopback addresses there.
+func (c *Cluster) listenArgs() []string {
+	primary6 := c.ServiceCIDRs[0].Addr().Is6() // the advertised address must be of the primary family
+	if c.machine != nil {
+		advertise := c.machine.addresses[0]
+		if primary6 {
+			advertise = c.machine.addresses[1]
+		}
+		return []string{
+			"--bind-address=::",
+			"--secure-port=" + machinePort,
+			"--advertise-address=" + advertise.String(),
+			"--kubelet-preferred-address-types=InternalIP", // else it looks for the node's name in DNS
+		}
+	}
+	advertise := "127.0.0.1"
+	if primary6 {
+		advertise = "::1"
+	}
+	return []string{
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(c.port.number),
+		"--advertise-address=" + advertise,
+		"--endpoint-reconciler-type=none",
+	}
+}
+
+func (c *Cluster) authorizers() string {
+	if c.Node != nil {
+		return "Node,RBAC"
+	}
+	return "RBAC"
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -20,6 +21,9 @@ import (
 // portAttempts bounds the search for a port that no foreign program grabs in the moment before the API server does.
 const portAttempts = 5
 
+// machinePort is the port of the API server on a machine.
+const machinePort = "6443"
+
 // Cluster is one Kubernetes control plane.
 type Cluster struct {
 	// Name as in the options.
@@ -32,6 +36,8 @@ type Cluster struct {
 	APIServer *Process
 	// ControllerManager is nil if the cluster has no controllers.
 	ControllerManager *Process
+	// Node is what the pods run on; nil if the cluster is not complete.
+	Node *Node
 
 	options     ClusterOptions
 	binaries    binaries
@@ -40,20 +46,22 @@ type Cluster struct {
 	folder      string
 	logs        string
 	credentials credentials
-	port        *portClaim
+	port        *portClaim // of a cluster without a machine
+	machine     *machine   // nil: there is none
 	log         func(format string, args ...any)
 }
 
-func newCluster(labFolder string, index int, o ClusterOptions, b binaries, logs string) (*Cluster, error) {
+func newCluster(l *Lab, index int, o ClusterOptions, b binaries, logs string) (*Cluster, error) {
 	c := &Cluster{
 		Name:         o.Name,
 		ServiceCIDRs: o.serviceCIDRs(index),
 		options:      o,
 		binaries:     b,
 		index:        index,
-		labFolder:    labFolder,
-		folder:       filepath.Join(labFolder, o.Name),
-		logs:         filepath.Join(labFolder, o.Name),
+		labFolder:    l.folder,
+		folder:       filepath.Join(l.folder, o.Name),
+		logs:         filepath.Join(l.folder, o.Name),
+		log:          l.log,
 	}
 	if logs != "" {
 		c.logs = filepath.Join(logs, o.Name)
@@ -63,17 +71,34 @@ func newCluster(labFolder string, index int, o ClusterOptions, b binaries, logs 
 			return nil, fmt.Errorf("lab: cluster %q: %w", c.Name, err)
 		}
 	}
+	var addresses []netip.Addr
+	if o.Form != ControlPlane {
+		addresses = l.network.addresses(index)
+		c.machine = c.newMachine(addresses)
+		for _, cidr := range c.ServiceCIDRs {
+			addresses = append(addresses, cidr.Addr().Next()) // that of Service default/kubernetes
+		}
+	}
 	var err error
-	if c.credentials, err = writeCredentials(c.folder); err != nil {
+	if c.credentials, err = writeCredentials(c.folder, addresses); err != nil {
 		return nil, fmt.Errorf("lab: cluster %q: %w", c.Name, err)
 	}
 	c.Etcd = c.etcd()
+	if o.Form == Complete {
+		c.Node = newNode(c, l.network)
+	}
 	return c, nil
 }
 
 // Processes returns those that the cluster has, in the order in which they start.
 func (c *Cluster) Processes() []*Process {
 	all := []*Process{c.Etcd, c.APIServer, c.ControllerManager}
+	if c.machine != nil {
+		all = slices.Insert(all, 0, c.machine.init)
+	}
+	if c.Node != nil {
+		all = append(all, c.Node.processes()...)
+	}
 	return slices.DeleteFunc(all, func(p *Process) bool { return p == nil })
 }
 
@@ -99,23 +124,38 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.log("cluster %s: API server %s ready after %.1f s", c.Name, c.address(), time.Since(begin).Seconds())
-	if len(c.options.Controllers) == 0 {
-		return nil
+	if len(c.options.Controllers) > 0 {
+		kubeconfig, err := c.componentKubeconfig("kube-controller-manager")
+		if err != nil {
+			return err
+		}
+		c.ControllerManager = c.controllerManager(kubeconfig)
+		if err := c.ControllerManager.Start(ctx); err != nil {
+			return err
+		}
+		c.log("cluster %s: controllers ready after %.1f s", c.Name, time.Since(begin).Seconds())
 	}
-	kubeconfig := filepath.Join(c.folder, "controller-manager.kubeconfig")
-	if err := WriteKubeconfig(kubeconfig, c.config(c.credentials.controllerManagerToken)); err != nil {
-		return err
+	if c.Node != nil {
+		if err := c.Node.start(ctx); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		c.log("cluster %s: node ready after %.1f s", c.Name, time.Since(begin).Seconds())
 	}
-	c.ControllerManager = c.controllerManager(kubeconfig)
-	if err := c.ControllerManager.Start(ctx); err != nil {
-		return err
-	}
-	c.log("cluster %s: controllers ready after %.1f s", c.Name, time.Since(begin).Seconds())
 	return nil
 }
 
-// startAPIServer tries another port when a foreign program has taken the first.
+// componentKubeconfig writes the credentials of a component, whose token the API server knows, and returns the path.
+func (c *Cluster) componentKubeconfig(component string) (string, error) {
+	path := c.kubeconfigOf(component)
+	return path, WriteKubeconfig(path, c.config(c.credentials.tokens[component]))
+}
+
+// startAPIServer tries another port when a foreign program has taken the first. On a machine there is none.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
+	if c.machine != nil {
+		c.APIServer = c.apiServer()
+		return c.APIServer.Start(ctx)
+	}
 	var err error
 	for range portAttempts {
 		if c.port, err = claimPort(); err != nil {
@@ -138,6 +178,9 @@ func (c *Cluster) releasePort() {
 }
 
 func (c *Cluster) address() string {
+	if c.machine != nil {
+		return "https://" + net.JoinHostPort(c.machine.addresses[0].String(), machinePort)
+	}
 	return "https://127.0.0.1:" + strconv.Itoa(c.port.number)
 }
 
@@ -150,7 +193,7 @@ func (c *Cluster) config(token string) *rest.Config {
 	}
 }
 
-// process returns a process that is not running yet.
+// process returns a process that is not running yet. It will run on the cluster's machine, if there is one.
 func (c *Cluster) process(program string, ready func(context.Context) error, argv ...string) *Process {
 	return &Process{
 		name:    program + " of cluster " + c.Name,
@@ -159,5 +202,6 @@ func (c *Cluster) process(program string, ready func(context.Context) error, arg
 		pidFile: filepath.Join(c.folder, program+".pid"),
 		logFile: filepath.Join(c.logs, program+".log"),
 		ready:   ready,
+		machine: c.machine,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,25 +29,26 @@ const certificateLifetime = 365 * 24 * time.Hour
 
 // credentials are what the programs of a cluster know each other by. No two clusters have any in common.
 type credentials struct {
-	certificate            []byte // of the API server, PEM; it signs itself
-	adminToken             string
-	controllerManagerToken string
+	certificate []byte // of the API server, PEM; it signs itself
+	adminToken  string
+	tokens      map[string]string // by component, as in "kube-scheduler"
 
 	certificateFile, keyFile, tokenFile, serviceAccountKeyFile, auditPolicyFile string
 }
 
-// writeCredentials makes new credentials and their files in a folder.
-func writeCredentials(folder string) (credentials, error) {
+// writeCredentials makes new credentials and their files in a folder that has the cluster's name. The API server's
+// certificate is for the loopback addresses and those given.
+func writeCredentials(folder string, addresses []netip.Addr) (credentials, error) {
 	c := credentials{
-		adminToken:             rand.Text(),
-		controllerManagerToken: rand.Text(),
-		certificateFile:        filepath.Join(folder, "serving.crt"),
-		keyFile:                filepath.Join(folder, "serving.key"),
-		tokenFile:              filepath.Join(folder, "tokens.csv"),
-		serviceAccountKeyFile:  filepath.Join(folder, "service-account.key"),
-		auditPolicyFile:        filepath.Join(folder, "audit-policy.yaml"),
+		adminToken:            rand.Text(),
+		tokens:                map[string]string{},
+		certificateFile:       filepath.Join(folder, "serving.crt"),
+		keyFile:               filepath.Join(folder, "serving.key"),
+		tokenFile:             filepath.Join(folder, "tokens.csv"),
+		serviceAccountKeyFile: filepath.Join(folder, "service-account.key"),
+		auditPolicyFile:       filepath.Join(folder, "audit-policy.yaml"),
 	}
-	certificate, key, err := servingCertificate()
+	certificate, key, err := servingCertificate(addresses...)
 	if err != nil {
 		return credentials{}, fmt.Errorf("making a serving certificate: %w", err)
 	}
@@ -56,8 +58,15 @@ func writeCredentials(folder string) (credentials, error) {
 		return credentials{}, fmt.Errorf("making a key for service accounts: %w", err)
 	}
 	// The format: token, user, UID, groups.
-	tokens := fmt.Sprintf("%s,admin,admin,system:masters\n%s,system:kube-controller-manager,controller-manager,\n",
-		c.adminToken, c.controllerManagerToken)
+	tokens := c.adminToken + ",admin,admin,system:masters\n"
+	for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"} {
+		user, group := "system:"+component, ""
+		if component == "kubelet" {
+			user, group = "system:node:"+filepath.Base(folder), "system:nodes"
+		}
+		c.tokens[component] = rand.Text()
+		tokens += fmt.Sprintf("%s,%s,%s,%s\n", c.tokens[component], user, component, group)
+	}
 	for _, f := range []struct {
 		path    string
 		content []byte
@@ -82,9 +91,9 @@ func (c credentials) transport() *http.Transport {
 	return &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}
 }
 
-// servingCertificate returns a self-signed certificate for the loopback addresses and its key, as PEM. The key is an
+// servingCertificate returns a self-signed certificate for the loopback addresses and others, and its key, as PEM. The key is an
 // elliptic one: generating RSA keys, as k8s.io/client-go/util/cert does, would take a noticeable part of the start-up.
-func servingCertificate() (certificate, key []byte, err error) {
+func servingCertificate(addresses ...netip.Addr) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -103,8 +112,11 @@ func servingCertificate() (certificate, key []byte, err error) {
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		DNSNames:              []string{"localhost"},
+		DNSNames:              []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	for _, a := range addresses {
+		template.IPAddresses = append(template.IPAddresses, a.AsSlice())
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

@@ -6,6 +6,7 @@ package lab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,6 +46,21 @@ func (p *Process) Thaw() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.signal(syscall.SIGCONT)
+}
+
+// halt tells a process to halt and reports whether it has. One that has ended, or of which nothing is left but the number,
+// counts as halted.
+func halt(ctx context.Context, pid int) (bool, error) {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); errors.Is(err, syscall.ESRCH) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil || strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z") {
+		return true, nil
+	}
+	return halted(ctx, pid)
 }
 
 // halted reports whether all of a process has stopped. SIGSTOP itself is no proof: a thread on another processor may

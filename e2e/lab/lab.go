@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type Lab struct {
 	folder   string
 	clusters []*Cluster
 	watchdog *watchdog
+	network  *network // nil: no cluster has a machine
 	log      func(format string, args ...any)
 	close    func() error
 }
@@ -32,7 +34,7 @@ type Lab struct {
 // New starts the clusters, all at once, and returns when all are ready. On an error nothing is left behind. If ctx ends
 // after the start, the lab stays.
 func New(ctx context.Context, o Options) (*Lab, error) {
-	l, err := prepare(o)
+	l, err := prepare(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -64,43 +66,80 @@ func (l *Lab) Folder() string { return l.folder }
 // return the same result.
 func (l *Lab) Close() error { return l.close() }
 
-// prepare makes all that needs no running process, except the watchdog, which comes first.
-func prepare(o Options) (*Lab, error) {
+// prepare makes all that the clusters' processes need: the watchdog comes first.
+func prepare(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	b, err := findBinaries(o)
-	if err != nil {
-		return nil, err
+	found := make([]binaries, len(o.Clusters))
+	for i, c := range o.Clusters {
+		var err error
+		if found[i], err = findBinaries(o, c); err != nil {
+			return nil, err
+		}
 	}
 	l := &Lab{log: o.Log}
 	l.close = sync.OnceValue(l.remove)
 	if l.log == nil {
 		l.log = func(string, ...any) {}
 	}
+	var err error
 	if l.folder, err = newFolderPath(); err != nil {
 		return nil, err
 	}
 	if l.watchdog, err = startWatchdog(l.folder); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(o.Clusters, func(c ClusterOptions) bool { return c.Form != ControlPlane }) {
+		if err := l.startNetwork(ctx); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
 	for i, co := range o.Clusters {
-		c, err := newCluster(l.folder, i, co, b, o.Logs)
+		c, err := newCluster(l, i, co, found[i], o.Logs)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
-		c.log = l.log
 		l.clusters = append(l.clusters, c)
 	}
 	return l, nil
 }
 
 func (l *Lab) start(ctx context.Context) error {
+	if err := l.startMachines(ctx); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.clusters {
 		g.Go(func() error { return c.start(ctx) })
 	}
 	return g.Wait()
+}
+
+// startMachines starts all machines, links them, and makes the pods of each reachable from all.
+func (l *Lab) startMachines(ctx context.Context) error {
+	for _, c := range l.clusters {
+		if c.machine == nil {
+			continue
+		}
+		if err := c.machine.start(ctx); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		if err := l.network.connect(ctx, c.index, c.machine); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	for _, from := range l.clusters {
+		for _, to := range l.clusters {
+			if from == to || from.machine == nil || to.options.Form != Complete {
+				continue
+			}
+			if err := l.network.route(ctx, from.machine, to); err != nil {
+				return fmt.Errorf("cluster %s: %w", from.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (l *Lab) remove() error {
@@ -109,6 +148,9 @@ func (l *Lab) remove() error {
 		for _, p := range c.Processes() {
 			g.Go(p.Kill)
 		}
+	}
+	if l.network != nil {
+		g.Go(l.network.wan.Kill)
 	}
 	g.Wait()
 	for _, c := range l.clusters {

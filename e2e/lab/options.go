@@ -42,10 +42,38 @@ type ClusterOptions struct {
 	ServiceCIDRs []netip.Prefix
 	// Controllers are those that kube-controller-manager runs. Empty: it does not run at all.
 	Controllers []string
+	// Form says how complete the cluster is. The default: a control plane on the loopback interface.
+	Form Form
+	// Release is the folder, below that of the binaries, with those of another release of Kubernetes than the default one.
+	Release string
 	// Audit writes every request, without its body, to the file Cluster.AuditLog.
 	Audit bool
 	// APIServerArgs are appended to the arguments of kube-apiserver: a later flag wins over an earlier one.
 	APIServerArgs []string
+}
+
+// Form says how complete a cluster is.
+type Form int
+
+const (
+	// ControlPlane has neither nodes nor a network: its API server listens on the loopback interface. Needs no root.
+	ControlPlane Form = iota
+	// Machine is a control plane on a machine of its own, which the pods of other clusters reach. It runs all controllers
+	// that are on by default. Linux and root.
+	Machine
+	// Complete is a Machine with a scheduler, and a node of the cluster's name in zone "zone-<name>" that runs pods.
+	// Linux and root.
+	Complete
+)
+
+// CompleteMember returns the options of a cluster of the full lab.
+func CompleteMember(name string) ClusterOptions {
+	return ClusterOptions{Name: name, Form: Complete, Controllers: []string{"*"}}
+}
+
+// MachineHub returns the options of a hub of the full lab that lives apart from the members.
+func MachineHub() ClusterOptions {
+	return ClusterOptions{Name: "hub", Form: Machine, Controllers: []string{"*"}}
 }
 
 // Hub returns the options of a cluster "hub" with the default controllers: without kube-controller-manager
@@ -105,6 +133,9 @@ func (o ClusterOptions) validate() error {
 		}
 	}
 	cidrs := o.serviceCIDRs(0)
+	if o.Form != ControlPlane && len(cidrs) != 2 {
+		return errors.New("a cluster with a machine has both IP families")
+	}
 	if len(cidrs) > 2 || len(cidrs) == 2 && cidrs[0].Addr().Is4() == cidrs[1].Addr().Is4() {
 		return fmt.Errorf("bad service CIDRs %v: it takes one, or one of each family", cidrs)
 	}

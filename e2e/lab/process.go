@@ -38,7 +38,8 @@ var errExited = errors.New("the process ended")
 type Process struct {
 	name    string // as in "kube-apiserver of cluster hub"
 	argv    []string
-	folder  string // working directory and HOME
+	machine *machine // that it runs on; nil: on the host
+	folder  string   // working directory and HOME
 	pidFile string
 	logFile string
 	ready   func(context.Context) error
@@ -156,7 +157,11 @@ func (p *Process) launch() (*run, error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command("/bin/sh", append([]string{"-c", recordScript, "lab", p.pidFile}, p.argv...)...)
+	argv := p.argv
+	if p.machine != nil {
+		argv = p.machine.enter(argv...)
+	}
+	cmd := exec.Command("/bin/sh", append([]string{"-c", recordScript, "lab", p.pidFile}, argv...)...)
 	cmd.Dir = p.folder
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.folder, "TMPDIR=" + p.folder}
 	cmd.Stdout, cmd.Stderr = log, log

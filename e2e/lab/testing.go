@@ -14,7 +14,7 @@ import (
 // (kept by "go test -artifacts"), and their last lines are shown.
 func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 	t.Helper()
-	l, err := prepare(Options{Clusters: clusters, Log: t.Logf})
+	l, err := prepare(t.Context(), Options{Clusters: clusters, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,9 @@ for file in "$1` + endedSuffix + `"/*/*.pid; do
 	[ -f "$file" ] && read -r pid <"$file" && kill -9 "-$pid" 2>/dev/null
 done
 tries=0
+for dir in /sys/fs/cgroup/"${1##*/}" /sys/fs/cgroup/*/"${1##*/}"; do
+	[ ! -d "$dir" ] || find "$dir" -depth -type d -exec rmdir {} +
+done
 until rm -rf "$1` + endedSuffix + `" 2>/dev/null || [ $tries -ge 10 ]; do
 	tries=$((tries + 1))
 	sleep 1
