@@ -1,0 +1,127 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package complete
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+)
+
+// clusterDNS returns a cluster's own DNS as kubeadm installs it, but for the limits of memory and what a lab has no use
+// for: it forwards nowhere, and looks for a new Corefile more often.
+func (c *Clusterset) clusterDNS(cluster *lab.Cluster) []byte {
+	return fmt.Appendf(nil, clusterDNSManifest, corednsImage, cluster.DNSAddress())
+}
+
+const clusterDNSManifest = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: kube-system, name: coredns}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: system:coredns}
+rules:
+- {apiGroups: [""], resources: [endpoints, services, pods, namespaces], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: system:coredns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:coredns}
+subjects: [{kind: ServiceAccount, namespace: kube-system, name: coredns}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: kube-system, name: coredns}
+data:
+  Corefile: |
+    .:53 {
+        errors
+        health {
+            lameduck 5s
+        }
+        ready
+        kubernetes cluster.local in-addr.arpa ip6.arpa {
+            pods insecure
+            fallthrough in-addr.arpa ip6.arpa
+            ttl 30
+        }
+        prometheus :9153
+        cache 30
+        loop
+        reload 2s 1s
+        loadbalance
+    }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: kube-system, name: coredns, labels: {k8s-app: kube-dns}}
+spec:
+  replicas: 2
+  strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}
+  selector: {matchLabels: {k8s-app: kube-dns}}
+  template:
+    metadata: {labels: {k8s-app: kube-dns}}
+    spec:
+      serviceAccountName: coredns
+      dnsPolicy: Default
+      containers:
+      - name: coredns
+        image: %[1]s
+        imagePullPolicy: IfNotPresent
+        securityContext: {runAsUser: 0} # to listen on port 53
+        args: [-conf, /etc/coredns/Corefile]
+        ports:
+        - {name: dns, containerPort: 53, protocol: UDP}
+        - {name: dns-tcp, containerPort: 53, protocol: TCP}
+        readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1}
+        livenessProbe: {httpGet: {path: /health, port: 8080}, initialDelaySeconds: 60, timeoutSeconds: 5}
+        volumeMounts: [{name: config, mountPath: /etc/coredns, readOnly: true}]
+      volumes:
+      - name: config
+        configMap: {name: coredns, items: [{key: Corefile, path: Corefile}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: kube-system, name: kube-dns, labels: {k8s-app: kube-dns}}
+spec:
+  clusterIP: %[2]s
+  selector: {k8s-app: kube-dns}
+  ports:
+  - {name: dns, port: 53, protocol: UDP}
+  - {name: dns-tcp, port: 53, protocol: TCP}
+`
+
+// Resolve asks the DNS of a cluster, as its pods do, on its machine. The answer is the line that "probe resolve" prints.
+func (c *Clusterset) Resolve(ctx context.Context, cluster *lab.Cluster, kind, name string) (string, error) {
+	server := net.JoinHostPort(cluster.DNSAddress().String(), "53")
+	out, err := cluster.Run(ctx, c.programs.probe, "resolve", "-server", server, "-type", kind, name)
+	return string(out), err
+}
+
+// dnsPatience is what the pods of DNS may take to start, and CoreDNS to notice its new Corefile: a kubelet hands that on
+// within a minute or so.
+const dnsPatience = 3 * time.Minute
+
+// awaitDNS returns when a cluster's DNS serves the clusterset.
+func (c *Clusterset) awaitDNS(ctx context.Context, cluster *lab.Cluster) error {
+	var last string
+	var failed error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, dnsPatience, true, func(ctx context.Context) (bool, error) {
+		last, failed = c.Resolve(ctx, cluster, "TXT", "dns-version.clusterset.local.")
+		return failed == nil && strings.Contains(last, "NOERROR"), nil
+	})
+	if err != nil {
+		return fmt.Errorf("the DNS of cluster %s does not serve the clusterset, it says %s (%v): %w", cluster.Name, last, failed, err)
+	}
+	return nil
+}
