@@ -64,6 +64,16 @@ images: ## build OCI archives of tombolo-agent and coredns into out/, without a 
 images-check: images ## build the archives, verify what is in them, and that a second build gives the same bytes
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
+# What complete clusters run beyond the control planes.
+LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr
+
+.PHONY: lab-assets
+lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
+	@tools/assets/packages.sh
+	@tools/assets/build.sh $(LAB_PROGRAMS)
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/kubectl-clusterset ./e2e/probe
+	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
+
 ##@ Demo
 
 .PHONY: demo-binaries
@@ -112,6 +122,15 @@ manifests-check: assets kubectl ## an API server takes every kustomization, and 
 	@export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/audit ./e2e/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/agent ./e2e/dns
+
+# Tests of complete clusters that take long: make e2e STORY='an exported service' VARIANT=command-plugin
+STORY ?=
+VARIANT ?=
+E2EFLAGS ?=
+.PHONY: e2e
+e2e: lab-assets ## tell the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
+	@go vet ./e2e/stories && TOMBOLO_E2E=1 STORY='$(STORY)' VARIANT='$(VARIANT)' \
+		go test -v -count=1 -timeout 40m -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 .PHONY: spec-coverage
 spec-coverage: ## which tests cover which line of docs/spec.md, and the gaps

@@ -1,0 +1,31 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"time"
+)
+
+// explain prints what a person needs to see why a story failed: its objects on every hop, and the agents' logs since it
+// began.
+func (s *scene) explain() {
+	since := s.begin.UTC().Format(time.RFC3339)
+	show := func(args ...string) {
+		out, err := s.Kubectl(context.Background(), "", args...)
+		if err != nil {
+			out = err.Error()
+		}
+		s.Logf("kubectl %v\n%s", args, out)
+	}
+	for _, name := range s.Options.Members {
+		show("--context", name, "-n", s.namespace, "get", "pods,services,serviceexports,serviceimports,endpointslices", "-o", "wide", "--show-labels")
+		show("--context", name, "-n", s.namespace, "get", "serviceexports,serviceimports", "-o", "yaml")
+	}
+	show("--context", s.Hub.Name, "get", "heartbeats,publishedservices,publishedendpoints", "-A", "-o", "wide")
+	for _, name := range s.Options.Members {
+		show("--context", name, "-n", "tombolo-system", "get", "pods", "-o", "wide")
+		show("--context", name, "-n", "tombolo-system", "logs", "--prefix", "-l", "app.kubernetes.io/name=tombolo-agent", "--tail=200", "--since-time="+since)
+	}
+}

@@ -1,0 +1,204 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+)
+
+const (
+	// patience is how long a person waits for a pod, or for what Tombolo does about a change.
+	patience = 90 * time.Second
+	// interval is the time between two looks.
+	interval = 200 * time.Millisecond
+)
+
+// scene is where one story is told: a namespace of its own, with a client pod, in each member.
+type scene struct {
+	testing.TB
+	*stage
+	namespace string
+	begin     time.Time
+}
+
+func newScene(t *testing.T, st *stage) *scene {
+	t.Helper()
+	s := &scene{TB: t, stage: st, namespace: namespaceOf(t), begin: time.Now()}
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.explain()
+		}
+		s.clear()
+	})
+	for _, name := range st.Options.Members {
+		s.in(name).open()
+	}
+	for _, name := range st.Options.Members {
+		s.in(name).awaitClient()
+	}
+	return s
+}
+
+var notInLabels = regexp.MustCompile(`[^a-z0-9]+`)
+
+// namespaceOf returns the story's name as the name of a namespace.
+func namespaceOf(t *testing.T) string {
+	name := notInLabels.ReplaceAllString(strings.ToLower(path.Base(t.Name())), "-")
+	return strings.Trim(name[:min(len(name), 50)], "-")
+}
+
+// clear deletes the namespace everywhere and does not wait for its end: no other story has it.
+func (s *scene) clear() {
+	for name := range s.clients {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		if err := s.clients[name].Delete(context.Background(), ns); client.IgnoreNotFound(err) != nil {
+			s.Errorf("cluster %s: delete namespace %s: %v", name, s.namespace, err)
+		}
+	}
+}
+
+// eventually waits until check has nothing to complain of. The story fails with its last complaint.
+func (s *scene) eventually(what string, check func(context.Context) error) {
+	s.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(s.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		s.Fatalf("%s: %v", what, errors.Join(last, err))
+	}
+}
+
+// place is one cluster of a scene.
+type place struct {
+	*scene
+	cluster *lab.Cluster
+	client  client.WithWatch
+}
+
+// in returns the place of the cluster of that name.
+func (s *scene) in(name string) *place {
+	s.Helper()
+	c := s.Cluster(name)
+	if c == nil {
+		s.Fatalf("there is no cluster %q", name)
+	}
+	return &place{scene: s, cluster: c, client: s.clients[name]}
+}
+
+// members returns the places of all members.
+func (s *scene) members() []*place {
+	s.Helper()
+	var all []*place
+	for _, name := range s.Options.Members {
+		all = append(all, s.in(name))
+	}
+	return all
+}
+
+// clientPod is the pod that asks, in each place.
+const clientPod = "client"
+
+// open makes the namespace and its client pod.
+func (p *place) open() {
+	p.Helper()
+	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: clientPod, Labels: map[string]string{"app": clientPod}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64),
+			Containers:                    []corev1.Container{probeContainer("sleep", "1000000")},
+		},
+	}
+	// The service account may not be there yet.
+	p.eventually("a client pod in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		pod := pod.DeepCopy()
+		pod.Namespace = p.namespace
+		return ignoreExists(p.client.Create(ctx, pod))
+	})
+}
+
+func (p *place) awaitClient() {
+	p.Helper()
+	p.eventually("the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
+		var pod corev1.Pod
+		if err := p.client.Get(ctx, p.key(clientPod), &pod); err != nil {
+			return err
+		}
+		return readyOrWhy(&pod)
+	})
+}
+
+func readyOrWhy(pod *corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("pod %s is not ready: %+v", pod.Name, pod.Status.ContainerStatuses)
+}
+
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// key returns that of an object in the scene's namespace.
+func (s *scene) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.namespace, Name: name}
+}
+
+// create creates objects in the scene's namespace, where they have one.
+func (p *place) create(objects ...client.Object) {
+	p.Helper()
+	for _, o := range objects {
+		if _, isNamespace := o.(*corev1.Namespace); !isNamespace && o.GetNamespace() == "" {
+			o.SetNamespace(p.namespace)
+		}
+		if err := p.client.Create(p.Context(), o); err != nil {
+			p.Fatalf("cluster %s: create %T %s: %v", p.cluster.Name, o, o.GetName(), err)
+		}
+	}
+}
+
+// change reads an object of the scene's namespace, lets edit change it, and writes it back, against conflicts again.
+func change[T client.Object](p *place, name string, o T, edit func(T)) {
+	p.Helper()
+	p.eventually("change "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		if err := p.client.Get(ctx, p.key(name), o); err != nil {
+			return err
+		}
+		edit(o)
+		return p.client.Update(ctx, o)
+	})
+}
+
+// remove deletes objects of the scene's namespace.
+func (p *place) remove(objects ...client.Object) {
+	p.Helper()
+	for _, o := range objects {
+		o.SetNamespace(p.namespace)
+		if err := p.client.Delete(p.Context(), o); err != nil {
+			p.Fatalf("cluster %s: delete %T %s: %v", p.cluster.Name, o, o.GetName(), err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// stage is a clusterset that stories are told on.
+type stage struct {
+	*complete.Clusterset
+	// clients by the names of clusters. They have an administrator's rights and no cache.
+	clients map[string]client.WithWatch
+}
+
+// newStage starts a clusterset: members a and b, and c, which has not joined.
+func newStage(t *testing.T, v complete.Variant) *stage {
+	t.Helper()
+	begin := time.Now()
+	set, err := complete.Start(t.Context(), complete.Options{
+		Variant: v,
+		Members: []string{"a", "b"},
+		Logs:    t.ArtifactDir(),
+		Log: func(format string, args ...any) {
+			t.Helper()
+			t.Logf("%5.1f s  "+format, append([]any{time.Since(begin).Seconds()}, args...)...)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &stage{Clusterset: set, clients: map[string]client.WithWatch{}}
+	for _, c := range set.Clusters() {
+		if s.clients[c.Name], err = c.Client(scheme(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}

@@ -1,0 +1,74 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"os"
+	"regexp"
+	"runtime"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tombolo-mcs/tombolo/e2e/complete"
+)
+
+// variants are the clustersets that all stories run in: both installers, both servers of names, a hub apart and one that
+// is a member too.
+var variants = []complete.Variant{
+	{Name: "command-plugin", Installer: complete.ByCommand, DNS: complete.OurPlugin},
+	{Name: "kustomize-coredns", Installer: complete.ByKustomize, DNS: complete.CoreDNSPlugin, HubAmongMembers: true},
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// story is one of a user's.
+type story struct {
+	name string
+	tell func(*scene)
+}
+
+// The stories in the order in which they run. Those that shake the clusters come last.
+var stories = []story{
+	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
+}
+
+// TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
+// their names.
+//
+// spec: E1
+func TestStories(t *testing.T) {
+	if os.Getenv("TOMBOLO_E2E") == "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("complete clusters need Linux and root, and minutes: make e2e")
+	}
+	chosen, variant := regexp.MustCompile(os.Getenv("STORY")), regexp.MustCompile(os.Getenv("VARIANT"))
+	var all summary
+	t.Cleanup(func() { all.print(t) })
+	for _, v := range variants {
+		if !variant.MatchString(v.Name) {
+			continue
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			var st *stage
+			for _, s := range stories {
+				if !chosen.MatchString(s.name) {
+					continue
+				}
+				if st == nil {
+					st = newStage(t, v)
+				}
+				t.Run(s.name, func(t *testing.T) {
+					defer all.time(t, v, st)()
+					s.tell(newScene(t, st))
+				})
+			}
+		})
+	}
+}

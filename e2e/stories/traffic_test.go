@@ -1,0 +1,207 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// answer is what became of one request: see e2e/probe.
+type answer struct {
+	Time    time.Time `json:"time"`
+	MS      float64   `json:"ms"`
+	Cluster string    `json:"cluster"`
+	Pod     string    `json:"pod"`
+	Node    string    `json:"node"`
+	Port    int       `json:"port"`
+	Client  string    `json:"client"`
+	Address string    `json:"address"`
+	Error   string    `json:"error"`
+}
+
+// exec runs a command in a pod of the scene's namespace until it ends.
+func (p *place) exec(ctx context.Context, pod string, in io.Reader, out io.Writer, command ...string) error {
+	config := p.cluster.Config()
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	request := clients.CoreV1().RESTClient().Post().Namespace(p.namespace).Resource("pods").Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: command, Stdin: in != nil, Stdout: true, Stderr: true}, clientscheme.ParameterCodec)
+	executor, err := remotecommand.NewWebSocketExecutor(config, "GET", request.URL().String())
+	if err != nil {
+		return err
+	}
+	var stderr bytes.Buffer
+	if err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: &stderr}); err != nil {
+		return fmt.Errorf("cluster %s, pod %s: %s: %w: %s", p.cluster.Name, pod, strings.Join(command, " "), err, stderr.String())
+	}
+	return nil
+}
+
+// probe runs the program of the client pod and returns what it printed, line by line.
+func (p *place) probe(args ...string) []string {
+	p.Helper()
+	var out bytes.Buffer
+	if err := p.exec(p.Context(), clientPod, nil, &out, append([]string{"/probe"}, args...)...); err != nil {
+		p.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(out.String()), "\n")
+}
+
+// name returns a service's in the clusterset.
+func (s *scene) name(service string) string {
+	return service + "." + s.namespace + ".svc.clusterset.local"
+}
+
+// ask sends requests from the client pod, one after the other, each with a lookup and a connection of its own: network is
+// tcp, tcp4, tcp6, udp, udp4 or udp6.
+func (p *place) ask(network, host string, port, count int) []answer {
+	p.Helper()
+	lines := p.probe("ask", "-network", network, "-count", strconv.Itoa(count), host+":"+strconv.Itoa(port))
+	answers := make([]answer, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal([]byte(line), &answers[i]); err != nil {
+			p.Fatalf("probe printed %q: %v", line, err)
+		}
+	}
+	return answers
+}
+
+// networks are all that a service can be reached over.
+var networks = []string{"tcp4", "tcp6", "udp4", "udp6"}
+
+// from returns the clusters that answered, with how many answers each gave, and fails the story for each failed request.
+func (p *place) from(answers []answer) map[string]int {
+	p.Helper()
+	clusters := map[string]int{}
+	for _, a := range answers {
+		if a.Error != "" {
+			p.Errorf("cluster %s: a request failed: %+v", p.cluster.Name, a)
+			continue
+		}
+		clusters[a.Cluster]++
+	}
+	return clusters
+}
+
+// load is traffic that goes on.
+type load struct {
+	place   *place
+	what    string
+	stop    func() error
+	done    chan error
+	started chan struct{}
+	lines   []string // valid once done is closed
+}
+
+// totals are what a load came to.
+type totals struct {
+	Requests     int            `json:"requests"`
+	Failed       int            `json:"failed"`
+	Skipped      int            `json:"skipped"`
+	ByCluster    map[string]int `json:"byCluster"`
+	ByPod        map[string]int `json:"byPod"`
+	ByRcode      map[string]int `json:"byRcode"`
+	LongestGapMS float64        `json:"longestGapMs"`
+	P99MS        float64        `json:"p99ms"`
+}
+
+// load sends requests from the client pod at a constant rate, each with a lookup and a connection of its own. It returns
+// when the first has an answer.
+func (p *place) load(network, host string, port, rate int) *load {
+	p.Helper()
+	return p.keepOn("load", "-network", network, "-rate", strconv.Itoa(rate), host+":"+strconv.Itoa(port))
+}
+
+// questions asks the cluster's DNS at a constant rate.
+func (p *place) questions(kind, name string, rate int) *load {
+	p.Helper()
+	return p.keepOn("resolve", "-type", kind, "-rate", strconv.Itoa(rate), name+".")
+}
+
+func (p *place) keepOn(args ...string) *load {
+	p.Helper()
+	in, stop := io.Pipe()
+	out, written := io.Pipe()
+	l := &load{place: p, what: strings.Join(args, " "), stop: stop.Close, done: make(chan error, 1), started: make(chan struct{})}
+	failed := make(chan error, 1)
+	go func() {
+		err := p.exec(context.Background(), clientPod, in, written, append([]string{"/probe"}, args...)...)
+		failed <- err
+		_ = written.CloseWithError(io.EOF) // a pipe's never fails
+	}()
+	go func() {
+		lines := bufio.NewScanner(out)
+		begun := false
+		for lines.Scan() {
+			l.lines = append(l.lines, lines.Text())
+			if !begun {
+				begun = true
+				close(l.started)
+			}
+		}
+		l.done <- <-failed
+	}()
+	p.Cleanup(func() { _ = l.stop() }) // a second time does no harm
+	select {
+	case <-l.started:
+	case err := <-l.done:
+		p.Fatalf("cluster %s: %s ended before it began: %v", p.cluster.Name, l.what, err)
+	}
+	return l
+}
+
+// end stops the load and returns what it came to, with a line for each failed request.
+func (l *load) end() (totals, []string) {
+	l.place.Helper()
+	if err := l.stop(); err != nil {
+		l.place.Fatal(err)
+	}
+	if err := <-l.done; err != nil {
+		l.place.Fatal(err)
+	}
+	var result struct {
+		Summary *totals `json:"summary"`
+	}
+	var failures []string
+	for _, line := range l.lines {
+		switch {
+		case strings.HasPrefix(line, `{"started"`):
+		case strings.HasPrefix(line, `{"summary"`):
+			if err := json.Unmarshal([]byte(line), &result); err != nil {
+				l.place.Fatalf("probe printed %q: %v", line, err)
+			}
+		default:
+			failures = append(failures, line)
+		}
+	}
+	if result.Summary == nil {
+		l.place.Fatalf("cluster %s: %s ended without a summary: %s", l.place.cluster.Name, l.what, strings.Join(l.lines, "\n"))
+	}
+	return *result.Summary, failures
+}
+
+// endClean stops the load, fails the story if a request has failed, and prints each that did.
+func (l *load) endClean() totals {
+	l.place.Helper()
+	total, failures := l.end()
+	if total.Failed > 0 {
+		l.place.Errorf("cluster %s: %s: %d of %d requests failed:\n%s", l.place.cluster.Name, l.what, total.Failed, total.Requests, strings.Join(failures, "\n"))
+	}
+	return total
+}
