@@ -144,11 +144,11 @@ func (c *Clusterset) prepare(ctx context.Context, cluster *lab.Cluster) error {
 	if err := cluster.Apply(ctx, c.clusterDNS(cluster)); err != nil {
 		return err
 	}
-	c.say("cluster %s: images loaded, its own DNS installed", cluster.Name)
+	c.sayf("cluster %s: images loaded, its own DNS installed", cluster.Name)
 	return nil
 }
 
-func (c *Clusterset) say(format string, args ...any) {
+func (c *Clusterset) sayf(format string, args ...any) {
 	if c.Options.Log != nil {
 		c.Options.Log(format, args...)
 	}

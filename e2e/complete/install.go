@@ -13,7 +13,7 @@ import (
 )
 
 func (c *Clusterset) installHub(ctx context.Context) error {
-	c.say("hub: install by %s", c.Options.Installer)
+	c.sayf("hub: install by %s", c.Options.Installer)
 	if c.Options.Installer == ByCommand {
 		_, err := c.Kubectl(ctx, "", "clusterset", "init-hub", "--context", c.Hub.Name)
 		return err
@@ -25,7 +25,7 @@ func (c *Clusterset) installHub(ctx context.Context) error {
 // Join makes a running cluster a member, in the way of the variant, and returns when the hub has its heartbeat and its DNS
 // serves the clusterset.
 func (c *Clusterset) Join(ctx context.Context, name string) error {
-	c.say("cluster %s: join by %s, names served by plugin %s", name, c.Options.Installer, c.Options.DNS)
+	c.sayf("cluster %s: join by %s, names served by plugin %s", name, c.Options.Installer, c.Options.DNS)
 	cluster := c.Cluster(name)
 	var err error
 	if c.Options.Installer == ByCommand {

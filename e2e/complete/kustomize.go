@@ -5,7 +5,6 @@ package complete
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -58,12 +57,11 @@ users: [{name: agent, user: {tokenFile: token}}]
 contexts: [{name: hub, context: {cluster: hub, user: agent}}]
 current-context: hub
 `, hub.Host)
-	secret := "apiVersion: v1\nkind: Secret\nmetadata: {namespace: tombolo-system, name: tombolo-hub}\ndata:\n"
-	for _, entry := range []struct{ key, value string }{
-		{"kubeconfig", kubeconfig}, {"ca.crt", string(hub.CAData)}, {"token", strings.TrimSpace(token)},
-	} {
-		secret += fmt.Sprintf("  %s: %s\n", entry.key, base64.StdEncoding.EncodeToString([]byte(entry.value)))
-	}
+	secret := fmt.Sprintf(`apiVersion: v1
+kind: Secret
+metadata: {namespace: tombolo-system, name: tombolo-hub}
+stringData: {kubeconfig: %q, ca.crt: %q, token: %q}
+`, kubeconfig, hub.CAData, strings.TrimSpace(token))
 	_, err = c.Kubectl(ctx, secret, "--context", cluster.Name, "create", "-f", "-")
 	return err
 }

@@ -48,7 +48,8 @@ func findBinaries(o Options, c ClusterOptions) (binaries, error) {
 	if c.Form == ControlPlane {
 		return b, nil
 	}
-	return b, b.findMachinePrograms(c, folders, kubernetes)
+	err = b.findMachinePrograms(c, folders, kubernetes)
+	return b, err
 }
 
 // findMachinePrograms finds what it takes beyond a control plane, and checks what a machine needs of its host.

@@ -57,7 +57,8 @@ func halt(ctx context.Context, pid int) (bool, error) {
 		return false, err
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil || strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z") {
+	ended := err != nil || strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
+	if ended {
 		return true, nil
 	}
 	return halted(ctx, pid)

@@ -67,7 +67,7 @@ func namespaceOf(t *testing.T) string {
 func (s *scene) clear() {
 	for name := range s.clients {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-		if err := s.clients[name].Delete(context.Background(), ns); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(s.clients[name].Delete(context.Background(), ns)); err != nil {
 			s.Errorf("cluster %s: delete namespace %s: %v", name, s.namespace, err)
 		}
 	}
