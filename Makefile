@@ -74,6 +74,18 @@ lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, 
 	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/kubectl-clusterset ./e2e/probe
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
+.PHONY: lab-up
+lab-up: lab-assets ## start two complete clusters with Tombolo for you to explore (Linux, root; LAB=name, DNS=kubernetes)
+	@go build -o bin/playground ./e2e/playground && bin/playground up
+
+.PHONY: lab-down
+lab-down: ## stop what lab-up started (LAB=name)
+	@go run ./e2e/playground down
+
+.PHONY: lab-env
+lab-env: ## print where the clusters of lab-up are, for a shell to evaluate (LAB=name)
+	@go run ./e2e/playground env
+
 ##@ Demo
 
 .PHONY: demo-binaries

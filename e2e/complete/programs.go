@@ -60,6 +60,23 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// Path returns the folder with kubectl, its plugin and probe, as users want them in their PATH.
+func (c *Clusterset) Path() string { return filepath.Dir(c.programs.clusterset) }
+
+// LoadConformanceImages loads what stands in for the images that the pods of mcs-api's conformance suite run.
+func (c *Clusterset) LoadConformanceImages(ctx context.Context) error {
+	for _, cluster := range c.Clusters() {
+		if cluster.Node == nil {
+			continue
+		}
+		folder := filepath.Join(c.Path(), "images")
+		if err := cluster.Node.LoadImages(ctx, filepath.Join(folder, "socat.tar"), filepath.Join(folder, "netshoot.tar")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Kubectl runs kubectl with all contexts of the clusterset, and kubectl-clusterset as its plugin, in the root of the
 // repository. It returns what it printed; an error has that too.
 func (c *Clusterset) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {

@@ -7,46 +7,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/background"
 )
 
-// errNotUp says that there is no demo to look into.
-var errNotUp = errors.New("no demo is running: start one with make demo-up")
+// env prints, for a shell to evaluate, where the clusters and the DNS of cluster-b are.
+func env(l *background.Lab) error {
+	s, err := running(l)
+	if err != nil {
+		return err
+	}
+	text := "export"
+	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+		text += " " + name + "=" + s.Variables[name]
+	}
+	fmt.Println(text)
+	return nil
+}
 
 // running returns the state of the demo that up left running.
-func running() (state, error) {
-	h, err := newHome()
-	if err != nil {
-		return state{}, err
-	}
-	switch lock, err := h.claim(); {
-	case err == nil:
-		return state{}, errors.Join(errNotUp, lock.Close())
-	case !errors.Is(err, errRuns):
-		return state{}, err
-	}
-	s, err := h.read()
-	if err == nil && s.Guide == "" {
-		err = errNotUp
+func running(l *background.Lab) (background.State, error) {
+	s, err := l.Running()
+	if errors.Is(err, background.ErrNotUp) {
+		return s, fmt.Errorf("%w: start one with make demo-up", err)
 	}
 	return s, err
 }
 
-// env prints, for a shell to evaluate, where the clusters and the DNS of cluster-b are.
-func env() error {
-	s, err := running()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("export HUB=%s A=%s B=%s DNS=%s\n", s.Hub, s.A, s.B, s.DNS)
-	return nil
-}
-
 // ask asks the DNS of cluster-b for a name and prints what it answers, for those who have no dig.
-func ask(ctx context.Context, name, kind string) error {
-	s, err := running()
+func ask(ctx context.Context, l *background.Lab, name, kind string) error {
+	s, err := running(l)
 	if err != nil {
 		return err
 	}
@@ -54,7 +49,7 @@ func ask(ctx context.Context, name, kind string) error {
 	if !known {
 		return fmt.Errorf("%q is no type of DNS records such as A, AAAA or SRV", kind)
 	}
-	a, err := (&member{dns: s.DNS}).ask(ctx, question{dns.Fqdn(name), code})
+	a, err := (&member{dns: s.Variables["DNS"]}).ask(ctx, question{dns.Fqdn(name), code})
 	if err != nil {
 		return err
 	}

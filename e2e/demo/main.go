@@ -22,6 +22,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tombolo-mcs/tombolo/e2e/background"
 )
 
 // errInterrupted says that the user has had enough.
@@ -51,19 +53,23 @@ func main() {
 }
 
 func command(ctx context.Context, args []string) error {
+	lab, err := background.New("demo")
+	if err != nil {
+		return err
+	}
 	switch {
 	case len(args) == 1 && args[0] == "run":
 		return run(ctx)
 	case len(args) == 1 && args[0] == "up":
-		return up(ctx)
+		return lab.Up(ctx, os.Stdout, serveCommand, string(styleOf(os.Stdout)))
 	case len(args) == 1 && args[0] == "down":
-		return down(ctx)
+		return lab.Down(ctx, os.Stdout)
 	case len(args) == 1 && args[0] == "env":
-		return env()
+		return env(lab)
 	case len(args) == 3 && args[0] == "ask":
-		return ask(ctx, args[1], args[2])
+		return ask(ctx, lab, args[1], args[2])
 	case len(args) == 2 && args[0] == serveCommand:
-		return serve(ctx, style(args[1]))
+		return serve(ctx, lab, style(args[1]))
 	}
 	return errors.New("usage: demo run | up | down | env | ask NAME TYPE")
 }

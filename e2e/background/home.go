@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package background
 
 import (
 	"encoding/json"
@@ -14,36 +14,37 @@ import (
 	"syscall"
 )
 
-// home is the folder that says whether a demo was left running.
+// home is the folder that says whether a lab was left running.
 type home string
 
-// state is what a demo that runs says of itself.
-type state struct {
+// State is what a lab that runs says of itself.
+type State struct {
+	// PID is set by this package.
 	PID int
 	// Guide says what to try. It is empty until everything runs.
 	Guide string
-	// Hub, A and B are kubeconfigs of the clusters, DNS is the address of cluster-b's.
-	Hub, A, B, DNS string
+	// Variables are for a shell, by their names.
+	Variables map[string]string
 }
 
-// errRuns says that a demo runs already.
-var errRuns = errors.New("the demo runs already")
+// errRuns says that a lab of this name runs already.
+var errRuns = errors.New("it runs already")
 
-// newHome returns the user's one, made if need be.
-func newHome() (home, error) {
+// newHome returns the user's one of that name, made if need be.
+func newHome(name string) (home, error) {
 	folder, err := os.UserCacheDir()
 	if err != nil {
 		folder = filepath.Join(os.TempDir(), "user-"+strconv.Itoa(os.Getuid()))
 	}
-	folder = filepath.Join(folder, "tombolo-demo")
+	folder = filepath.Join(folder, "tombolo-"+name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", fmt.Errorf("a folder for the state of the demo: %w", err)
+		return "", fmt.Errorf("a folder for its state: %w", err)
 	}
 	return home(folder), nil
 }
 
-// claim returns the lock that a demo holds for as long as it lives, or errRuns. The kernel frees it with the process, so no
-// state that a dead demo left behind is believed.
+// claim returns the lock that a lab holds for as long as it lives, or errRuns. The kernel frees it with the process, so no
+// state that a dead one left behind is believed.
 func (h home) claim() (*os.File, error) {
 	lock, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -59,9 +60,9 @@ func (h home) claim() (*os.File, error) {
 	return nil, errors.Join(err, lock.Close())
 }
 
-// read returns the state; none while a demo is about to start. It means something only while a demo runs.
-func (h home) read() (state, error) {
-	var s state
+// read returns the state; none while a lab is about to start. It means something only while one runs.
+func (h home) read() (State, error) {
+	var s State
 	content, err := os.ReadFile(h.path("state.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -74,7 +75,7 @@ func (h home) read() (state, error) {
 }
 
 // write replaces the state at once, so that nobody reads half of it.
-func (h home) write(s state) error {
+func (h home) write(s State) error {
 	content, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -1,12 +1,14 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package background
 
 import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestHomeHasOneOwner(t *testing.T) {
@@ -31,14 +33,14 @@ func TestHomeHasOneOwner(t *testing.T) {
 
 func TestState(t *testing.T) {
 	h := home(t.TempDir())
-	if got, err := h.read(); got != (state{}) || err != nil {
+	if got, err := h.read(); !cmp.Equal(got, State{}) || err != nil {
 		t.Errorf("no state yet: %v, %v", got, err)
 	}
-	want := state{PID: 7, Guide: "Try this.\n"}
+	want := State{PID: 7, Guide: "Try this.\n", Variables: map[string]string{"A": "b"}}
 	if err := h.write(want); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.read(); got != want || err != nil {
+	if got, err := h.read(); !cmp.Equal(got, want) || err != nil {
 		t.Errorf("read %v, %v; want %v", got, err, want)
 	}
 	if err := os.WriteFile(h.path("state.json"), []byte("{"), 0o600); err != nil {
@@ -52,7 +54,7 @@ func TestState(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, err := h.read(); got != (state{}) || err != nil {
+	if got, err := h.read(); !cmp.Equal(got, State{}) || err != nil {
 		t.Errorf("cleared: %v, %v", got, err)
 	}
 }
