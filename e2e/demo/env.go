@@ -22,11 +22,11 @@ func env(l *background.Lab) error {
 	if err != nil {
 		return err
 	}
-	text := "export"
+	words := []string{"export"}
 	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
-		text += " " + name + "=" + s.Variables[name]
+		words = append(words, name+"="+s.Variables[name])
 	}
-	fmt.Println(text)
+	fmt.Println(strings.Join(words, " "))
 	return nil
 }
 

@@ -32,7 +32,7 @@ type Lab struct {
 }
 
 // New starts the clusters, all at once, and returns when all are ready. On an error nothing is left behind. If ctx ends
-// after the start, the lab stays.
+// after the start, the lab stays, as long as something refers to it.
 func New(ctx context.Context, o Options) (*Lab, error) {
 	l, err := prepare(ctx, o)
 	if err != nil {

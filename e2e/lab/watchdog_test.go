@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,10 +33,12 @@ func TestMain(m *testing.M) {
 }
 
 func startAndEnd(how string) int {
-	l, err := lab.New(context.Background(), lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a")}})
-	if err == nil {
-		err = l.Cluster("a").Etcd.Freeze()
+	start := startMember
+	if how == "complete" {
+		start = startComplete
 	}
+	l, err := start()
+	defer runtime.KeepAlive(l) // it ends when nothing refers to it any more
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -48,6 +51,14 @@ func startAndEnd(how string) int {
 		return 3
 	}
 	select {}
+}
+
+func startMember() (*lab.Lab, error) {
+	l, err := lab.New(context.Background(), lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a")}})
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Cluster("a").Etcd.Freeze()
 }
 
 // TestNothingStaysBehind ends a process that runs a lab, one process of it frozen, or that is about to start one.

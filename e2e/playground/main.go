@@ -161,7 +161,6 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-
 var guideTemplate = template.Must(template.New("guide").Parse(`
 Two complete clusters, contexts a and b, and a hub go on running until "make lab-down". To look around:
 
