@@ -65,7 +65,8 @@ images-check: images ## build the archives, verify what is in them, and that a s
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 # What complete clusters run beyond the control planes.
-LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr
+LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr \
+	$(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
 
 .PHONY: lab-assets
 lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)

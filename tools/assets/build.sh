@@ -2,10 +2,11 @@
 # Copyright The Tombolo Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the binaries of the labs from the Go modules pinned in tools/kubernetes, tools/etcd and tools/containerd into bin/.
+# Builds the binaries of the labs from the Go modules pinned in tools/kubernetes, tools/kubernetes-oldest, tools/etcd and
+# tools/containerd into bin/.
 #
 #   tools/assets/build.sh                    kube-apiserver, kube-controller-manager and etcd
-#   tools/assets/build.sh kubectl ...        only those named
+#   tools/assets/build.sh kubectl ...        only those named; oldest/kubelet is that of the oldest Kubernetes supported
 #
 # Needs Go and nothing else; works on Linux and macOS. What is up to date is left alone: bin/.stamps holds, for each
 # binary, the version of its module and of Go. Binaries in $KUBEBUILDER_ASSETS are used as they are and not built.
@@ -21,6 +22,8 @@ module_folder() {
 	case "$1" in
 	etcd) echo etcd ;;
 	kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubectl) echo kubernetes ;;
+	oldest/kube-apiserver | oldest/kube-controller-manager | oldest/kube-scheduler | oldest/kube-proxy | oldest/kubelet)
+		echo kubernetes-oldest ;;
 	containerd | containerd-shim-runc-v2 | ctr) echo containerd ;;
 	*) fail "unknown binary \"$1\"; known are etcd, those of Kubernetes and those of containerd" ;;
 	esac
@@ -28,11 +31,20 @@ module_folder() {
 
 # stamp prints what an up-to-date binary $1 was built from. A changed build recipe needs a new last number.
 stamp() {
-	case "$(module_folder "$1")" in
-	etcd) echo "etcd $etcd_version $go_version 1" ;;
-	kubernetes) echo "kubernetes $kubernetes_version $go_version 1" ;;
-	containerd) echo "containerd $containerd_version $go_version 1" ;;
+	folder=$(module_folder "$1")
+	echo "$folder $(version_of "$folder") $go_version 1"
+}
+
+# version_of prints the version of what the module in tools/$1 builds.
+version_of() {
+	case "$1" in
+	etcd) path=go.etcd.io/etcd/server/v3 ;;
+	containerd) path=github.com/containerd/containerd/v2 ;;
+	*) path=k8s.io/kubernetes ;;
 	esac
+	version=$(awk -v path="$path" '{ sub(/^require /, "") } $1 == path { print $2; exit }' "$root/tools/$1/go.mod")
+	[ -n "$version" ] || fail "tools/$1/go.mod requires no $path"
+	echo "$version"
 }
 
 fresh() {
@@ -92,25 +104,27 @@ build_module() {
 	module=$1
 	shift
 	log=$work/$module.log
-	version=$(eval "echo \$${module}_version")
+	version=$(version_of "$module")
 	flags="-s -w"
 	tags=
 	packages=.
-	if [ "$module" = kubernetes ]; then
+	case "$module" in
+	kubernetes*)
 		packages=
 		minor=${version#v1.}
-		for name in "$@"; do packages="$packages k8s.io/kubernetes/cmd/$name"; done
+		for name in "$@"; do packages="$packages k8s.io/kubernetes/cmd/${name##*/}"; done
 		for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 			flags="$flags -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
 			flags="$flags -X $package.gitTreeState=clean -X $package.gitCommit="
 		done
-	fi
-	if [ "$module" = containerd ]; then
+		;;
+	containerd)
 		packages=
 		tags=no_btrfs,no_devmapper,no_zfs # they need C libraries, and no lab needs them
 		flags="$flags -X github.com/containerd/containerd/v2/version.Version=${version#v}"
 		for name in "$@"; do packages="$packages github.com/containerd/containerd/v2/cmd/$name"; done
-	fi
+		;;
+	esac
 	echo "assets: building $* $version (the first time: about $(estimate "$module") on 2 cores; cached afterwards)"
 	mkdir -p "$work/$module"
 	# shellcheck disable=SC2086 # the packages are words
@@ -125,8 +139,9 @@ build_module() {
 	fi
 	build=
 	for name in "$@"; do
+		mkdir -p "$bin/$(dirname "$name")" "$bin/.stamps/$(dirname "$name")"
 		rm -f "$bin/.stamps/$name"
-		mv -f "$work/$module/$name" "$bin/$name"
+		mv -f "$work/$module/${name##*/}" "$bin/$name"
 		stamp "$name" >"$bin/.stamps/$name"
 	done
 }
@@ -134,7 +149,7 @@ build_module() {
 estimate() {
 	case "$1" in
 	etcd) echo "1 minute" ;;
-	kubernetes) echo "5 minutes" ;;
+	kubernetes*) echo "5 minutes" ;;
 	containerd) echo "2 minutes" ;;
 	esac
 }
@@ -153,13 +168,6 @@ for name in "$@"; do
 done
 
 go_version=$(go env GOVERSION)
-kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" { print $2; exit }' "$root/tools/kubernetes/go.mod")
-etcd_version=$(awk '{ sub(/^require /, "") } $1 == "go.etcd.io/etcd/server/v3" { print $2; exit }' "$root/tools/etcd/go.mod")
-containerd_version=$(awk '$1 == "github.com/containerd/containerd/v2" { print $2; exit }' "$root/tools/containerd/go.mod")
-[ -n "$containerd_version" ] || fail "tools/containerd/go.mod requires no github.com/containerd/containerd/v2"
-[ -n "$kubernetes_version" ] || fail "tools/kubernetes/go.mod requires no k8s.io/kubernetes"
-[ -n "$etcd_version" ] || fail "tools/etcd/go.mod requires no go.etcd.io/etcd/server/v3"
-
 [ -n "$(stale "$@")" ] || exit 0
 mkdir -p "$bin/.stamps"
 lock
@@ -167,7 +175,7 @@ trap release EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 mkdir -p "$work"
-for module in etcd kubernetes containerd; do
+for module in etcd kubernetes kubernetes-oldest containerd; do
 	names=
 	for name in $(stale "$@"); do
 		[ "$(module_folder "$name")" != "$module" ] || names="$names $name"
