@@ -5,6 +5,7 @@ package complete
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -103,7 +104,11 @@ spec:
 
 // Resolve asks the DNS of a cluster, as its pods do, on its machine. The answer is the line that "probe resolve" prints.
 func (c *Clusterset) Resolve(ctx context.Context, cluster *lab.Cluster, kind, name string) (string, error) {
-	server := net.JoinHostPort(cluster.DNSAddress().String(), "53")
+	return c.resolveAt(ctx, cluster, cluster.DNSAddress().String(), kind, name)
+}
+
+func (c *Clusterset) resolveAt(ctx context.Context, cluster *lab.Cluster, address, kind, name string) (string, error) {
+	server := net.JoinHostPort(address, "53")
 	out, err := cluster.Run(ctx, c.programs.probe, "resolve", "-server", server, "-type", kind, name)
 	return string(out), err
 }
@@ -112,16 +117,37 @@ func (c *Clusterset) Resolve(ctx context.Context, cluster *lab.Cluster, kind, na
 // within a minute or so.
 const dnsPatience = 3 * time.Minute
 
-// awaitDNS returns when a cluster's DNS serves the clusterset.
+// awaitDNS returns when every pod of a cluster's DNS serves the clusterset: each notices its new Corefile by itself.
 func (c *Clusterset) awaitDNS(ctx context.Context, cluster *lab.Cluster) error {
-	var last string
-	var failed error
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, dnsPatience, true, func(ctx context.Context) (bool, error) {
-		last, failed = c.Resolve(ctx, cluster, "TXT", "dns-version.clusterset.local.")
-		return failed == nil && strings.Contains(last, "NOERROR"), nil
+		last = c.servesClusterset(ctx, cluster)
+		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the DNS of cluster %s does not serve the clusterset, it says %s (%v): %w", cluster.Name, last, failed, err)
+		return fmt.Errorf("the DNS of cluster %s does not serve the clusterset: %w", cluster.Name, errors.Join(last, err))
+	}
+	return nil
+}
+
+// servesClusterset reports whether all pods of a cluster's DNS know the clusterset's zone.
+func (c *Clusterset) servesClusterset(ctx context.Context, cluster *lab.Cluster) error {
+	pods, err := c.Kubectl(ctx, "", "--context", cluster.Name, "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns",
+		"-o", "jsonpath={.items[*].status.podIP}")
+	if err != nil {
+		return err
+	}
+	if pods == "" {
+		return errors.New("none of its pods has an address")
+	}
+	for _, address := range strings.Fields(pods) {
+		answer, err := c.resolveAt(ctx, cluster, address, "TXT", "dns-version.clusterset.local.")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(answer, "NOERROR") {
+			return fmt.Errorf("pod %s says %s", address, answer)
+		}
 	}
 	return nil
 }
