@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func (s *scene) name(service string) string {
 // tcp, tcp4, tcp6, udp, udp4 or udp6.
 func (p *place) ask(network, host string, port, count int) []answer {
 	p.Helper()
-	lines := p.probe("ask", "-network", network, "-count", strconv.Itoa(count), host+":"+strconv.Itoa(port))
+	lines := p.probe("ask", "-network", network, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port)))
 	answers := make([]answer, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal([]byte(line), &answers[i]); err != nil {
@@ -125,7 +126,7 @@ type totals struct {
 // when the first has an answer.
 func (p *place) load(network, host string, port, rate int) *load {
 	p.Helper()
-	return p.keepOn("load", "-network", network, "-rate", strconv.Itoa(rate), host+":"+strconv.Itoa(port))
+	return p.keepOn("load", "-network", network, "-rate", strconv.Itoa(rate), net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // questions asks the cluster's DNS at a constant rate.

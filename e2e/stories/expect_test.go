@@ -1,0 +1,37 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// everyone is how many requests find, in all likelihood, each of a few pods that share them at random.
+const everyone = 40
+
+// awaitAnswers waits until all requests to a port are answered, and by all of these clusters and no other. Until kube-proxy
+// knows of a change, which takes it a second or so, requests may fail or go where they went before.
+func (p *place) awaitAnswers(network, host string, port int, clusters ...string) {
+	p.Helper()
+	p.eventually(fmt.Sprintf("answers from %v in cluster %s, at %s:%d over %s", clusters, p.cluster.Name, host, port, network),
+		func(context.Context) error { return answeredBy(p.ask(network, host, port, everyone), clusters) })
+}
+
+// answeredBy says what is wrong unless all requests were answered, by all of these clusters and no other.
+func answeredBy(answers []answer, clusters []string) error {
+	got := map[string]int{}
+	for _, a := range answers {
+		if a.Error != "" {
+			return fmt.Errorf("a request failed: %+v", a)
+		}
+		got[a.Cluster]++
+	}
+	if want := slices.Sorted(slices.Values(clusters)); !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
+		return fmt.Errorf("%v answered, want %v", got, want)
+	}
+	return nil
+}
