@@ -17,8 +17,23 @@ const everyone = 40
 // knows of a change, which takes it a second or so, requests may fail or go where they went before.
 func (p *place) awaitAnswers(network, host string, port int, clusters ...string) {
 	p.Helper()
-	p.eventually(fmt.Sprintf("answers from %v in cluster %s, at %s:%d over %s", clusters, p.cluster.Name, host, port, network),
-		func(context.Context) error { return answeredBy(p.ask(network, host, port, everyone), clusters) })
+	what := fmt.Sprintf("answers from %v in cluster %s, at %s:%d over %s", clusters, p.cluster.Name, host, port, network)
+	p.eventually(what, func(context.Context) error {
+		if first := p.ask(network, host, port, 1)[0]; first.Error != "" { // many might take very long to fail
+			return fmt.Errorf("a request failed: %+v", first)
+		}
+		return answeredBy(p.ask(network, host, port, everyone), clusters)
+	})
+}
+
+// expectAnswers sends requests to a port. The story fails unless all are answered, and by all of these clusters and no other.
+func (p *place) expectAnswers(network, host string, port int, clusters ...string) []answer {
+	p.Helper()
+	answers := p.ask(network, host, port, everyone)
+	if err := answeredBy(answers, clusters); err != nil {
+		p.Errorf("cluster %s asks %s:%d over %s: %v", p.cluster.Name, host, port, network, err)
+	}
+	return answers
 }
 
 // answeredBy says what is wrong unless all requests were answered, by all of these clusters and no other.
@@ -34,4 +49,12 @@ func answeredBy(answers []answer, clusters []string) error {
 		return fmt.Errorf("%v answered, want %v", got, want)
 	}
 	return nil
+}
+
+// expectNoAnswer sends a request to a port. The story fails if it is answered.
+func (p *place) expectNoAnswer(network, host string, port int) {
+	p.Helper()
+	if answer := p.ask(network, host, port, 1)[0]; answer.Error == "" {
+		p.Errorf("cluster %s asks %s:%d over %s: want no answer, got %+v", p.cluster.Name, host, port, network, answer)
+	}
 }

@@ -38,6 +38,7 @@ type story struct {
 // The stories in the order in which they run. Those that shake the clusters come last.
 var stories = []story{
 	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
+	{"two exporters serve together, and one serves on", twoExporters},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by

@@ -1,0 +1,54 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import "time"
+
+// twoExporters: two clusters that export a service serve it together, over TCP and UDP, IPv4 and IPv6. When one withdraws
+// its export, while both clusters send requests all the time, the other serves on and no request fails. When the last one
+// withdraws, the name and all objects are gone everywhere, within seconds.
+func twoExporters(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	a.offer("web", 2)
+	b.offer("web", 2)
+	for _, p := range s.members() {
+		p.awaitImport("web", "a", "b")
+		for _, network := range networks {
+			p.awaitAnswers(network, s.name("web"), 80, "a", "b")
+		}
+	}
+
+	var loads []*load
+	for _, p := range s.members() {
+		for _, network := range networks {
+			loads = append(loads, p.load(network, s.name("web"), 80, 15))
+		}
+	}
+	for _, p := range s.members() {
+		p.expectAnswers("tcp", s.name("web"), 80, "a", "b")
+	}
+	a.withdraw("web")
+	for _, p := range s.members() {
+		p.awaitImport("web", "b")
+		for _, network := range networks {
+			p.awaitAnswers(network, s.name("web"), 80, "b")
+		}
+	}
+	for _, l := range loads {
+		total := l.endClean()
+		if total.ByCluster["a"] == 0 || total.ByCluster["b"] == 0 {
+			s.Errorf("cluster %s: %s: %v answered, want both before the withdrawal and b after it", l.place.cluster.Name, l.what, total.ByCluster)
+		}
+	}
+
+	withdrawn := time.Now()
+	b.withdraw("web")
+	for _, p := range s.members() {
+		p.awaitGone("web")
+	}
+	s.awaitForgotten("web")
+	if took := time.Since(withdrawn); took > 30*time.Second {
+		s.Errorf("%s passed until all was gone everywhere, want seconds", took)
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// awaitExport waits until a condition of a ServiceExport has this status and reason, and returns its message.
+func (p *place) awaitExport(name string, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportConditionReason) string {
+	p.Helper()
+	var message string
+	p.eventually(fmt.Sprintf("ServiceExport %s in cluster %s to be %s=%s/%s", name, p.cluster.Name, kind, status, reason), func(ctx context.Context) error {
+		var e mcsv1beta1.ServiceExport
+		if err := p.client.Get(ctx, p.key(name), &e); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(e.Status.Conditions, string(kind))
+		if c == nil || c.Status != status || c.Reason != string(reason) {
+			return fmt.Errorf("its conditions are %+v", e.Status.Conditions)
+		}
+		message = c.Message
+		return nil
+	})
+	return message
+}
+
+// awaitImport waits until a service is imported from these clusters, which are sorted, and no other, and returns the import.
+func (p *place) awaitImport(name string, exporters ...string) *mcsv1beta1.ServiceImport {
+	p.Helper()
+	var imported mcsv1beta1.ServiceImport
+	p.eventually(fmt.Sprintf("the import of %s from %v in cluster %s", name, exporters, p.cluster.Name), func(ctx context.Context) error {
+		imported = mcsv1beta1.ServiceImport{}
+		if err := p.client.Get(ctx, p.key(name), &imported); err != nil {
+			return err
+		}
+		var got []string
+		for _, c := range imported.Status.Clusters {
+			got = append(got, c.Cluster)
+		}
+		if !slices.Equal(got, exporters) || !meta.IsStatusConditionTrue(imported.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
+			return fmt.Errorf("its status is %+v", imported.Status)
+		}
+		return nil
+	})
+	return &imported
+}
+
+// remains returns what a cluster has of an import: ServiceImport, derived Service and EndpointSlices.
+func (p *place) remains(ctx context.Context, name string) ([]string, error) {
+	var found []string
+	err := p.client.Get(ctx, p.key(name), &mcsv1beta1.ServiceImport{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err == nil {
+		found = append(found, "ServiceImport "+name)
+	}
+	ours := client.MatchingLabels{mcsv1beta1.LabelServiceName: name}
+	var services corev1.ServiceList
+	if err := p.client.List(ctx, &services, client.InNamespace(p.namespace), ours); err != nil {
+		return nil, err
+	}
+	for _, s := range services.Items {
+		found = append(found, "Service "+s.Name)
+	}
+	slices, err := p.mirrored(ctx, name)
+	for _, s := range slices {
+		found = append(found, "EndpointSlice "+s.Name)
+	}
+	return found, err
+}
+
+// mirrored returns the EndpointSlices of an import.
+func (p *place) mirrored(ctx context.Context, name string) ([]discoveryv1.EndpointSlice, error) {
+	var list discoveryv1.EndpointSliceList
+	err := p.client.List(ctx, &list, client.InNamespace(p.namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: name})
+	return list.Items, err
+}
+
+// awaitGone waits until nothing is left of an import in this cluster, its name included. The question to DNS is one that no
+// cache has an answer to: nobody has asked it before.
+func (p *place) awaitGone(name string) {
+	p.Helper()
+	p.eventually("the end of the import of "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		found, err := p.remains(ctx, name)
+		if err == nil && len(found) > 0 {
+			err = fmt.Errorf("there are still %v", found)
+		}
+		return err
+	})
+	p.awaitNoName(name)
+}
+
+// awaitNoName waits until the port http of a service has no name in the clusterset.
+func (p *place) awaitNoName(name string) {
+	p.Helper()
+	p.eventually("the end of the name of "+name+" in cluster "+p.cluster.Name, func(context.Context) error {
+		if r := p.resolve("SRV", "_http._tcp."+p.name(name)); r.Rcode != "NXDOMAIN" {
+			return fmt.Errorf("DNS says %+v", r)
+		}
+		return nil
+	})
+}
+
+// awaitForgotten waits until the hub has no record of a service.
+func (s *scene) awaitForgotten(name string) {
+	s.Helper()
+	hub := s.clients[s.Hub.Name]
+	s.eventually("the hub to forget "+name, func(ctx context.Context) error {
+		var services hubv1alpha1.PublishedServiceList
+		if err := hub.List(ctx, &services); err != nil {
+			return err
+		}
+		for _, r := range services.Items {
+			if string(r.Spec.Namespace) == s.namespace && string(r.Spec.Service) == name {
+				return fmt.Errorf("there is PublishedService %s/%s", r.Namespace, r.Name)
+			}
+		}
+		var endpoints hubv1alpha1.PublishedEndpointsList
+		if err := hub.List(ctx, &endpoints); err != nil {
+			return err
+		}
+		for _, r := range endpoints.Items {
+			if string(r.Spec.Namespace) == s.namespace && string(r.Spec.Service) == name {
+				return fmt.Errorf("there is PublishedEndpoints %s/%s", r.Namespace, r.Name)
+			}
+		}
+		return nil
+	})
+}
