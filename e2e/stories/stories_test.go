@@ -39,6 +39,7 @@ type story struct {
 var stories = []story{
 	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
 	{"two exporters serve together, and one serves on", twoExporters},
+	{"each port reaches the clusters that expose it", portsThatDisagree},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
