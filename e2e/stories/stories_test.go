@@ -40,6 +40,9 @@ var stories = []story{
 	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
 	{"two exporters serve together, and one serves on", twoExporters},
 	{"each port reaches the clusters that expose it", portsThatDisagree},
+	{"session affinity holds over all clusters", clientsStick},
+	{"internal traffic policy Local stays on the node", localTrafficStaysLocal},
+	{"traffic prefers its own zone", clientsPreferTheirZone},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
