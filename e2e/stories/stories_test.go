@@ -43,6 +43,9 @@ var stories = []story{
 	{"session affinity holds over all clusters", clientsStick},
 	{"internal traffic policy Local stays on the node", localTrafficStaysLocal},
 	{"traffic prefers its own zone", clientsPreferTheirZone},
+	{"pods on the machines network are reached", podsOnTheMachinesNetwork},
+	{"endpoints that a user writes are reached", slicesOfTheUser},
+	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by

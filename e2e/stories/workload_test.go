@@ -44,13 +44,19 @@ func (p *place) serverSpec() corev1.PodSpec {
 // deploy creates a Deployment of servers and waits until they are ready.
 func (p *place) deploy(name string, replicas int32) {
 	p.Helper()
+	p.deployPods(name, replicas, p.serverSpec())
+}
+
+// deployPods creates a Deployment of such pods and waits until they are ready.
+func (p *place) deployPods(name string, replicas int32, pods corev1.PodSpec) {
+	p.Helper()
 	labels := map[string]string{"app": name}
 	p.create(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: p.serverSpec()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pods},
 		},
 	})
 	p.awaitDeployment(name)

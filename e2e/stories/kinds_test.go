@@ -1,0 +1,207 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// podsOnTheMachinesNetwork: pods with the addresses of their machine are exported with these, and reached from everywhere.
+func podsOnTheMachinesNetwork(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	pods := a.serverSpec()
+	pods.HostNetwork = true
+	a.deployPods("web", 1, pods)
+	a.create(service("web"), export("web"))
+	for _, p := range s.members() {
+		p.awaitImport("web", "a")
+		for _, network := range networks {
+			p.awaitAnswers(network, s.name("web"), 80, "a")
+			p.expectAnswers(network, s.name("web"), 80, "a")
+		}
+	}
+	b.expectEndpoints("web", a.cluster.MachineAddresses()...)
+}
+
+// expectEndpoints fails the story unless these are the addresses of an import's endpoints.
+func (p *place) expectEndpoints(name string, want ...netip.Addr) {
+	p.Helper()
+	all, err := p.mirrored(p.Context(), name)
+	if err != nil {
+		p.Fatal(err)
+	}
+	var got []netip.Addr
+	for _, slice := range all {
+		for _, e := range slice.Endpoints {
+			for _, address := range e.Addresses {
+				got = append(got, netip.MustParseAddr(address))
+			}
+		}
+	}
+	slices.SortFunc(got, netip.Addr.Compare)
+	slices.SortFunc(want, netip.Addr.Compare)
+	if !slices.Equal(got, want) {
+		p.Errorf("cluster %s: the endpoints of %s are %v, want %v", p.cluster.Name, name, got, want)
+	}
+}
+
+// slicesOfTheUser: a Service without a selector, whose EndpointSlices a user writes, is exported with just these, and
+// follows them from one pod to another.
+func slicesOfTheUser(s *scene) {
+	a := s.in("a")
+	a.deploy("one", 1)
+	a.deploy("two", 1)
+	web := service("web")
+	web.Spec.Selector = nil
+	a.create(web, export("web"))
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		a.create(userSlice("web", family, a.endpoint("one", family)))
+	}
+	s.webIsServedBy("a/one-")
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		slice := userSlice("web", family, a.endpoint("two", family))
+		change(a, slice.Name, &discoveryv1.EndpointSlice{}, func(o *discoveryv1.EndpointSlice) { o.Endpoints = slice.Endpoints })
+	}
+	s.webIsServedBy("a/two-")
+}
+
+// webIsServedBy waits until web reaches one pod, whose cluster and name begin so, from everywhere.
+func (s *scene) webIsServedBy(prefix string) {
+	s.Helper()
+	for _, p := range s.members() {
+		p.awaitImport("web", "a")
+		for _, network := range networks {
+			p.eventually("answers of "+prefix+" in cluster "+p.cluster.Name+" over "+network, func(context.Context) error {
+				answers := p.ask(network, s.name("web"), 80, everyone)
+				got := answering(answers)
+				if err := answeredBy(answers, []string{"a"}); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], prefix) {
+					return fmt.Errorf("%v answered (%w)", got, err)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// endpoint returns the one pod of a Deployment as an endpoint of a slice.
+func (p *place) endpoint(deployment string, family discoveryv1.AddressType) discoveryv1.Endpoint {
+	p.Helper()
+	for _, address := range p.podAddresses(deployment) {
+		if address.Is4() == (family == discoveryv1.AddressTypeIPv4) {
+			return discoveryv1.Endpoint{Addresses: []string{address.String()}}
+		}
+	}
+	p.Fatalf("cluster %s: Deployment %s has no pod with an address of family %s", p.cluster.Name, deployment, family)
+	return discoveryv1.Endpoint{}
+}
+
+// podAddresses returns the addresses of a Deployment's pods.
+func (p *place) podAddresses(deployment string) []netip.Addr {
+	p.Helper()
+	var pods corev1.PodList
+	if err := p.client.List(p.Context(), &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app": deployment}); err != nil {
+		p.Fatal(err)
+	}
+	var all []netip.Addr
+	for _, pod := range pods.Items {
+		for _, ip := range pod.Status.PodIPs {
+			all = append(all, netip.MustParseAddr(ip.IP))
+		}
+	}
+	return all
+}
+
+// servicesForTheOutside: Services of type NodePort and LoadBalancer are imported like any other, without a port on the
+// importing cluster's machines, and their own ports on the exporting cluster's machine work as before: they are not
+// touched.
+func servicesForTheOutside(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	a.deploy("web", 2)
+	for name, kind := range map[string]corev1.ServiceType{"node-port": corev1.ServiceTypeNodePort, "load-balancer": corev1.ServiceTypeLoadBalancer} {
+		outside := forWeb(name)
+		outside.Spec.Type = kind
+		a.create(outside)
+		before := outside.Spec.DeepCopy()
+		b.reachesNodePorts(outside)
+		a.create(export(name))
+		for _, p := range s.members() {
+			imported := p.awaitImport(name, "a")
+			derived := p.derived(name)
+			if imported.Spec.Type != mcsv1beta1.ClusterSetIP || derived.Spec.Type != corev1.ServiceTypeClusterIP {
+				s.Errorf("cluster %s: %s became an import of type %s and a Service of type %s, want ClusterSetIP and ClusterIP",
+					p.cluster.Name, name, imported.Spec.Type, derived.Spec.Type)
+			}
+			for _, network := range networks {
+				p.awaitAnswers(network, s.name(name), 80, "a")
+				p.expectAnswers(network, s.name(name), 80, "a")
+			}
+		}
+		b.reachesNodePorts(outside)
+		a.keeps(name, before)
+	}
+}
+
+// reachesNodePorts waits until this cluster's pods reach a Service of cluster a by the addresses of a's machine. This
+// cluster's own machine does not serve these ports.
+func (p *place) reachesNodePorts(s *corev1.Service) {
+	p.Helper()
+	for _, network := range networks {
+		port := s.Spec.Ports[0]
+		if strings.HasPrefix(network, "udp") {
+			port = s.Spec.Ports[1]
+		}
+		there := machineAddress(p.in("a"), network)
+		p.awaitAnswers(network, there, int(port.NodePort), "a")
+		p.expectAnswers(network, there, int(port.NodePort), "a")
+		p.expectNoAnswer(network, machineAddress(p, network), int(port.NodePort))
+	}
+}
+
+// machineAddress returns the address of a cluster's machine for a network.
+func machineAddress(p *place, network string) string {
+	for _, address := range p.cluster.MachineAddresses() {
+		if address.Is4() == strings.HasSuffix(network, "4") {
+			return address.String()
+		}
+	}
+	return ""
+}
+
+// keeps fails the story unless a Service is as it was.
+func (p *place) keeps(name string, before *corev1.ServiceSpec) {
+	p.Helper()
+	var now corev1.Service
+	if err := p.client.Get(p.Context(), p.key(name), &now); err != nil {
+		p.Fatal(err)
+	}
+	if diff := cmp.Diff(before, &now.Spec); diff != "" {
+		p.Errorf("cluster %s: Service %s has changed (-before +now):\n%s", p.cluster.Name, name, diff)
+	}
+}
+
+// derived returns the Service that stands for an imported one.
+func (p *place) derived(name string) *corev1.Service {
+	p.Helper()
+	var imported mcsv1beta1.ServiceImport
+	var s corev1.Service
+	if err := p.client.Get(p.Context(), p.key(name), &imported); err != nil {
+		p.Fatal(err)
+	}
+	if err := p.client.Get(p.Context(), p.key(imported.Annotations[clusterset.AnnotationDerivedService]), &s); err != nil {
+		p.Fatal(err)
+	}
+	return &s
+}
