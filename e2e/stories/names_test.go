@@ -4,8 +4,16 @@
 package stories
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // records are what DNS says: see e2e/probe.
@@ -22,10 +30,91 @@ type records struct {
 // resolve asks the cluster's DNS, from the client pod, for exactly this name.
 func (p *place) resolve(kind, name string) records {
 	p.Helper()
-	var r records
-	lines := p.probe("resolve", "-type", kind, strings.TrimSuffix(name, ".")+".")
-	if err := json.Unmarshal([]byte(lines[0]), &r); err != nil {
-		p.Fatalf("probe printed %q: %v", lines[0], err)
+	return p.resolveTimes(1, kind, name)[0]
+}
+
+// replicas is how many questions ask all pods of DNS, each of which remembers its own answers, but for one time in 500,000
+// where there are two.
+const replicas = 20
+
+func (p *place) resolveTimes(count int, kind, name string) []records {
+	p.Helper()
+	lines := p.probe("resolve", "-count", strconv.Itoa(count), "-type", kind, strings.TrimSuffix(name, ".")+".")
+	all := make([]records, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal([]byte(line), &all[i]); err != nil {
+			p.Fatalf("probe printed %q: %v", line, err)
+		}
 	}
-	return r
+	return all
+}
+
+// awaitName waits until a service is imported and has an address in the clusterset. Until it is imported nobody asks: each
+// pod of DNS would go on for a while to say that there is no such name.
+func (p *place) awaitName(service string) {
+	p.Helper()
+	p.eventually("the import of "+service+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		return p.client.Get(ctx, p.key(service), &mcsv1beta1.ServiceImport{})
+	})
+	p.awaitAddress(p.name(service))
+}
+
+// awaitAddress waits until each pod of the cluster's DNS knows an IPv4 address of a name.
+func (p *place) awaitAddress(name string) {
+	p.Helper()
+	p.eventually("an address of "+name+" in cluster "+p.cluster.Name, func(context.Context) error {
+		for _, r := range p.resolveTimes(replicas, "A", name) {
+			if r.Rcode != "NOERROR" || len(r.Answers) == 0 {
+				return fmt.Errorf("DNS says %+v", r)
+			}
+		}
+		return nil
+	})
+}
+
+// families are the types of address records, each with a network that uses it.
+var families = map[string]string{"A": "tcp4", "AAAA": "tcp6"}
+
+// awaitDNS waits until the cluster's DNS says this of a name: "NOERROR 10.0.0.1 10.0.0.2", "NOERROR" for a name without such
+// records, or "NXDOMAIN". DNS remembers what it said for some seconds.
+func (p *place) awaitDNS(kind, name, want string) {
+	p.Helper()
+	p.await(kind, name, want, func(r records) string { return said(r.Rcode, r.Answers) })
+}
+
+// await waits until what each pod of the cluster's DNS says of a name reads as wanted.
+func (p *place) await(kind, name, want string, read func(records) string) {
+	p.Helper()
+	p.eventually(kind+" of "+name+" in cluster "+p.cluster.Name, func(context.Context) error {
+		for _, r := range p.resolveTimes(replicas, kind, name) {
+			if got := read(r); got != want {
+				return fmt.Errorf("DNS says %q (%+v), want %q", got, r, want)
+			}
+		}
+		return nil
+	})
+}
+
+// said puts a reply into a line. Records are sorted: DNS gives them in any order.
+func said(rcode string, records []string) string {
+	return strings.Join(append([]string{rcode}, slices.Sorted(slices.Values(records))...), " ")
+}
+
+// addresses returns what DNS says of a name that is these pods: kind is A or AAAA.
+func addresses(kind string, pods ...corev1.Pod) string {
+	var all []string
+	for _, pod := range pods {
+		all = append(all, podIP(kind, pod))
+	}
+	return said("NOERROR", all)
+}
+
+// podIP returns a pod's address for an A or AAAA record.
+func podIP(kind string, pod corev1.Pod) string {
+	for _, ip := range pod.Status.PodIPs {
+		if parsed, err := netip.ParseAddr(ip.IP); err == nil && parsed.Is4() == (kind == "A") {
+			return ip.IP
+		}
+	}
+	return "none"
 }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -81,6 +82,21 @@ func (p *place) ask(network, host string, port, count int) []answer {
 		}
 	}
 	return answers
+}
+
+// awaitAnswer waits until a name is answered from the client pod at port 80 over all networks. kube-proxy may learn of an
+// address later than DNS; it refuses requests meanwhile.
+func (p *place) awaitAnswer(host string) {
+	p.Helper()
+	p.awaitAddress(host)
+	for _, network := range networks {
+		p.eventually("an answer of "+host+" over "+network+" in cluster "+p.cluster.Name, func(context.Context) error {
+			if a := p.ask(network, host, 80, 1)[0]; a.Error != "" {
+				return errors.New(a.Error)
+			}
+			return nil
+		})
+	}
 }
 
 // networks are all that a service can be reached over.

@@ -6,14 +6,18 @@ package stories
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // probeContainer returns a container of the image that all pods of the stories run.
@@ -37,6 +41,7 @@ func (p *place) serverSpec() corev1.PodSpec {
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(8080)}},
 		PeriodSeconds:    1,
 		FailureThreshold: 1,
+		TimeoutSeconds:   10, // a busy machine makes no pod unready
 	}
 	return corev1.PodSpec{Containers: []corev1.Container{c}}
 }
@@ -78,6 +83,55 @@ func (p *place) awaitDeployment(name string) {
 	})
 }
 
+// scale has a Deployment have so many pods, and waits until it has exactly these, all ready.
+func (p *place) scale(name string, replicas int32) {
+	p.Helper()
+	change(p, name, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+	p.awaitPods(name, int(replicas))
+}
+
+// awaitPods waits until a workload has so many pods, all ready and none about to end.
+func (p *place) awaitPods(name string, count int) {
+	p.Helper()
+	p.eventually(fmt.Sprintf("%d pods of %s in cluster %s", count, name, p.cluster.Name), func(context.Context) error {
+		pods := p.pods(name)
+		if len(pods) != count {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		for i := range pods {
+			if err := readyOrWhy(&pods[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pods returns those of a workload of the scene, but for those that are about to end.
+func (p *place) pods(name string) []corev1.Pod {
+	p.Helper()
+	return p.podsWith(p.namespace, client.MatchingLabels{"app": name})
+}
+
+func (p *place) podsWith(namespace string, labels client.MatchingLabels) []corev1.Pod {
+	p.Helper()
+	var list corev1.PodList
+	if err := p.client.List(p.Context(), &list, client.InNamespace(namespace), labels); err != nil {
+		p.Fatalf("cluster %s: list the pods %v of namespace %s: %v", p.cluster.Name, labels, namespace, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// podsOf returns those of a Deployment in any namespace, but for those that are about to end.
+func (p *place) podsOf(namespace, deployment string) []corev1.Pod {
+	p.Helper()
+	var d appsv1.Deployment
+	if err := p.client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: deployment}, &d); err != nil {
+		p.Fatalf("cluster %s: Deployment %s/%s: %v", p.cluster.Name, namespace, deployment, err)
+	}
+	return p.podsWith(namespace, d.Spec.Selector.MatchLabels)
+}
+
 // service returns a dual-stack Service for the pods of a Deployment of the same name: TCP 80 to 8080, named http, and UDP
 // 80 to 8080, named udp. Change it before it is created.
 func service(name string) *corev1.Service {
@@ -117,4 +171,26 @@ func (p *place) offer(name string, replicas int32) {
 func (p *place) withdraw(name string) {
 	p.Helper()
 	p.remove(export(name))
+}
+
+// imported waits until a service is imported and returns its ServiceImport.
+func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
+	p.Helper()
+	var si mcsv1beta1.ServiceImport
+	p.eventually("the import of "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		if err := p.client.Get(ctx, p.key(name), &si); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(si.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
+			return fmt.Errorf("it is not ready: %+v", si.Status.Conditions)
+		}
+		return nil
+	})
+	return &si
+}
+
+// derived returns the name of the Service that stands for an imported one.
+func (p *place) derived(name string) string {
+	p.Helper()
+	return p.imported(name).Annotations[clusterset.AnnotationDerivedService]
 }
