@@ -19,11 +19,27 @@ func (p *place) awaitAnswers(network, host string, port int, clusters ...string)
 	p.Helper()
 	what := fmt.Sprintf("answers from %v in cluster %s, at %s:%d over %s", clusters, p.cluster.Name, host, port, network)
 	p.eventually(what, func(context.Context) error {
-		if first := p.ask(network, host, port, 1)[0]; first.Error != "" { // many might take very long to fail
-			return fmt.Errorf("a request failed: %+v", first)
+		if err := p.answered(network, host, port); err != nil { // many might take very long to fail
+			return err
 		}
 		return answeredBy(p.ask(network, host, port, everyone), clusters)
 	})
+}
+
+// awaitAnyAnswer waits until requests to a port are answered, whoever answers.
+func (p *place) awaitAnyAnswer(network, host string, port int) {
+	p.Helper()
+	p.eventually(fmt.Sprintf("an answer in cluster %s, at %s:%d over %s", p.cluster.Name, host, port, network), func(context.Context) error {
+		return p.answered(network, host, port)
+	})
+}
+
+func (p *place) answered(network, host string, port int) error {
+	p.Helper()
+	if a := p.ask(network, host, port, 1)[0]; a.Error != "" {
+		return fmt.Errorf("a request failed: %+v", a)
+	}
+	return nil
 }
 
 // expectAnswers sends requests to a port. The story fails unless all are answered, and by all of these clusters and no other.

@@ -191,17 +191,3 @@ func (p *place) keeps(name string, before *corev1.ServiceSpec) {
 		p.Errorf("cluster %s: Service %s has changed (-before +now):\n%s", p.cluster.Name, name, diff)
 	}
 }
-
-// derived returns the Service that stands for an imported one.
-func (p *place) derived(name string) *corev1.Service {
-	p.Helper()
-	var imported mcsv1beta1.ServiceImport
-	var s corev1.Service
-	if err := p.client.Get(p.Context(), p.key(name), &imported); err != nil {
-		p.Fatal(err)
-	}
-	if err := p.client.Get(p.Context(), p.key(imported.Annotations[clusterset.AnnotationDerivedService]), &s); err != nil {
-		p.Fatal(err)
-	}
-	return &s
-}

@@ -189,8 +189,12 @@ func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
 	return &si
 }
 
-// derived returns the name of the Service that stands for an imported one.
-func (p *place) derived(name string) string {
+// derived returns the Service that stands for an imported one.
+func (p *place) derived(name string) *corev1.Service {
 	p.Helper()
-	return p.imported(name).Annotations[clusterset.AnnotationDerivedService]
+	var s corev1.Service
+	if err := p.client.Get(p.Context(), p.key(p.imported(name).Annotations[clusterset.AnnotationDerivedService]), &s); err != nil {
+		p.Fatal(err)
+	}
+	return &s
 }
