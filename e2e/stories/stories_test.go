@@ -46,6 +46,8 @@ var stories = []story{
 	{"pods on the machines network are reached", podsOnTheMachinesNetwork},
 	{"endpoints that a user writes are reached", slicesOfTheUser},
 	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside},
+	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods},
+	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
