@@ -48,6 +48,7 @@ var stories = []story{
 	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside},
 	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods},
 	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
+	{"both DNS servers differ as documented", dnsServersDifferAsDocumented},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
