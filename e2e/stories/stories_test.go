@@ -49,6 +49,7 @@ var stories = []story{
 	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods},
 	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
 	{"both DNS servers differ as documented", dnsServersDifferAsDocumented},
+	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
