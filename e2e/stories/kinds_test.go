@@ -30,7 +30,6 @@ func podsOnTheMachinesNetwork(s *scene) {
 		p.awaitImport("web", "a")
 		for _, network := range networks {
 			p.awaitAnswers(network, s.name("web"), 80, "a")
-			p.expectAnswers(network, s.name("web"), 80, "a")
 		}
 	}
 	b.expectEndpoints("web", a.cluster.MachineAddresses()...)
@@ -136,6 +135,7 @@ func servicesForTheOutside(s *scene) {
 		a.create(outside)
 		before := outside.Spec.DeepCopy()
 		b.reachesNodePorts(outside)
+		meanwhile := b.load("tcp4", machineAddress(a, "tcp4"), int(outside.Spec.Ports[0].NodePort), 20)
 		a.create(export(name))
 		for _, p := range s.members() {
 			imported := p.awaitImport(name, "a")
@@ -146,10 +146,10 @@ func servicesForTheOutside(s *scene) {
 			}
 			for _, network := range networks {
 				p.awaitAnswers(network, s.name(name), 80, "a")
-				p.expectAnswers(network, s.name(name), 80, "a")
 			}
 		}
 		b.reachesNodePorts(outside)
+		meanwhile.endClean()
 		a.keeps(name, before)
 	}
 }
@@ -165,7 +165,6 @@ func (p *place) reachesNodePorts(s *corev1.Service) {
 		}
 		there := machineAddress(p.in("a"), network)
 		p.awaitAnswers(network, there, int(port.NodePort), "a")
-		p.expectAnswers(network, there, int(port.NodePort), "a")
 		p.expectNoAnswer(network, machineAddress(p, network), int(port.NodePort))
 	}
 }

@@ -133,7 +133,6 @@ func clientsPreferTheirZone(s *scene) {
 			p.awaitImport(name, "a", "b")
 			for _, network := range networks {
 				p.awaitAnswers(network, s.name(name), 80, p.cluster.Name)
-				p.expectAnswers(network, s.name(name), 80, p.cluster.Name)
 			}
 		}
 	}
@@ -145,7 +144,6 @@ func clientsPreferTheirZone(s *scene) {
 	for name := range values {
 		for _, network := range networks {
 			a.awaitAnswers(network, s.name(name), 80, "b")
-			a.expectAnswers(network, s.name(name), 80, "b")
 		}
 	}
 }

@@ -50,6 +50,10 @@ var stories = []story{
 	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
 	{"both DNS servers differ as documented", dnsServersDifferAsDocumented},
 	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
+	{"what is not exported stays private", whatIsNotExportedStaysPrivate},
+	{"an invalid export is refused until it is valid", invalidExports},
+	{"a service is imported where its namespace is", namespaceOfOneCluster},
+	{"a service is back with its namespace", namespaceMadeAgain},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
