@@ -47,8 +47,8 @@ func dnsServersDifferAsDocumented(s *scene) {
 		{kind: "A", name: dashed + "." + s.namespace + ".pod.clusterset.local", ours: "NXDOMAIN", coreDNS: "NOERROR " + webPod},
 
 		// Reverse names are the cluster's own, whoever serves the clusterset: those of what Tombolo derives.
-		{kind: "PTR", name: reverse(ip[0]), both: "NOERROR " + b.derived("web") + "." + s.namespace + ".svc.cluster.local."},
-		{kind: "PTR", name: reverse(dbPod), both: "NOERROR db-0." + b.derived("db") + "." + s.namespace + ".svc.cluster.local."},
+		{kind: "PTR", name: reverse(ip[0]), both: "NOERROR " + b.derived("web").Name + "." + s.namespace + ".svc.cluster.local."},
+		{kind: "PTR", name: reverse(dbPod), both: "NOERROR db-0." + b.derived("db").Name + "." + s.namespace + ".svc.cluster.local."},
 	} {
 		want := map[complete.DNS]string{complete.OurPlugin: q.ours, complete.CoreDNSPlugin: q.coreDNS}[s.Options.DNS]
 		b.awaitDNS(q.kind, q.name, q.both+want)

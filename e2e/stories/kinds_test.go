@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // podsOnTheMachinesNetwork: pods with the addresses of their machine are exported with these, and reached from everywhere.
