@@ -90,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 	for _, name := range append(append([]string(nil), o.Members...), o.Late...) {
 		c := lab.CompleteMember(name)
 		if name == o.Oldest {
-			c.Release = "oldest"
+			c.Release = lab.Oldest
 		}
 		clusters = append(clusters, c)
 	}

@@ -64,6 +64,28 @@ func TestCompleteNetwork(t *testing.T) {
 	frozen(t, a, b, netip.AddrPortFrom(server[0], 8080).String())
 }
 
+// TestCompleteOldest: a cluster of the oldest Kubernetes that members may run has a node that runs pods.
+func TestCompleteOldest(t *testing.T) {
+	needComplete(t)
+	options := lab.CompleteMember("a")
+	options.Release = lab.Oldest
+	a := lab.Start(t, options).Cluster("a")
+	version, err := clientset(t, a).ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version.Minor != "30" {
+		t.Errorf("the cluster runs %s, want 1.30", version.GitVersion)
+	}
+	if err := a.Node.LoadImages(t.Context(), archive(t, "probe.tar")); err != nil {
+		t.Fatal(err)
+	}
+	server := startPod(t, a, "server", "serve", "-tcp", "8080")
+	if _, err := request(t, a, netip.AddrPortFrom(server[0], 8080).String()); err != nil {
+		t.Error(err)
+	}
+}
+
 // frozen freezes and thaws the node of a.
 func frozen(t *testing.T, a, b *lab.Cluster, target string) {
 	t.Helper()

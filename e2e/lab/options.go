@@ -66,6 +66,9 @@ const (
 	Complete
 )
 
+// Oldest is the release of the oldest Kubernetes that members may run.
+const Oldest = "oldest"
+
 // CompleteMember returns the options of a cluster of the full lab.
 func CompleteMember(name string) ClusterOptions {
 	return ClusterOptions{Name: name, Form: Complete, Controllers: []string{"*"}}
