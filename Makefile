@@ -64,9 +64,12 @@ images: ## build OCI archives of tombolo-agent and coredns into out/, without a 
 images-check: images ## build the archives, verify what is in them, and that a second build gives the same bytes
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
-# What complete clusters run beyond the control planes.
-LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr \
-	$(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
+# What complete clusters run beyond the control planes. make e2e OLDEST=no does without the oldest Kubernetes supported.
+OLDEST ?= yes
+LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr
+ifneq ($(OLDEST),no)
+LAB_PROGRAMS += $(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
+endif
 
 .PHONY: lab-assets
 lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
@@ -142,7 +145,7 @@ VARIANT ?=
 E2EFLAGS ?=
 .PHONY: e2e
 e2e: lab-assets ## tell the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
-	@export TOMBOLO_E2E=1 STORY='$(STORY)' VARIANT='$(VARIANT)'; \
+	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)' VARIANT='$(VARIANT)'; \
 	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/lab; fi; \
 	go test -v -count=1 -timeout 40m -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 

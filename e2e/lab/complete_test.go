@@ -67,6 +67,9 @@ func TestCompleteNetwork(t *testing.T) {
 // TestCompleteOldest: a cluster of the oldest Kubernetes that members may run has a node that runs pods.
 func TestCompleteOldest(t *testing.T) {
 	needComplete(t)
+	if os.Getenv("OLDEST") == "no" {
+		t.Skip("OLDEST=no")
+	}
 	options := lab.CompleteMember("a")
 	options.Release = lab.Oldest
 	a := lab.Start(t, options).Cluster("a")
