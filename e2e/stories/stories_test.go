@@ -54,6 +54,11 @@ var stories = []story{
 	{"an invalid export is refused until it is valid", invalidExports},
 	{"a service is imported where its namespace is", namespaceOfOneCluster},
 	{"a service is back with its namespace", namespaceMadeAgain},
+
+	{"agents restart unnoticed", agentsRestartUnnoticed},
+	{"the hub restarts unnoticed", hubRestartsUnnoticed},
+	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
+	{"a dead member is left out", deadMemberIsLeftOut},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by

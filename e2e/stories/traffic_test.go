@@ -134,6 +134,7 @@ type totals struct {
 	ByCluster    map[string]int `json:"byCluster"`
 	ByPod        map[string]int `json:"byPod"`
 	ByRcode      map[string]int `json:"byRcode"`
+	Changes      int            `json:"changes"`
 	LongestGapMS float64        `json:"longestGapMs"`
 	P99MS        float64        `json:"p99ms"`
 }

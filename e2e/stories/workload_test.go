@@ -75,12 +75,16 @@ func (p *place) awaitDeployment(name string) {
 		if err := p.client.Get(ctx, p.key(name), &d); err != nil {
 			return err
 		}
-		want := *d.Spec.Replicas
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != want || s.ReadyReplicas != want || s.Replicas != want {
-			return fmt.Errorf("%d of %d pods are ready, %d updated, %d in all", s.ReadyReplicas, want, s.UpdatedReplicas, s.Replicas)
-		}
-		return nil
+		return completeOrWhy(&d)
 	})
+}
+
+func completeOrWhy(d *appsv1.Deployment) error {
+	want := *d.Spec.Replicas
+	if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != want || s.ReadyReplicas != want || s.Replicas != want {
+		return fmt.Errorf("%s: %d of %d pods are ready, %d updated, %d in all", d.Name, s.ReadyReplicas, want, s.UpdatedReplicas, s.Replicas)
+	}
+	return nil
 }
 
 // scale has a Deployment have so many pods, and waits until it has exactly these, all ready.
