@@ -19,12 +19,13 @@ func (s *scene) explain() {
 		}
 		s.Logf("kubectl %v\n%s", args, out)
 	}
-	for _, name := range s.Options.Members {
+	all := append(append([]string(nil), s.Options.Members...), s.Options.Late...)
+	for _, name := range all {
 		show("--context", name, "-n", s.namespace, "get", "pods,services,serviceexports,serviceimports,endpointslices", "-o", "wide", "--show-labels")
 		show("--context", name, "-n", s.namespace, "get", "serviceexports,serviceimports", "-o", "yaml")
 	}
 	show("--context", s.Hub.Name, "get", "heartbeats,publishedservices,publishedendpoints", "-A", "-o", "wide")
-	for _, name := range s.Options.Members {
+	for _, name := range all {
 		show("--context", name, "-n", "tombolo-system", "get", "pods", "-o", "wide")
 		show("--context", name, "-n", "tombolo-system", "logs", "--prefix", "-l", "app.kubernetes.io/name=tombolo-agent", "--tail=200", "--since-time="+since)
 	}

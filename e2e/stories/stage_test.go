@@ -30,6 +30,7 @@ func newStage(t *testing.T, v complete.Variant) *stage {
 	set, err := complete.Start(t.Context(), complete.Options{
 		Variant: v,
 		Members: []string{"a", "b"},
+		Late:    []string{"c"},
 		Logs:    t.ArtifactDir(),
 		Log: func(format string, args ...any) {
 			t.Helper()

@@ -59,6 +59,7 @@ var stories = []story{
 	{"the hub restarts unnoticed", hubRestartsUnnoticed},
 	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
 	{"a dead member is left out", deadMemberIsLeftOut},
+	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by

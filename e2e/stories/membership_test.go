@@ -1,0 +1,104 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// aMemberJoinsThenLeaves: under load between two members a third cluster joins. It uses what they export, exports the same
+// service and has its share of the traffic. Then it leaves: nobody sends it anything any more, and nothing that was imported
+// is left in it. Its own Service goes on, and no request fails anywhere.
+func aMemberJoinsThenLeaves(s *scene) {
+	a, b, c := s.in("a"), s.in("b"), s.in("c")
+	a.offer("web", 2)
+	c.open()
+	c.awaitClient()
+	c.deploy("web", 1)
+	c.create(service("web")) // not exported yet
+	t := b.traffic("web")
+
+	if err := s.Join(s.Context(), "c"); err != nil {
+		s.Fatal(err)
+	}
+	c.awaitAnswer(s.name("web"))
+	if got := c.from(c.ask("tcp", s.name("web"), 80, 20)); got["a"] != 20 {
+		s.Errorf("from cluster c: %v answered, want a alone", got)
+	}
+
+	c.create(export("web"))
+	everyone := append(s.members(), c)
+	for _, p := range everyone {
+		p.awaitSources("web", "a", "c")
+		p.reached("web", append(a.pods("web"), c.pods("web")...))
+	}
+
+	local := c.load("tcp", "web."+s.namespace+".svc.cluster.local", 80, 20)
+	if err := s.Leave(s.Context(), "c"); err != nil {
+		s.Fatal(err)
+	}
+	for _, p := range s.members() {
+		p.awaitSources("web", "a")
+		p.awaitExporters("web", "a")
+		p.awaitOnly("web", "a")
+	}
+	c.awaitNothingImported()
+	if total := local.endClean(); total.ByCluster["c"] == 0 {
+		s.Errorf("cluster c's own Service was answered by %v", total.ByCluster)
+	}
+	t.endUnharmed("a", "c")
+}
+
+// awaitExporters waits until an import names exactly these clusters.
+func (p *place) awaitExporters(service string, clusters ...string) {
+	p.Helper()
+	want := fmt.Sprint(clusters)
+	p.eventually("the exporters of "+service+" in cluster "+p.cluster.Name, func(context.Context) error {
+		var got []string
+		for _, c := range p.imported(service).Status.Clusters {
+			got = append(got, c.Cluster)
+		}
+		if fmt.Sprint(got) != want {
+			return fmt.Errorf("they are %v, want %s", got, want)
+		}
+		return nil
+	})
+}
+
+// awaitOnly waits until 40 requests in a row are answered by one cluster. None may fail.
+func (p *place) awaitOnly(service, cluster string) {
+	p.Helper()
+	p.eventually("answers of cluster "+cluster+" alone in cluster "+p.cluster.Name, func(context.Context) error {
+		if got := p.from(p.ask("tcp", p.name(service), 80, 40)); got[cluster] != 40 {
+			return fmt.Errorf("%v answered", got)
+		}
+		return nil
+	})
+}
+
+// awaitNothingImported waits until nothing of any import is in the scene's namespace.
+func (p *place) awaitNothingImported() {
+	p.Helper()
+	p.eventually("the end of all imports in cluster "+p.cluster.Name, func(ctx context.Context) error {
+		derived := client.HasLabels{mcsv1beta1.LabelServiceName}
+		var imports mcsv1beta1.ServiceImportList
+		var services corev1.ServiceList
+		var mirrored discoveryv1.EndpointSliceList
+		for list, options := range map[client.ObjectList][]client.ListOption{&imports: nil, &services: {derived}, &mirrored: {derived}} {
+			if err := p.client.List(ctx, list, append(options, client.InNamespace(p.namespace))...); err != nil {
+				return err
+			}
+		}
+		if left := len(imports.Items) + len(services.Items) + len(mirrored.Items); left > 0 {
+			return fmt.Errorf("there are %d imports, %d derived Services, %d mirrored slices", len(imports.Items), len(services.Items), len(mirrored.Items))
+		}
+		return nil
+	})
+}
