@@ -4,6 +4,7 @@
 package stories
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -23,14 +24,19 @@ type stage struct {
 	clients map[string]client.WithWatch
 }
 
-// newStage starts a clusterset: members a and b, and c, which has not joined.
+// newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported.
 func newStage(t *testing.T, v complete.Variant) *stage {
 	t.Helper()
 	begin := time.Now()
+	oldest := "c"
+	if os.Getenv("OLDEST") == "no" {
+		oldest = ""
+	}
 	set, err := complete.Start(t.Context(), complete.Options{
 		Variant: v,
 		Members: []string{"a", "b"},
 		Late:    []string{"c"},
+		Oldest:  oldest,
 		Logs:    t.ArtifactDir(),
 		Log: func(format string, args ...any) {
 			t.Helper()
