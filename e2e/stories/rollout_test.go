@@ -5,6 +5,7 @@ package stories
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,7 +99,10 @@ func (p *place) awaitEnd(pod corev1.Pod) {
 		if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
 			return nil
 		}
-		return fmt.Errorf("it is still there (%v)", err)
+		if err == nil {
+			err = errors.New("it is still there")
+		}
+		return err
 	})
 }
 
