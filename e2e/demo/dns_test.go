@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/background"
 )
 
 // TestWrongAnswersAreFound: the demo is worth nothing if it is content with any answer.
@@ -67,10 +69,10 @@ func TestWrongAnswersAreFound(t *testing.T) {
 
 func TestInterruptedQuestion(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
-	stop(errInterrupted)
+	stop(background.ErrInterrupted)
 	m := &member{dns: "127.0.0.1:1"}
-	if err := m.expectDNS(ctx, question{fqdn("web"), dns.TypeA}, nameError, time.Minute); !errors.Is(err, errInterrupted) {
-		t.Errorf("error %v, want %v", err, errInterrupted)
+	if err := m.expectDNS(ctx, question{fqdn("web"), dns.TypeA}, nameError, time.Minute); !errors.Is(err, background.ErrInterrupted) {
+		t.Errorf("error %v, want %v", err, background.ErrInterrupted)
 	}
 }
 

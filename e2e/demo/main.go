@@ -14,43 +14,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tombolo-mcs/tombolo/e2e/background"
 )
 
-// errInterrupted says that the user has had enough.
-var errInterrupted = errors.New("interrupted")
-
-func main() {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	ctx, stop := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		<-signals
-		stop(errInterrupted)
-		signal.Stop(signals) // a second one ends the process; the lab's watchdog cleans up then
-	}()
-	err := command(ctx, os.Args[1:])
-	switch {
-	case err == nil:
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
-		os.Exit(130)
-	default:
-		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { background.Main("The demo failed", command) }
 
 func command(ctx context.Context, args []string) error {
 	lab, err := background.New("demo")
@@ -109,7 +78,7 @@ func conclude(ctx context.Context, s *stage, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		result = context.Cause(ctx)
-		if !errors.Is(result, errInterrupted) {
+		if !errors.Is(result, background.ErrInterrupted) {
 			result = s.explain(result)
 		}
 	case err != nil:

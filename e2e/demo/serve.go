@@ -32,7 +32,7 @@ func serve(ctx context.Context, l *background.Lab, s style) error {
 		err = keep(ctx, stage, server)
 	}
 	err = conclude(ctx, stage, err)
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, background.ErrInterrupted) {
 		fmt.Fprintf(server, "\n%v\n", err) // nobody reads it once all was ready; the log has it
 	}
 	return errors.Join(err, server.Close())

@@ -17,49 +17,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tombolo-mcs/tombolo/e2e/background"
 	"github.com/tombolo-mcs/tombolo/e2e/complete"
 )
 
-// errInterrupted says that the user has had enough.
-var errInterrupted = errors.New("interrupted")
-
 // serveCommand is what up starts. It is not for users.
 const serveCommand = "serve"
 
-func main() {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	ctx, stop := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		<-signals
-		stop(errInterrupted)
-		signal.Stop(signals) // a second one ends the process; the lab's watchdog cleans up then
-	}()
-	err := command(ctx, os.Args[1:])
-	switch {
-	case err == nil:
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
-		os.Exit(130)
-	default:
-		fmt.Fprintf(os.Stderr, "\nplayground: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { background.Main("playground", command) }
 
 func command(ctx context.Context, args []string) error {
 	name := cmp.Or(os.Getenv("LAB"), "playground")
@@ -113,7 +84,7 @@ func serve(ctx context.Context, l *background.Lab, v complete.Variant) error {
 		return err
 	}
 	err = run(ctx, server, v)
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, background.ErrInterrupted) {
 		fmt.Fprintf(server, "\n%v\n", err) // nobody reads it once all was ready; the log has it
 	}
 	return errors.Join(err, server.Close())
