@@ -70,11 +70,15 @@ func (s *scene) name(service string) string {
 	return service + "." + s.namespace + ".svc.clusterset.local"
 }
 
+// requestTimeout leaves time for a packet that a busy machine has lost to be sent again. A request that was sent to a pod that
+// has gone fails nevertheless: all packets of a connection go to the same pod.
+const requestTimeout = "5s"
+
 // ask sends requests from the client pod, one after the other, each with a lookup and a connection of its own: network is
 // tcp, tcp4, tcp6, udp, udp4 or udp6.
 func (p *place) ask(network, host string, port, count int) []answer {
 	p.Helper()
-	lines := p.probe("ask", "-network", network, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port)))
+	lines := p.probe("ask", "-network", network, "-timeout", requestTimeout, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port)))
 	answers := make([]answer, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal([]byte(line), &answers[i]); err != nil {
@@ -143,7 +147,7 @@ type totals struct {
 // when the first has an answer.
 func (p *place) load(network, host string, port, rate int) *load {
 	p.Helper()
-	return p.keepOn("load", "-network", network, "-rate", strconv.Itoa(rate), net.JoinHostPort(host, strconv.Itoa(port)))
+	return p.keepOn("load", "-network", network, "-timeout", requestTimeout, "-rate", strconv.Itoa(rate), net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // questions asks the cluster's DNS at a constant rate.

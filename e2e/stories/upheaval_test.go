@@ -141,8 +141,8 @@ func (p *place) thaw() {
 func (p *place) awaitCalm(service string) {
 	p.Helper()
 	p.eventually("answers only of "+service+" in cluster "+p.cluster.Name, func(context.Context) error {
-		for _, a := range p.ask("tcp", p.name(service), 80, 40) {
-			if a.Error != "" {
+		for range 40 {
+			if a := p.ask("tcp", p.name(service), 80, 1)[0]; a.Error != "" {
 				return errors.New(a.Error)
 			}
 		}
