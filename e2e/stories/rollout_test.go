@@ -59,7 +59,7 @@ func (p *place) reached(service string, pods []corev1.Pod) {
 	p.eventually("answers of all pods of "+service+" in cluster "+p.cluster.Name, func(context.Context) error {
 		for _, a := range p.ask("tcp", p.name(service), 80, 10) {
 			if a.Error != "" {
-				p.Errorf("cluster %s: a request failed: %+v", p.cluster.Name, a)
+				p.Fatalf("cluster %s: a request failed: %+v", p.cluster.Name, a)
 			}
 			seen[a.Pod] = true
 		}
@@ -99,10 +99,7 @@ func (p *place) awaitEnd(pod corev1.Pod) {
 		if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
 			return nil
 		}
-		if err == nil {
-			err = errors.New("it is still there")
-		}
-		return err
+		return errors.Join(errors.New("it is still there"), err)
 	})
 }
 
