@@ -70,9 +70,9 @@ func (s *scene) name(service string) string {
 	return service + "." + s.namespace + ".svc.clusterset.local"
 }
 
-// requestTimeout leaves time for a packet that a busy machine has lost to be sent again. A request that was sent to a pod that
-// has gone fails nevertheless: all packets of a connection go to the same pod.
-const requestTimeout = "5s"
+// requestTimeout leaves time for a machine that stands still for seconds, and for a packet that it has lost to be sent
+// again. A request that was sent to a pod that has gone fails nevertheless: all packets of a connection go to the same pod.
+const requestTimeout = "10s"
 
 // ask sends requests from the client pod, one after the other, each with a lookup and a connection of its own: network is
 // tcp, tcp4, tcp6, udp, udp4 or udp6.
@@ -147,7 +147,7 @@ type totals struct {
 // when the first has an answer.
 func (p *place) load(network, host string, port, rate int) *load {
 	p.Helper()
-	return p.keepOn("load", "-network", network, "-timeout", requestTimeout, "-rate", strconv.Itoa(rate), net.JoinHostPort(host, strconv.Itoa(port)))
+	return p.keepOn("load", "-network", network, "-timeout", requestTimeout, "-inflight", "1000", "-rate", strconv.Itoa(rate), net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // questions asks the cluster's DNS at a constant rate.
