@@ -66,8 +66,12 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster) er
 
 // joinByKustomize does what docs/install.md says under "By kustomize alone".
 func (c *Clusterset) joinByKustomize(ctx context.Context, cluster *lab.Cluster) error {
-	// The kustomizations of a user's own lie beside the repository's: kustomize takes relative paths only.
-	folder, err := os.MkdirTemp(c.programs.root, "out-kustomize-")
+	// The kustomizations of a user's own lie within the repository: kustomize takes relative paths only.
+	out := filepath.Join(c.programs.root, "out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(out, "kustomize-")
 	if err != nil {
 		return err
 	}

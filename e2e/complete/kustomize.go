@@ -26,7 +26,7 @@ func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
 		"hub/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [member.yaml]
-components: [../../manifests/member]
+components: [../../../manifests/member]
 `,
 		"hub/member.yaml": fmt.Sprintf(`apiVersion: hub.tombolo-mcs.io/v1alpha1
 kind: Member
@@ -35,7 +35,7 @@ spec: {clusterID: %s, podCIDRs: [%s], nodeCIDRs: [%s]}
 `, cluster.Name, quoted(cluster.PodCIDRs()), quoted(nodes)),
 		"member/kustomization.yaml": fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-resources: [../../manifests/overlays/%s]
+resources: [../../../manifests/overlays/%s]
 images:
 - {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
 - {name: coredns, newName: localhost/coredns, newTag: lab}

@@ -65,7 +65,7 @@ var stories = []story{
 // TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
 // their names.
 //
-// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N9, K3
+// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
 func TestStories(t *testing.T) {
 	if os.Getenv("TOMBOLO_E2E") == "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("complete clusters need Linux and root, and minutes: make e2e")
