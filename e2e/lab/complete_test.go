@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -240,6 +241,7 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	if n := len(processesIn(t, namespaces)); n < 10 || cgroups(t, name) == "" {
 		t.Errorf("a node with a pod has %d processes and the cgroups %q", n, cgroups(t, name))
 	}
+	link := hostLink(t, namespaces)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +252,9 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 		left, err := leftovers(ctx, folder)
 		if err != nil {
 			return false, err
+		}
+		if now, err := net.InterfaceByName(link.Name); err == nil && now.Index == link.Index { // another may have its name
+			left += link.Name
 		}
 		return left+cgroups(t, name)+mounts(t, name)+strings.Join(processesIn(t, namespaces), " ") == "", nil
 	})
@@ -274,6 +279,28 @@ func startComplete() (*lab.Lab, error) {
 	}
 	_, err = runPod(context.Background(), cl, "server", "serve", "-tcp", "8080")
 	return l, err
+}
+
+// hostLink returns the host's interface to the network of the machines with these PID namespaces, by the address that their
+// API servers are told: 198.18.<n>.10 is reached by tombolo<n>.
+func hostLink(t *testing.T, namespaces []string) *net.Interface {
+	t.Helper()
+	for _, pid := range processesIn(t, namespaces) {
+		command, err := os.ReadFile("/proc/" + pid + "/cmdline")
+		if err != nil {
+			continue // it has ended
+		}
+		if _, after, found := strings.Cut(string(command), "--advertise-address=198.18."); found {
+			number, _, _ := strings.Cut(after, ".")
+			link, err := net.InterfaceByName("tombolo" + number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return link
+		}
+	}
+	t.Fatal("no API server runs on a machine")
+	return nil
 }
 
 // pidNamespaces returns those of the machines of a lab, by the folder that their first processes are told.

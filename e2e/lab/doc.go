@@ -6,6 +6,9 @@
 // works on Linux and macOS. There are no nodes, so pods are objects that never run; everything else (admission, RBAC,
 // quotas, validation, watch, dual-stack Services) is the real thing.
 //
+// As root on Linux it runs complete clusters as well (CompleteMember), each on a machine of its own namespaces: with
+// scheduler, kubelet, containerd, kube-proxy and pods, which reach those of other clusters. See machine.go.
+//
 // A test starts what it needs, and everything is gone when it ends:
 //
 //	l := lab.Start(t, lab.Hub(), lab.Member("a"), lab.Member("b"))
@@ -18,5 +21,5 @@
 // files, and a watchdog that ends the processes and removes the folder when the process that started the lab ends, in
 // whatever way: see watchdog.go.
 //
-// The binaries come from KUBEBUILDER_ASSETS or from bin/ of this repository, where "make assets" builds them.
+// The binaries come from KUBEBUILDER_ASSETS or from bin/ of this repository, where "make assets" and "make lab-assets" build them.
 package lab

@@ -46,7 +46,7 @@ func aMemberJoinsThenLeaves(s *scene) {
 	}
 	for _, p := range s.members() {
 		p.awaitSources("web", "a")
-		p.awaitExporters("web", "a")
+		p.awaitImport("web", "a")
 		p.awaitOnly("web", "a")
 	}
 	c.awaitNothingImported()
@@ -54,22 +54,6 @@ func aMemberJoinsThenLeaves(s *scene) {
 		s.Errorf("cluster c's own Service was answered by %v", total.ByCluster)
 	}
 	t.endUnharmed("a", "c")
-}
-
-// awaitExporters waits until an import names exactly these clusters.
-func (p *place) awaitExporters(service string, clusters ...string) {
-	p.Helper()
-	want := fmt.Sprint(clusters)
-	p.eventually("the exporters of "+service+" in cluster "+p.cluster.Name, func(context.Context) error {
-		var got []string
-		for _, c := range p.imported(service).Status.Clusters {
-			got = append(got, c.Cluster)
-		}
-		if fmt.Sprint(got) != want {
-			return fmt.Errorf("they are %v, want %s", got, want)
-		}
-		return nil
-	})
 }
 
 // awaitOnly waits until 40 requests in a row are answered by one cluster. None may fail.

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -94,12 +93,7 @@ func (p *place) awaitAnswer(host string) {
 	p.Helper()
 	p.awaitAddress(host)
 	for _, network := range networks {
-		p.eventually("an answer of "+host+" over "+network+" in cluster "+p.cluster.Name, func(context.Context) error {
-			if a := p.ask(network, host, 80, 1)[0]; a.Error != "" {
-				return errors.New(a.Error)
-			}
-			return nil
-		})
+		p.awaitAnyAnswer(network, host, 80)
 	}
 }
 
