@@ -45,6 +45,8 @@ type Writer struct {
 	live   client.Reader
 	owns   func(client.Object) bool
 	memory memory
+	// note is told of each write of a rehearsal; nil where it is the real thing.
+	note func(Act)
 }
 
 // ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label, and the status of
@@ -101,7 +103,11 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 		return object, err
 	}
 	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
-	if err := w.carryOut(ctx, change.Verb, object, change.Observed); err != nil {
+	err = w.carryOut(ctx, change.Verb, object, change.Observed)
+	if w.note != nil {
+		w.note(act(change, object, err))
+	}
+	if err != nil {
 		return object, err
 	}
 	if change.Verb == plan.Delete {

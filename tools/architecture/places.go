@@ -19,6 +19,7 @@ const (
 	writer      group = "writer"
 	controllers group = "controllers"
 	agent       group = "agent"
+	survey      group = "survey"
 	cli         group = "cli"
 	dns         group = "dns"
 	manifests   group = "manifests"
@@ -44,6 +45,7 @@ var places = map[string]group{
 	"pkg/apply":      writer,
 	"controllers":    controllers,
 	"pkg/agent":      agent,
+	"pkg/survey":     survey,
 	"pkg/cli":        cli,
 	"coredns-plugin": dns,
 	"manifests":      manifests,
@@ -61,11 +63,12 @@ var mayImport = map[group][]group{
 	writer:      {nouns, api, pure, writer},
 	controllers: {nouns, api, pure, shell, writer, controllers},
 	agent:       {nouns, api, pure, shell, writer, controllers, agent, manifests},
-	cli:         {nouns, api, pure, shell, writer, cli, manifests},
+	survey:      {nouns, api, pure, shell, writer, controllers, survey, manifests},
+	cli:         {nouns, api, pure, shell, writer, survey, cli, manifests},
 	dns:         {nouns, pure, dns},
 	manifests:   {nouns, api, manifests},
-	cmd:         {nouns, api, pure, shell, writer, controllers, agent, cli, dns, manifests, cmd},
-	e2e:         {nouns, api, pure, shell, writer, controllers, agent, cli, dns, manifests, cmd, e2e},
+	cmd:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd},
+	e2e:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd, e2e},
 	tools:       {tools},
 }
 

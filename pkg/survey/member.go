@@ -1,0 +1,180 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Member is a member cluster that can be reached.
+type Member struct {
+	Place Place
+	// ID is what the cluster calls itself; UID is that of its namespace kube-system.
+	ID  clusterset.ClusterID
+	UID string
+	// Agent is the agent's Deployment; nil where the cluster has none, as where it runs beside the hub.
+	Agent    *appsv1.Deployment
+	Settings Settings
+	// Client reads the cluster, and asks it for everything anew.
+	Client client.Client
+	// hasMembers says that this is a hub too.
+	hasMembers bool
+}
+
+// Settings are what the agent of a member has been told, as far as it matters to what it does.
+type Settings struct {
+	ServiceCIDRs                      []netip.Prefix
+	AllowedNamespaces, DenyNamespaces []string
+	Selector                          clusterset.DerivedSelector
+	// Heartbeat is the time between heartbeats.
+	Heartbeat time.Duration
+}
+
+// defaultHeartbeat is the time between heartbeats where nothing else is said.
+const defaultHeartbeat = 10 * time.Second
+
+// gracePeriods is how many of them may be missing.
+const gracePeriods = 4
+
+// Grace returns how long the member may be silent before others take it for dead.
+func (s Settings) Grace() time.Duration { return gracePeriods * s.Heartbeat }
+
+// scheme returns the kinds that are read.
+func scheme() (*runtime.Scheme, error) {
+	result := runtime.NewScheme()
+	return result, errors.Join(
+		clientscheme.AddToScheme(result), mcsv1beta1.Install(result), aboutv1beta1.AddToScheme(result), hubv1alpha1.AddToScheme(result),
+	)
+}
+
+// identify asks a place who it is.
+func identify(ctx context.Context, place Place) (*Member, error) {
+	kinds, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	place.Config = unthrottled(place.Config)
+	c, err := client.New(place.Config, client.Options{Scheme: kinds})
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{Place: place, Client: c}
+	system := &metav1.PartialObjectMetadata{}
+	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return nil, fmt.Errorf("get namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	m.UID = string(system.UID)
+	members := &hubv1alpha1.MemberList{}
+	if err := c.List(ctx, members, client.Limit(1)); err == nil {
+		m.hasMembers = len(members.Items) > 0
+	} else if !absent(err) && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("list Members: %w", err)
+	}
+	property := &aboutv1beta1.ClusterProperty{}
+	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
+	if absent(err) {
+		return m, nil // no member
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+	}
+	if m.ID, err = clusterset.ParseClusterID(property.Spec.Value); err != nil {
+		return nil, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+	}
+	err = m.readSettings(ctx)
+	return m, err
+}
+
+// unthrottled returns a configuration without limits of its own: a person waits, and the API server has its own.
+func unthrottled(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1
+	config.UserAgent = "kubectl-clusterset"
+	return config
+}
+
+// readSettings takes what the agent has been told from its command line.
+func (m *Member) readSettings(ctx context.Context) error {
+	m.Settings = Settings{Heartbeat: defaultHeartbeat}
+	agent := &appsv1.Deployment{}
+	err := m.Client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, agent)
+	switch {
+	case err == nil:
+		m.Agent = agent
+	case !absent(err):
+		return fmt.Errorf("get Deployment %s: %w", manifests.AgentDeployment, err)
+	}
+	if err := m.Settings.parse(m.Agent); err != nil {
+		return fmt.Errorf("the command line of Deployment %s: %w", manifests.AgentDeployment, err)
+	}
+	m.Settings.DenyNamespaces = append(m.Settings.DenyNamespaces, manifests.AgentNamespace)
+	if len(m.Settings.ServiceCIDRs) > 0 {
+		return nil
+	}
+	ranges := &networkingv1.ServiceCIDR{}
+	err = m.Client.Get(ctx, client.ObjectKey{Name: "kubernetes"}, ranges)
+	if absent(err) {
+		return nil // before Kubernetes 1.33
+	}
+	if err != nil {
+		return fmt.Errorf("get ServiceCIDR kubernetes: %w", err)
+	}
+	m.Settings.ServiceCIDRs, err = clusterset.ParsePrefixes(ranges.Spec.CIDRs)
+	return err
+}
+
+// parse reads the flags that matter here, as cmd/tombolo-agent defines them.
+func (s *Settings) parse(agent *appsv1.Deployment) error {
+	if agent == nil {
+		return nil
+	}
+	for _, container := range agent.Spec.Template.Spec.Containers {
+		for _, arg := range append(container.Command, container.Args...) {
+			flag, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			var err error
+			switch flag {
+			case "service-cidrs":
+				s.ServiceCIDRs, err = clusterset.ParsePrefixes(strings.Split(value, ","))
+			case "allow-namespaces":
+				s.AllowedNamespaces = strings.Split(value, ",")
+			case "deny-namespaces":
+				s.DenyNamespaces = strings.Split(value, ",")
+			case "derived-selector":
+				s.Selector = clusterset.DerivedSelector(value)
+			case "heartbeat-interval":
+				s.Heartbeat, err = time.ParseDuration(value)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", arg, err)
+			}
+		}
+	}
+	return nil
+}
+
+// absent reports whether an object, or its whole kind, does not exist.
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

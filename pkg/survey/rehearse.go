@@ -1,0 +1,91 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+)
+
+// Rehearsal is what the agent of a member would do about one service now.
+type Rehearsal struct {
+	// Known is what the agent knows of the service, and OwnSlices the endpoints that its cluster has of it.
+	Known     sources.Sources
+	OwnSlices []clusterset.Slice
+	// Outcome is what is left out of the records on the hub.
+	Outcome publish.Outcome
+	// Published, Status and Imported are the writes that are due: to the hub, to the ServiceExport's status, and to what
+	// the cluster imports. Of each, the error is why not all of it can be done.
+	Published, Status, Imported          []apply.Act
+	PublishedErr, StatusErr, ImportedErr error
+	// Remarks are the Events that the agent would send.
+	Remarks []Remark
+}
+
+// Remark is an Event that an agent would send.
+type Remark struct{ Reason, Note string }
+
+// Rehearse runs the agent's controllers on one service. The API servers judge their writes and carry none out.
+func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehearsal, error) {
+	r := &Rehearsal{}
+	var err error
+	if r.Known, err = l.reader.Read(ctx, key); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
+	}
+	if r.Known.Own != nil {
+		if r.OwnSlices, err = l.reader.OwnSlices(ctx, key); err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
+		}
+	}
+	request := reconcile.Request{NamespacedName: key}
+	outcomes := publish.NewOutcomes()
+	published := &publish.Reconciler{
+		Sources: l.reader, Hub: apply.ToHub(l.published, l.Member.ID.HubNamespace()).Rehearse(noted(&r.Published)),
+		Admitted: func() bool { return true }, Progress: publish.NewProgress(), Outcomes: outcomes,
+	}
+	_, r.PublishedErr = published.Reconcile(ctx, request)
+	r.Outcome = outcomes.Of(key)
+	status := &exportstatus.Reconciler{
+		Sources: l.reader, Member: l.writer(&r.Status), Outcomes: outcomes,
+		Refusal: func() string { return "" }, Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
+	}
+	_, r.StatusErr = status.Reconcile(ctx, request)
+	imported := &imports.Reconciler{
+		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported),
+		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.state, Policies: liveness.DefaultPolicies(),
+		Namespaces: l.namespaces, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(),
+		Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
+	}
+	_, r.ImportedErr = imported.Reconcile(ctx, request)
+	return r, nil
+}
+
+// writer returns what rehearses writes to the member.
+func (l *Look) writer(into *[]apply.Act) apply.Writer {
+	return apply.ToMember(l.member, l.member).Rehearse(noted(into))
+}
+
+func noted(into *[]apply.Act) func(apply.Act) {
+	return func(a apply.Act) { *into = append(*into, a) }
+}
+
+// remarks collects Events instead of sending them.
+type remarks struct{ list *[]Remark }
+
+// Eventf notes an Event.
+func (r *remarks) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	*r.list = append(*r.list, Remark{reason, fmt.Sprintf(note, args...)})
+}
