@@ -50,18 +50,28 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster) er
 	if c.Options.DNS == CoreDNSPlugin {
 		parts = "agent"
 	}
-	_, err := c.Kubectl(ctx, "", "clusterset", "join", "--context", cluster.Name, "--hub-context", c.Hub.Name,
+	join := []string{
+		"clusterset", "join", "--context", cluster.Name, "--hub-context", c.Hub.Name,
 		"--cluster-id", cluster.Name, "--pod-cidrs", joined(cluster.PodCIDRs()),
-		"--profile", parts, "--agent-image", agentImage, "--dns-image", corednsImage)
-	if err != nil {
+		"--profile", parts, "--agent-image", agentImage, "--dns-image", corednsImage,
+	}
+	if !c.tellsServiceCIDRs(cluster) {
+		join = append(join, "--service-cidrs", joined(cluster.ServiceCIDRs))
+	}
+	if _, err := c.Kubectl(ctx, "", join...); err != nil {
 		return err
 	}
 	by := "tombolo"
 	if c.Options.DNS == CoreDNSPlugin {
 		by = "kubernetes"
 	}
-	_, err = c.Kubectl(ctx, "", "clusterset", "dns", "--context", cluster.Name, "--by", by)
+	_, err := c.Kubectl(ctx, "", "clusterset", "dns", "--context", cluster.Name, "--by", by)
 	return err
+}
+
+// tellsServiceCIDRs reports whether a cluster tells the ranges of its Services, as Kubernetes does from 1.33 on.
+func (c *Clusterset) tellsServiceCIDRs(cluster *lab.Cluster) bool {
+	return cluster.Name != c.Options.Oldest
 }
 
 // joinByKustomize does what docs/install.md says under "By kustomize alone".

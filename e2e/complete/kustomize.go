@@ -22,6 +22,10 @@ func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
 	for _, a := range cluster.MachineAddresses() {
 		nodes = append(nodes, netip.PrefixFrom(a, a.BitLen()))
 	}
+	told := ""
+	if !c.tellsServiceCIDRs(cluster) {
+		told = fmt.Sprintf(toldServiceCIDRs, joined(cluster.ServiceCIDRs))
+	}
 	return map[string]string{
 		"hub/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -39,9 +43,15 @@ resources: [../../../manifests/overlays/%s]
 images:
 - {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
 - {name: coredns, newName: localhost/coredns, newTag: lab}
-`, parts),
+%s`, parts, told),
 	}
 }
+
+// toldServiceCIDRs tells an agent what its cluster does not.
+const toldServiceCIDRs = `patches:
+- target: {kind: Deployment, name: tombolo-agent}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--service-cidrs=%s"}]'
+`
 
 // giveCredentials gives a member's agent its way to the hub.
 func (c *Clusterset) giveCredentials(ctx context.Context, cluster *lab.Cluster) error {

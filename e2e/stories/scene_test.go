@@ -120,6 +120,12 @@ const clientPod = "client"
 func (p *place) open() {
 	p.Helper()
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})
+	p.createClient()
+}
+
+// createClient creates the pod from which requests are sent.
+func (p *place) createClient() {
+	p.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: clientPod, Labels: map[string]string{"app": clientPod}},
 		Spec: corev1.PodSpec{
@@ -133,6 +139,25 @@ func (p *place) open() {
 		pod.Namespace = p.namespace
 		return ignoreExists(p.client.Create(ctx, pod))
 	})
+}
+
+// renewClient gives the client another address. The kernel remembers for two minutes to which pod a connection went that
+// was never answered, and sends the next one of the same address and port there too, whatever kube-proxy knows by then.
+func (p *place) renewClient() {
+	p.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: clientPod}}
+	if err := p.client.Delete(p.Context(), pod); err != nil {
+		p.Fatal(err)
+	}
+	p.eventually("the end of the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
+		err := p.client.Get(ctx, p.key(clientPod), pod)
+		if err == nil {
+			return errors.New("it is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	p.createClient()
+	p.awaitClient()
 }
 
 func (p *place) awaitClient() {

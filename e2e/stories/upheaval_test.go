@@ -117,6 +117,7 @@ func deadMemberIsLeftOut(s *scene) {
 	total, failures := during.end()
 	s.sayOutage(total, failures, died)
 
+	a.renewClient()
 	after := a.load("tcp", s.name("web"), 80, 20)
 	if got := a.from(a.ask("tcp", s.name("web"), 80, 50)); got["a"] != 50 {
 		s.Errorf("%v answered, want a alone", got)
