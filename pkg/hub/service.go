@@ -65,13 +65,13 @@ func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
 func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
 	p, err := newPolicy(s.members[id], s.denied)
 	if err != nil {
-		result.Refused = append(result.Refused, err)
+		result.Refused = append(result.Refused, Refusal{id, err})
 		return
 	}
 	record := s.services[key][id]
 	export, err := decodeService(record, p)
 	if err != nil {
-		result.Refused = append(result.Refused, refusal(record.Namespace, record.Name, err))
+		result.Refused = append(result.Refused, refusal(id, record.Name, err))
 		return
 	}
 	result.Exports = append(result.Exports, export)
@@ -79,7 +79,7 @@ func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id cluster
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][id])) {
 		slice, errs := decodeEndpoints(s.endpoints[key][id][name], p)
 		for _, err := range errs {
-			result.Refused = append(result.Refused, refusal(id.HubNamespace(), name, err))
+			result.Refused = append(result.Refused, refusal(id, name, err))
 		}
 		if slice != nil {
 			contributed = append(contributed, *slice)
@@ -87,12 +87,21 @@ func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id cluster
 	}
 	bounded, err := clusterset.Bounded(contributed)
 	if err != nil {
-		result.Refused = append(result.Refused, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
+		result.Refused = append(result.Refused, Refusal{id, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err)})
 	}
 	result.Slices = append(result.Slices, bounded...)
 }
 
+// Refusal is why a record of a member, or part of it, is not accepted.
+type Refusal struct {
+	Cluster clusterset.ClusterID
+	error
+}
+
+// Unwrap returns the reason.
+func (r Refusal) Unwrap() error { return r.error }
+
 // refusal names the record that an error is about.
-func refusal(namespace, name string, err error) error {
-	return fmt.Errorf("record %s/%s on the hub is refused: %w", namespace, name, err)
+func refusal(id clusterset.ClusterID, name string, err error) error {
+	return Refusal{id, fmt.Errorf("record %s/%s on the hub is refused: %w", id.HubNamespace(), name, err)}
 }

@@ -38,7 +38,9 @@ type Clusterset struct {
 // Unreached is a place of which nothing is known, and why.
 type Unreached struct {
 	Place string
-	Err   error
+	// Cluster is what it calls itself where it says that it belongs to the same clusterset; else empty.
+	Cluster clusterset.ClusterID
+	Err     error
 }
 
 // Member returns a member that can be reached; nil where there is none of that ID.
@@ -83,19 +85,39 @@ func Find(ctx context.Context, places []Place, hubPlace *Place, patience time.Du
 	}
 	result := &Clusterset{Hub: h, Unreached: unreached}
 	seen := map[string]bool{}
+	var strangers []stranger
 	for _, m := range found {
 		if m.ID == "" || seen[m.UID] {
 			continue // no member of anything, or a second context for the same cluster
 		}
 		seen[m.UID] = true
 		if err := h.admits(m); err != nil {
-			result.Unreached = append(result.Unreached, Unreached{m.Place.Name, err})
+			strangers = append(strangers, stranger{m, err})
 			continue
 		}
 		result.Members = append(result.Members, m)
 	}
+	for _, s := range strangers {
+		result.Unreached = append(result.Unreached, s.unreached(result.Members))
+	}
 	slices.SortFunc(result.Members, func(a, b *Member) int { return cmp.Compare(a.ID, b.ID) })
 	return result, nil
+}
+
+// stranger is a cluster that calls itself a member, and why it is none.
+type stranger struct {
+	*Member
+	why error
+}
+
+// unreached names the stranger's ID only where it says that it is of the members' clusterset: a kubeconfig may well lead
+// to the clusters of several.
+func (s stranger) unreached(members []*Member) Unreached {
+	result := Unreached{Place: s.Place.Name, Err: s.why}
+	if len(members) == 0 || slices.ContainsFunc(members, func(m *Member) bool { return m.Clusterset == s.Clusterset }) {
+		result.Cluster = s.ID
+	}
+	return result
 }
 
 // ask returns the places that answer, in their order.
@@ -114,7 +136,7 @@ func ask(ctx context.Context, places []Place, patience time.Duration) ([]*Member
 	var unreached []Unreached
 	for i := range places {
 		if errs[i] != nil {
-			unreached = append(unreached, Unreached{places[i].Name, errs[i]})
+			unreached = append(unreached, Unreached{places[i].Name, "", errs[i]})
 			continue
 		}
 		found = append(found, members[i])

@@ -35,6 +35,8 @@ type Member struct {
 	// ID is what the cluster calls itself; UID is that of its namespace kube-system.
 	ID  clusterset.ClusterID
 	UID string
+	// Clusterset is what the cluster calls the clusterset; empty where it does not say.
+	Clusterset string
 	// Agent is the agent's Deployment; nil where the cluster has none, as where it runs beside the hub.
 	Agent    *appsv1.Deployment
 	Settings Settings
@@ -104,6 +106,13 @@ func identify(ctx context.Context, place Place) (*Member, error) {
 	}
 	if m.ID, err = clusterset.ParseClusterID(property.Spec.Value); err != nil {
 		return nil, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+	}
+	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterSetProperty}, property)
+	if err != nil && !absent(err) {
+		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterSetProperty, err)
+	}
+	if err == nil {
+		m.Clusterset = property.Spec.Value
 	}
 	err = m.readSettings(ctx)
 	return m, err

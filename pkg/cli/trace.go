@@ -1,0 +1,163 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+const aboutTrace = `Follow one service from its pods to its name, through every cluster that the kubeconfig leads to, and name the first hop
+that is broken and what to do about it.
+
+The hops: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; and in each importing
+cluster the namespace, ServiceImport, derived Service and mirrored slices, what kube-proxy sees of them, and the DNS answer.
+
+Nothing is changed: the agents' own controllers are run, and the API servers asked what they would say (dry run), with the
+agents' rights where you may impersonate them. --from names the cluster in which the service is wanted: there, a missing
+namespace is a fault and not a choice.`
+
+const examplesTrace = `  kubectl clusterset trace shop/cart
+  kubectl clusterset trace shop/cart --from west
+  kubectl clusterset trace cart --namespace shop --contexts east,west --hub-context hub -o yaml`
+
+// errBroken says that a service's way is broken. What is wrong has been printed.
+var errBroken = errors.New("the service is broken: see above")
+
+func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	t := &tracing{}
+	cmd := &cobra.Command{
+		Use:     "trace [NAMESPACE/]SERVICE",
+		Short:   "follow a service from its pods to its name, and find what is broken",
+		Long:    aboutTrace,
+		Example: examplesTrace,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), usual, streams, args[0])
+		},
+	}
+	t.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
+	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
+	cmd.Flags().DurationVar(&t.settle, "settle", 3*time.Second, "how long what looks broken may take to mend itself")
+	cmd.Flags().StringVarP(&t.output, "output", "o", "", "json or yaml; text where empty")
+	return cmd
+}
+
+// tracing is a trace that is asked for.
+type tracing struct {
+	reading
+	from    string
+	servers map[string]string
+	settle  time.Duration
+	output  string
+}
+
+func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, service string) error {
+	key, err := serviceKey(usual, service)
+	if err != nil {
+		return err
+	}
+	show, err := printerOf(t.output)
+	if err != nil {
+		return err
+	}
+	found, err := t.find(ctx, usual, streams.ErrOut)
+	if err != nil {
+		return err
+	}
+	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil {
+		return usageError{fmt.Errorf("--from=%s: none of the contexts leads to such a member", t.from)}
+	}
+	result, err := survey.Trace(ctx, survey.Tracing{
+		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Resolve: t.resolver, Settle: t.settle,
+	})
+	if err != nil {
+		return err
+	}
+	if err := show(streams.Out, result); err != nil {
+		return err
+	}
+	if result.Broken() != nil {
+		return errBroken
+	}
+	return nil
+}
+
+// resolver returns who answers a member's DNS questions.
+func (t *tracing) resolver(ctx context.Context, m *survey.Member) (survey.Resolver, error) {
+	switch server := t.servers[string(m.ID)]; server {
+	case "none":
+		return nil, nil
+	case "":
+		return survey.ClusterDNS(ctx, m)
+	default:
+		return survey.Server(server), nil
+	}
+}
+
+// printerOf returns how to print a trace.
+func printerOf(output string) (func(io.Writer, survey.Traced) error, error) {
+	switch output {
+	case "":
+		return printTrace, nil
+	case "json":
+		return func(w io.Writer, t survey.Traced) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(t)
+		}, nil
+	case "yaml":
+		return func(w io.Writer, t survey.Traced) error {
+			content, err := yaml.Marshal(t)
+			if err == nil {
+				_, err = w.Write(content)
+			}
+			return err
+		}, nil
+	}
+	return nil, usageError{fmt.Errorf("--output=%s: must be json or yaml", output)}
+}
+
+// marks of the states of a hop.
+var marks = map[survey.State]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
+
+// printTrace prints the verdict first, then the hops.
+func printTrace(w io.Writer, t survey.Traced) error {
+	if broken := t.Broken(); broken != nil {
+		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, where(broken.Cluster), broken.Found)
+		fmt.Fprintf(w, "What to do:\n  %s\n\n", broken.Fix)
+	} else {
+		fmt.Fprintf(w, "%s works, as far as can be seen from here.\n\n", t.Key)
+	}
+	width := 0
+	for _, step := range t.Steps {
+		width = max(width, len(step.Cluster))
+	}
+	for _, step := range t.Steps {
+		if _, err := fmt.Fprintf(w, "  %-6s  %-*s  %-15s  %s\n", marks[step.State], width, step.Cluster, step.Hop, step.Found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func where(id clusterset.ClusterID) string {
+	if id == "" {
+		return ""
+	}
+	return " of " + string(id)
+}

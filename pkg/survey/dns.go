@@ -1,0 +1,168 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// zone is that of the clusterset (KEP-1645).
+const zone = "clusterset.local"
+
+// Resolver answers the DNS questions of a member's pods.
+type Resolver interface {
+	// Exchange returns the answer to a question.
+	Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error)
+}
+
+// answer is what a member's DNS says of a service's name.
+type answer struct {
+	code      string
+	addresses []string // sorted
+	err       error
+}
+
+// dnsTime is how long a DNS server may take: as long as resolvers in pods wait.
+const dnsTime = 5 * time.Second
+
+// ask asks a member's DNS for the service's addresses of both families; nil where nobody is to be asked.
+func (t *tracer) ask(ctx context.Context, v *view) *answer {
+	resolver, err := t.Resolve(ctx, v.look.Member)
+	if err != nil {
+		return &answer{err: err}
+	}
+	if resolver == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dnsTime)
+	defer cancel()
+	result := &answer{}
+	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		question := new(dns.Msg).SetQuestion(nameInDNS(t.Key), kind)
+		reply, err := resolver.Exchange(ctx, question)
+		if err != nil {
+			return &answer{err: err}
+		}
+		result.code = dns.RcodeToString[reply.Rcode]
+		if reply.Rcode != dns.RcodeSuccess {
+			return result
+		}
+		result.addresses = append(result.addresses, addressesIn(reply)...)
+	}
+	slices.Sort(result.addresses)
+	return result
+}
+
+func nameInDNS(key clusterset.ServiceKey) string {
+	return fmt.Sprintf("%s.%s.svc.%s.", key.Name, key.Namespace, zone)
+}
+
+func addressesIn(reply *dns.Msg) []string {
+	var result []string
+	for _, record := range reply.Answer {
+		switch r := record.(type) {
+		case *dns.A:
+			result = append(result, r.A.String())
+		case *dns.AAAA:
+			result = append(result, r.AAAA.String())
+		}
+	}
+	return result
+}
+
+// resolved compares what the member's DNS says with what its import says.
+func (v *view) resolved() []Step {
+	name := strings.TrimSuffix(nameInDNS(v.Known.Key), ".")
+	if v.answer == nil {
+		return nil
+	}
+	want := v.resolvable()
+	context := v.look.Member.Place.Name
+	switch {
+	case v.answer.err != nil:
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, v.answer.err),
+			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns", context))}
+	case v.answer.code == "NXDOMAIN" && len(want) > 0:
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): nobody serves %s there, or who serves it is behind", name, zone),
+			fmt.Sprintf("kubectl clusterset dns --context %s; then the logs of deployment/tombolo-dns", context))}
+	case v.answer.code != "NOERROR" && v.answer.code != "NXDOMAIN":
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is answered by %s", name, v.answer.code),
+			fmt.Sprintf("the logs of deployment/tombolo-dns, or of CoreDNS, in %s", context))}
+	case !slices.Equal(v.answer.addresses, want):
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is %s, but should be %s", name, listed(v.answer.addresses), listed(want)),
+			fmt.Sprintf("the DNS is behind: the logs of deployment/tombolo-dns in %s", context))}
+	}
+	return []Step{v.step(HopDNS, OK, name+" is "+listed(want), "")}
+}
+
+// resolvable returns the addresses that the service's name stands for, sorted: those of the import, or of the ready
+// endpoints where it is headless.
+func (v *view) resolvable() []string {
+	var result []string
+	if v.serviceImport.Spec.Type != mcsv1beta1.Headless {
+		result = slices.Clone(v.serviceImport.Spec.IPs)
+	} else {
+		for _, slice := range v.slices {
+			result = append(result, resolvableOf(slice)...)
+		}
+	}
+	for i, address := range result {
+		if ip, err := netip.ParseAddr(address); err == nil {
+			result[i] = ip.String()
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}
+
+// resolvableOf returns the addresses of a slice's ready endpoints; a name of the clusterset stands for no others.
+func resolvableOf(slice discoveryv1.EndpointSlice) []string {
+	if slice.AddressType == discoveryv1.AddressTypeFQDN {
+		return nil
+	}
+	var result []string
+	for _, endpoint := range slice.Endpoints {
+		if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+			result = append(result, endpoint.Addresses...)
+		}
+	}
+	return result
+}
+
+func listed(addresses []string) string {
+	switch {
+	case len(addresses) == 0:
+		return "nothing"
+	case len(addresses) > 8:
+		return fmt.Sprintf("%s and %d more", strings.Join(addresses[:8], ", "), len(addresses)-8)
+	}
+	return strings.Join(addresses, ", ")
+}
+
+// Server returns a Resolver that asks the DNS server at an address, over TCP: answers come whole.
+func Server(address string) Resolver { return server(address) }
+
+type server string
+
+// Exchange asks the server.
+func (s server) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {
+	client := &dns.Client{Net: "tcp", Timeout: dnsTime}
+	reply, _, err := client.ExchangeContext(ctx, question, string(s))
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("no answer within %s", dnsTime)
+	}
+	return reply, err
+}

@@ -1,0 +1,164 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// importing follows the service from the hub to its name, in one cluster.
+func (v *view) importing(t *tracer) []Step {
+	if !t.exported {
+		return v.leftover(t)
+	}
+	if step, ok := v.place(t.From); !ok {
+		return []Step{step}
+	}
+	steps := v.refused()
+	obstacles := v.obstacles()
+	switch {
+	case len(obstacles) > 0:
+		return append(steps, obstacles...)
+	case v.serviceImport == nil:
+		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logs()))
+	}
+	steps = append(steps, v.step(HopImport, OK, "imported, as "+v.describe(), ""))
+	if v.isSilent() {
+		steps = append(steps, v.step(HopAgent, Note, v.life.String()+": what changes from now on is not imported", v.logs()))
+	}
+	steps = append(steps, v.proxied()...)
+	return append(steps, v.resolved()...)
+}
+
+// leftover says what there is of an import that nobody exports.
+func (v *view) leftover(t *tracer) []Step {
+	if v.serviceImport == nil {
+		return nil
+	}
+	if steps := v.obstacles(); len(steps) > 0 {
+		return steps
+	}
+	for _, c := range v.serviceImport.Status.Clusters {
+		id := clusterset.ClusterID(c.Cluster)
+		if t.hub.Records.Member(id) != nil && t.hub.Publication(id) != hubv1alpha1.PublicationComplete {
+			return []Step{{
+				id, HopHeartbeat, Broken,
+				fmt.Sprintf("nobody exports it, but it stays imported in %s until the agent of %s says that its publication is complete", v.id(), id),
+				"see why, in the logs of the agent of " + string(id),
+			}}
+		}
+	}
+	return nil
+}
+
+// place says whether services of the namespace are imported here at all; false where they are not.
+func (v *view) place(from clusterset.ClusterID) (Step, bool) {
+	namespace := v.Known.Key.Namespace
+	state := Note
+	if v.id() == from {
+		state = Broken
+	}
+	switch {
+	case v.namespace == nil:
+		return v.step(HopNamespace, state, fmt.Sprintf("not imported: there is no namespace %s here", namespace),
+			fmt.Sprintf("kubectl --context %s create namespace %s", v.look.Member.Place.Name, namespace)), false
+	case !v.look.namespaces.Admits(namespace):
+		return v.step(HopNamespace, state, fmt.Sprintf("not imported: the agent is told to import nothing into namespace %s", namespace),
+			"change --allow-namespaces or --deny-namespaces of the agent"), false
+	}
+	return Step{}, true
+}
+
+// refused returns the records that this cluster does not accept. It is the exporter's record that is at fault.
+func (v *view) refused() []Step {
+	var steps []Step
+	for _, err := range v.Known.Hub.Refused {
+		step := v.step(HopRecord, Broken, fmt.Sprintf("as seen by %s: %v", v.id(), err), "correct the Member on the hub, or what the cluster publishes")
+		var refusal hub.Refusal
+		if errors.As(err, &refusal) {
+			step.Cluster = refusal.Cluster
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// obstacles returns why the import is not what it should be.
+func (v *view) obstacles() []Step {
+	for _, remark := range v.Remarks {
+		if remark.Reason == "ServiceImportObstructed" {
+			return []Step{v.step(HopImport, Broken, remark.Note, fmt.Sprintf("kubectl --context %s --namespace %s delete serviceimport %s",
+				v.look.Member.Place.Name, v.Known.Key.Namespace, v.Known.Key.Name))}
+		}
+	}
+	if v.serviceImport != nil {
+		if held := meta.FindStatusCondition(v.serviceImport.Status.Conditions, conditions.TypeDeletionHeld); held != nil {
+			return []Step{v.step(HopImport, Note, held.Message, "kubectl clusterset release MEMBER, if the deletion is meant")}
+		}
+	}
+	imports, services, slices := byKind(v.Imported)
+	for _, due := range []struct {
+		hop  Hop
+		acts []apply.Act
+	}{{HopDerived, services}, {HopSlices, slices}, {HopImport, imports}} {
+		if step, ok := v.pending(due.hop, due.acts); ok {
+			return []Step{step}
+		}
+	}
+	if v.ImportedErr != nil {
+		hop := HopImport
+		if errors.Is(v.ImportedErr, apply.ErrForeign) || errors.Is(v.ImportedErr, apply.ErrTaken) {
+			hop = HopDerived
+		}
+		return []Step{v.step(hop, Broken, v.ImportedErr.Error(), v.remedy(hop, v.ImportedErr))}
+	}
+	if v.serviceImport == nil {
+		return nil
+	}
+	ready := meta.FindStatusCondition(v.serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+	if ready != nil && ready.Status != "True" {
+		return []Step{v.step(HopImport, Broken, ready.Message, "see the message")}
+	}
+	return nil
+}
+
+// byKind sorts writes into those of ServiceImports, Services and EndpointSlices.
+func byKind(acts []apply.Act) (imports, services, slices []apply.Act) {
+	for _, a := range acts {
+		switch a.Object.(type) {
+		case *mcsv1beta1.ServiceImport:
+			imports = append(imports, a)
+		case *corev1.Service:
+			services = append(services, a)
+		case *discoveryv1.EndpointSlice:
+			slices = append(slices, a)
+		}
+	}
+	return imports, services, slices
+}
+
+// describe says what is imported.
+func (v *view) describe() string {
+	spec := v.serviceImport.Spec
+	words := []string{string(spec.Type)}
+	words = append(words, spec.IPs...)
+	var from []string
+	for _, c := range v.serviceImport.Status.Clusters {
+		from = append(from, c.Cluster)
+	}
+	return strings.Join(words, " ") + ", from " + strings.Join(from, ", ")
+}

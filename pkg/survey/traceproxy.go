@@ -1,0 +1,72 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// labelProxyName has kube-proxy leave a Service to somebody else.
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
+// proxied says what kube-proxy makes of the derived Service and its slices: for each port, to how many endpoints it
+// sends connections. A headless service is none of its business.
+func (v *view) proxied() []Step {
+	if v.serviceImport.Spec.Type == mcsv1beta1.Headless || v.derived == nil {
+		return nil
+	}
+	if name := v.derived.Labels[labelProxyName]; name != "" {
+		return []Step{v.step(HopProxy, Note, fmt.Sprintf("it is left to the proxy %q", name), "")}
+	}
+	var counts, without []string
+	for _, port := range v.derived.Spec.Ports {
+		count := v.reached(port)
+		counts = append(counts, fmt.Sprintf("%s %d", port.Name, count))
+		if count == 0 {
+			without = append(without, port.Name)
+		}
+	}
+	found := "ready endpoints by port: " + strings.Join(counts, ", ")
+	switch {
+	case len(without) == len(v.derived.Spec.Ports):
+		return []Step{v.step(HopProxy, Broken, "no port has a ready endpoint: connections are refused", "see the exporters' endpoints")}
+	case len(without) > 0:
+		return []Step{v.step(HopProxy, Note, found, "kubectl clusterset explain "+v.Known.Key.String())}
+	case v.derived.Spec.InternalTrafficPolicy != nil && *v.derived.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal:
+		found += "; but internalTrafficPolicy is Local: only pods on nodes that have one of them reach it"
+		return []Step{v.step(HopProxy, Note, found, "")}
+	}
+	return []Step{v.step(HopProxy, OK, found, "")}
+}
+
+// reached returns to how many endpoints kube-proxy sends what comes to a port. Where none is ready it takes those that
+// still serve while they end (KEP-1669).
+func (v *view) reached(port corev1.ServicePort) int {
+	ready, ending := 0, 0
+	for _, slice := range v.slices {
+		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+			return p.Name != nil && *p.Name == port.Name && p.Protocol != nil && *p.Protocol == port.Protocol
+		}) {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			switch c := endpoint.Conditions; {
+			case c.Ready == nil || *c.Ready:
+				ready++
+			case c.Serving != nil && *c.Serving && c.Terminating != nil && *c.Terminating:
+				ending++
+			}
+		}
+	}
+	if ready == 0 {
+		return ending
+	}
+	return ready
+}
