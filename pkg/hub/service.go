@@ -65,7 +65,7 @@ func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
 func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
 	p, err := newPolicy(s.members[id], s.denied)
 	if err != nil {
-		result.Refused = append(result.Refused, Refusal{id, err})
+		result.Refused = append(result.Refused, RefusalError{id, err})
 		return
 	}
 	record := s.services[key][id]
@@ -87,21 +87,21 @@ func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id cluster
 	}
 	bounded, err := clusterset.Bounded(contributed)
 	if err != nil {
-		result.Refused = append(result.Refused, Refusal{id, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err)})
+		result.Refused = append(result.Refused, RefusalError{id, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err)})
 	}
 	result.Slices = append(result.Slices, bounded...)
 }
 
-// Refusal is why a record of a member, or part of it, is not accepted.
-type Refusal struct {
+// RefusalError is why a record of a member, or part of it, is not accepted.
+type RefusalError struct {
 	Cluster clusterset.ClusterID
 	error
 }
 
 // Unwrap returns the reason.
-func (r Refusal) Unwrap() error { return r.error }
+func (r RefusalError) Unwrap() error { return r.error }
 
 // refusal names the record that an error is about.
 func refusal(id clusterset.ClusterID, name string, err error) error {
-	return Refusal{id, fmt.Errorf("record %s/%s on the hub is refused: %w", id.HubNamespace(), name, err)}
+	return RefusalError{id, fmt.Errorf("record %s/%s on the hub is refused: %w", id.HubNamespace(), name, err)}
 }

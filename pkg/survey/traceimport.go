@@ -88,7 +88,7 @@ func (v *view) refused() []Step {
 	var steps []Step
 	for _, err := range v.Known.Hub.Refused {
 		step := v.step(HopRecord, Broken, fmt.Sprintf("as seen by %s: %v", v.id(), err), "correct the Member on the hub, or what the cluster publishes")
-		var refusal hub.Refusal
+		var refusal hub.RefusalError
 		if errors.As(err, &refusal) {
 			step.Cluster = refusal.Cluster
 		}

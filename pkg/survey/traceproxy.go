@@ -5,6 +5,7 @@ package survey
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,7 +37,8 @@ func (v *view) proxied() []Step {
 	found := "ready endpoints by port: " + strings.Join(counts, ", ")
 	switch {
 	case len(without) == len(v.derived.Spec.Ports):
-		return []Step{v.step(HopProxy, Broken, "no port has a ready endpoint: connections are refused", "see the exporters' endpoints")}
+		return []Step{v.step(HopProxy, Broken, "no port has a ready endpoint, so connections are refused: "+v.portNames(),
+			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods")}
 	case len(without) > 0:
 		return []Step{v.step(HopProxy, Note, found, "kubectl clusterset explain "+v.Known.Key.String())}
 	case v.derived.Spec.InternalTrafficPolicy != nil && *v.derived.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal:
@@ -44,6 +46,22 @@ func (v *view) proxied() []Step {
 		return []Step{v.step(HopProxy, Note, found, "")}
 	}
 	return []Step{v.step(HopProxy, OK, found, "")}
+}
+
+// portNames says by which names the derived Service and its slices call their ports: kube-proxy matches them by name.
+func (v *view) portNames() string {
+	wanted, offered := map[string]bool{}, map[string]bool{}
+	for _, port := range v.derived.Spec.Ports {
+		wanted[port.Name] = true
+	}
+	for _, slice := range v.slices {
+		for _, port := range slice.Ports {
+			if port.Name != nil {
+				offered[*port.Name] = true
+			}
+		}
+	}
+	return fmt.Sprintf("the Service has the ports %q, its slices %q", slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(offered)))
 }
 
 // reached returns to how many endpoints kube-proxy sends what comes to a port. Where none is ready it takes those that

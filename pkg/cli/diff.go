@@ -1,0 +1,139 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+const aboutDiff = `Show what the agents would write now, in every cluster that the kubeconfig leads to and on the hub: for one service, or for
+all. Where all is well, nothing is shown: a change is on its way for a second at most.
+
+The agents' own controllers are run, and the API servers asked what they would say (dry run). What they would refuse is shown
+with the reason. Exit codes: 0 where nothing would be written, 1 where something would, or on an error.`
+
+// errDiffers says that agents have something to write. What it is has been printed.
+var errDiffers = errors.New("there is something to write: see above")
+
+func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	d := &diffing{out: streams.Out}
+	cmd := &cobra.Command{
+		Use:     "diff [[NAMESPACE/]SERVICE]",
+		Short:   "show what the agents would change now",
+		Long:    aboutDiff,
+		Example: "  kubectl clusterset diff\n  kubectl clusterset diff shop/cart",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return d.run(cmd.Context(), usual, streams.ErrOut, args)
+		},
+	}
+	d.addFlags(cmd.Flags())
+	return cmd
+}
+
+// diffing is a diff that is asked for.
+type diffing struct {
+	reading
+	out  io.Writer
+	acts int
+}
+
+func (d *diffing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var keys []clusterset.ServiceKey
+	namespace := ""
+	if len(args) > 0 {
+		key, err := serviceKey(usual, args[0])
+		if err != nil {
+			return err
+		}
+		keys, namespace = []clusterset.ServiceKey{key}, key.Namespace
+	}
+	found, err := d.find(ctx, usual, warnings)
+	if err != nil {
+		return err
+	}
+	for _, m := range found.Members {
+		look, err := m.Look(ctx, found.Hub, namespace)
+		if err != nil {
+			return err
+		}
+		if err := d.member(ctx, look, keys); err != nil {
+			return err
+		}
+	}
+	if d.acts > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+// member shows what the agent of one member would write: about the services given, or all.
+func (d *diffing) member(ctx context.Context, look *survey.Look, keys []clusterset.ServiceKey) error {
+	if keys == nil {
+		var err error
+		if keys, err = look.Keys(ctx); err != nil {
+			return err
+		}
+	}
+	for _, key := range keys {
+		r, err := look.Rehearse(ctx, key)
+		if err != nil {
+			return err
+		}
+		for _, a := range r.Published {
+			d.show("the hub, by "+string(look.Member.ID), a)
+		}
+		for _, a := range append(r.Status, r.Imported...) {
+			d.show(string(look.Member.ID), a)
+		}
+	}
+	return nil
+}
+
+// show prints one write: the object, why it would be refused, and what would change.
+func (d *diffing) show(where string, a apply.Act) {
+	d.acts++
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
+	fmt.Fprintf(d.out, "%s: %s %s %s\n", where, a.Verb, kind[strings.Index(kind, ".")+1:], client.ObjectKeyFromObject(a.Object))
+	if a.Err != nil {
+		fmt.Fprintf(d.out, "  would be refused: %v\n", a.Err)
+	}
+	if a.Observed == nil || a.Verb == "delete" {
+		return
+	}
+	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(essence(a.Observed), essence(a.Object)), "\n"), "\n") {
+		fmt.Fprintf(d.out, "  %s\n", strings.ReplaceAll(line, "\u00a0", " "))
+	}
+}
+
+// essence returns an object without what an API server adds to it at each write.
+func essence(o client.Object) map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return map[string]any{"unreadable": err.Error()}
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		for _, field := range []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp"} {
+			delete(metadata, field)
+		}
+	}
+	return content
+}
