@@ -20,9 +20,10 @@ import (
 
 // metrics are what an agent tells Prometheus.
 type metrics struct {
-	imports imports.Metrics
-	hub     prometheus.Gauge
-	token   prometheus.Gauge
+	registry prometheus.Registerer
+	imports  imports.Metrics
+	hub      prometheus.Gauge
+	token    prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer, member client.Reader, since time.Time) (metrics, error) {
@@ -33,7 +34,7 @@ func newMetrics(registry prometheus.Registerer, member client.Reader, since time
 	if err != nil {
 		return metrics{}, fmt.Errorf("register metrics: %w", err)
 	}
-	m := metrics{imports: ofImports, hub: prometheus.NewGauge(prometheus.GaugeOpts{
+	m := metrics{registry: registry, imports: ofImports, hub: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tombolo_hub_connected",
 		Help: "1 while everything can be read from the hub, else 0.",
 	}), token: prometheus.NewGauge(prometheus.GaugeOpts{

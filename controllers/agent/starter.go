@@ -172,6 +172,9 @@ func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWa
 	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.reachability)
 	parts := s.controllers(who, store, apply.ToHub(hubClient, who.id.HubNamespace()), metrics)
+	if err := metrics.tellOfOthers(parts.presence, store); err != nil {
+		return err
+	}
 	if err := errors.Join(s.manager.Add(connection), s.manager.Add(parts.presence)); err != nil {
 		return fmt.Errorf("add the connection to the hub: %w", err)
 	}

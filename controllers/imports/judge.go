@@ -21,13 +21,12 @@ import (
 )
 
 // judge has the hub's last list compared with what this cluster has imported, before anything is deleted because of it
-// (design decision 7), and tells what is held.
+// (design decision 7).
 func (r *Reconciler) judge(ctx context.Context) error {
 	found, err := r.Sources.Hub.Judge(r.Clock.Now(), func() (map[clusterset.ClusterID][]breaker.Record, error) { return r.imported(ctx) })
 	if err != nil {
 		return fmt.Errorf("judge what the hub has lost: %w", err)
 	}
-	r.Metrics.holding(r.Sources.Hub.Holds())
 	for _, hold := range found {
 		log.FromContext(ctx).Info("the hub has lost most of what a member exported; what there is of it is kept until it is confirmed",
 			"member", hold.Member, "records", hold.Total(), "services", len(hold.Records))

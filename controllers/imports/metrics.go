@@ -11,7 +11,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // Metrics are what imports tell Prometheus. The zero value tells nothing.
@@ -19,7 +18,6 @@ type Metrics struct {
 	latency     *prometheus.HistogramVec
 	refusals    prometheus.Counter
 	obstruction prometheus.Counter
-	held        *prometheus.GaugeVec
 	since       time.Time
 }
 
@@ -42,12 +40,8 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 			Name: "tombolo_obstructed_imports_total",
 			Help: "Imports that could not be written because a ServiceImport that is not ours has their name, each time that was seen.",
 		}),
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tombolo_held_records",
-			Help: "Records of a member that a list of the hub lacked, and whose loss is not believed for now.",
-		}, []string{"member"}),
 	}
-	for _, collector := range []prometheus.Collector{m.latency, m.refusals, m.obstruction, m.held} {
+	for _, collector := range []prometheus.Collector{m.latency, m.refusals, m.obstruction} {
 		if err := registry.Register(collector); err != nil {
 			return Metrics{}, err
 		}
@@ -72,17 +66,6 @@ func (m Metrics) propagated(own clusterset.ClusterID, slices []clusterset.Slice,
 			}
 			m.latency.WithLabelValues(where).Observe(now.Sub(s.Trigger).Seconds())
 		}
-	}
-}
-
-// holding tells what is held now.
-func (m Metrics) holding(holds []hub.Hold) {
-	if m.held == nil {
-		return
-	}
-	m.held.Reset()
-	for _, hold := range holds {
-		m.held.WithLabelValues(string(hold.Member)).Set(float64(hold.Total()))
 	}
 }
 

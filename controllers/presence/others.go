@@ -4,6 +4,7 @@
 package presence
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,6 +22,18 @@ func (p *Presence) State(id clusterset.ClusterID) liveness.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Tracker.State(id)
+}
+
+// Others returns what is known of the life of each other member that has sent a heartbeat: one that has not, has yet to
+// join. On a standby, which listens to nobody, it returns none.
+func (p *Presence) Others() map[clusterset.ClusterID]liveness.State {
+	p.mu.Lock()
+	states := p.Tracker.States()
+	p.mu.Unlock() // the store is asked without it: it tells us signs while it is locked
+	maps.DeleteFunc(states, func(id clusterset.ClusterID, _ liveness.State) bool {
+		return id == p.Cluster || p.Store.Heartbeat(id) == nil
+	})
+	return states
 }
 
 // judge takes signs of life in, in their order, and has the services of members looked at whose state changes.

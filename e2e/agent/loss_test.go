@@ -62,6 +62,7 @@ func TestLoss(t *testing.T) {
 	for _, k := range keys {
 		b.holdsNot(t, k)
 	}
+	b.gauge(t, "tombolo_held_records", 0)
 
 	// Individual withdrawals that are watched need no hand, however many.
 	half := keys[:many-2]

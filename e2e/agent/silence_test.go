@@ -43,8 +43,10 @@ func TestSilentMember(t *testing.T) {
 	b.endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
 	b.endpoints(t, alone, "a 10.1.0.3:http:8080")
 	before, _ := b.imported(t, both)
+	b.gauge(t, "tombolo_member_live", 1)
 
 	kill()
+	b.gauge(t, "tombolo_member_live", 0)
 	b.endpoints(t, both, "b 10.2.0.1:http:8080")
 	b.endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
 	b.endpoints(t, alone, "a 10.1.0.3:http:8080")
@@ -64,6 +66,7 @@ func TestSilentMember(t *testing.T) {
 	b.endpoints(t, both, "b 10.2.0.1:http:8080")
 
 	a.start(t)
+	b.gauge(t, "tombolo_member_live", 1)
 	b.endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 }
 

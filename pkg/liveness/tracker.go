@@ -131,6 +131,15 @@ func (t *Tracker) State(id clusterset.ClusterID) State {
 	return Unknown
 }
 
+// States returns what is known of each member that we know of.
+func (t *Tracker) States() map[clusterset.ClusterID]State {
+	states := make(map[clusterset.ClusterID]State, len(t.members))
+	for id, m := range t.members {
+		states[id] = m.state
+	}
+	return states
+}
+
 // Silent returns the silent members, sorted.
 func (t *Tracker) Silent() []clusterset.ClusterID {
 	var silent []clusterset.ClusterID
