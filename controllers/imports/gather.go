@@ -54,6 +54,11 @@ type view struct {
 	mirrored []*discoveryv1.EndpointSlice
 }
 
+// isObstructed reports whether a ServiceImport that is not ours has the import's name.
+func (v view) isObstructed() bool {
+	return v.serviceImport != nil && !clusterset.IsManaged(v.serviceImport.Labels)
+}
+
 // place is a namespace as a place for imports.
 type place string
 

@@ -90,11 +90,16 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 // Reconcile makes what this cluster holds of one service what its exporters offer.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	view, err := r.gather(ctx, request.NamespacedName)
-	if err != nil || view.place == absent {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if view.place == absent {
+		r.Metrics.found(request.NamespacedName, view, decision{})
+		return reconcile.Result{}, nil
 	}
 	r.announceRefusals(view)
 	decision := decide(view)
+	r.Metrics.found(request.NamespacedName, view, decision)
 	if decision.exported {
 		err = r.write(ctx, view, decision)
 	} else {

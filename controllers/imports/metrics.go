@@ -4,6 +4,7 @@
 package imports
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,12 +14,18 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
+// Where a source slice is: the values of label source.
+const (
+	sourceLocal  = "local"
+	sourceRemote = "remote"
+)
+
 // Metrics are what imports tell Prometheus. The zero value tells nothing.
 type Metrics struct {
-	latency     *prometheus.HistogramVec
-	refusals    prometheus.Counter
-	obstruction prometheus.Counter
-	since       time.Time
+	latency    *prometheus.HistogramVec
+	refused    *tally
+	obstructed *tally
+	since      time.Time
 }
 
 // NewMetrics returns the metrics of imports, registered. since is when the agent started: changes that happened before
@@ -32,16 +39,15 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 				"Across clusters it holds the difference between their clocks.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"source"}),
-		refusals: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tombolo_refused_records_total",
-			Help: "Records and endpoints of other members that were refused, counted when what is refused of a service changes.",
-		}),
-		obstruction: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tombolo_obstructed_imports_total",
-			Help: "Imports that could not be written because a ServiceImport that is not ours has their name, each time that was seen.",
-		}),
+		refused: newTally("tombolo_refused_records",
+			"Records and endpoints of other members, for services of namespaces that are here, that are refused."),
+		obstructed: newTally("tombolo_obstructed_imports",
+			"Imports that cannot be written because a ServiceImport that is not ours has their name."),
 	}
-	for _, collector := range []prometheus.Collector{m.latency, m.refusals, m.obstruction} {
+	for _, where := range []string{sourceLocal, sourceRemote} {
+		m.latency.WithLabelValues(where) // which tells that nothing was slow from nothing
+	}
+	for _, collector := range []prometheus.Collector{m.latency, m.refused.gauge, m.obstructed.gauge} {
 		if err := registry.Register(collector); err != nil {
 			return Metrics{}, err
 		}
@@ -60,23 +66,52 @@ func (m Metrics) propagated(own clusterset.ClusterID, slices []clusterset.Slice,
 			if !mirrors || s.Trigger.Before(m.since) {
 				continue
 			}
-			where := "remote"
+			where := sourceRemote
 			if slice.Labels[mcsv1beta1.LabelSourceCluster] == string(own) {
-				where = "local"
+				where = sourceLocal
 			}
 			m.latency.WithLabelValues(where).Observe(now.Sub(s.Trigger).Seconds())
 		}
 	}
 }
 
-func (m Metrics) refused(count int) {
-	if m.refusals != nil {
-		m.refusals.Add(float64(count))
+// found tells what is the matter with one service, now that it has been looked at.
+func (m Metrics) found(key clusterset.ServiceKey, v view, d decision) {
+	if m.refused == nil {
+		return
+	}
+	m.refused.set(key, len(v.known.Hub.Refused))
+	blocked := 0
+	if d.exported && v.isObstructed() {
+		blocked = 1
+	}
+	m.obstructed.set(key, blocked)
+}
+
+// tally counts something of each service, and tells the sum: names of services are no labels, as there may be thousands.
+type tally struct {
+	gauge prometheus.Gauge
+
+	mu    sync.Mutex
+	count map[clusterset.ServiceKey]int
+	sum   int
+}
+
+func newTally(name, help string) *tally {
+	return &tally{
+		gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}),
+		count: map[clusterset.ServiceKey]int{},
 	}
 }
 
-func (m Metrics) obstructed() {
-	if m.obstruction != nil {
-		m.obstruction.Inc()
+// set notes how much there is of a service now.
+func (t *tally) set(key clusterset.ServiceKey, count int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum += count - t.count[key]
+	t.count[key] = count
+	if count == 0 {
+		delete(t.count, key)
 	}
+	t.gauge.Set(float64(t.sum))
 }

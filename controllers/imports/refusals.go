@@ -48,7 +48,6 @@ func (r *Reconciler) announceRefusals(v view) {
 	if !r.Refusals.news(v.known.Key, text) {
 		return
 	}
-	r.Metrics.refused(len(v.known.Hub.Refused))
 	var regarding runtime.Object = &corev1.ObjectReference{
 		APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName,
 		Namespace: v.known.Key.Namespace, Name: v.known.Key.Name,

@@ -20,7 +20,7 @@ import (
 
 // write brings the import about: the derived Service, its slices, then the ServiceImport, which is born complete.
 func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
-	if v.serviceImport != nil && !clusterset.IsManaged(v.serviceImport.Labels) {
+	if v.isObstructed() {
 		return r.obstructed(v.serviceImport)
 	}
 	derived, err := r.writeService(ctx, v, d)
@@ -129,6 +129,5 @@ func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.S
 func (r *Reconciler) obstructed(foreign *mcsv1beta1.ServiceImport) error {
 	r.Events.Eventf(foreign, nil, corev1.EventTypeWarning, "ServiceImportObstructed", "Import",
 		"The clusterset exports a service of this name, but this ServiceImport is not managed by Tombolo and is left alone. Delete it to import the service.")
-	r.Metrics.obstructed()
 	return nil
 }

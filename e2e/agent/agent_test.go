@@ -274,12 +274,7 @@ func TestMetrics(t *testing.T) {
 	} {
 		a.gauge(t, name, want)
 	}
-	for _, m := range []*member{a, b} {
-		count, err := testutil.GatherAndCount(m.registry, "tombolo_propagation_seconds")
-		if err != nil || count != 1 {
-			t.Errorf("%s: %d series of tombolo_propagation_seconds (%v), want 1", m.id, count, err)
-		}
-	}
+	eventually(t, func(context.Context) error { return errors.Join(a.observed("local"), b.observed("remote")) })
 	problems, err := testutil.GatherAndLint(a.registry)
 	must(t, err)
 	for _, problem := range problems {
@@ -305,6 +300,27 @@ func (m *member) gauge(t *testing.T, name string, want float64) {
 		}
 		return fmt.Errorf("%s: no metric %s", m.id, name)
 	})
+}
+
+// observed returns nil once the member's agent has measured how long changes took to come, all from one kind of source.
+func (m *member) observed(source string) error {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return err
+	}
+	counts := map[string]uint64{}
+	for _, family := range families {
+		if family.GetName() == "tombolo_propagation_seconds" {
+			for _, metric := range family.GetMetric() {
+				counts[metric.GetLabel()[0].GetValue()] = metric.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	all := counts["local"] + counts["remote"]
+	if len(counts) != 2 || all == 0 || counts[source] != all {
+		return fmt.Errorf("%s: measured %v, want both sources, and only %s ones", m.id, counts, source)
+	}
+	return nil
 }
 
 // says returns nil once the member's heartbeat tells this of its publication.

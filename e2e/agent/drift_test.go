@@ -122,6 +122,7 @@ func testForeignImport(t *testing.T, a, b *member) {
 	must(t, b.Create(t.Context(), foreign))
 	a.exportService(t, clusterIPService(k, port("http", 80)))
 	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
+	b.gauge(t, "tombolo_obstructed_imports", 1)
 	after := foreign.DeepCopy()
 	must(t, b.Get(t.Context(), k, after))
 	if diff := cmp.Diff(foreign, after); diff != "" {
@@ -129,6 +130,7 @@ func testForeignImport(t *testing.T, a, b *member) {
 	}
 	must(t, b.Delete(t.Context(), foreign))
 	b.imported(t, k)
+	b.gauge(t, "tombolo_obstructed_imports", 0)
 }
 
 // spec: D2

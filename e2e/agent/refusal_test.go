@@ -73,6 +73,7 @@ func TestImporterRefuses(t *testing.T) {
 	witness := key{Namespace: ns, Name: "witness"} // what comes last has come
 	w.forge(t, witness, nil, "10.1.0.1")
 	b.imported(t, witness)
+	b.gauge(t, "tombolo_refused_records", 5) // the others are of namespaces that take no imports
 	for name, test := range tests {
 		k := test.key
 		if k.Name == "" {
@@ -88,6 +89,10 @@ func TestImporterRefuses(t *testing.T) {
 			eventually(t, func(ctx context.Context) error { return b.complains(ctx, k, test.reason) })
 		}
 	}
+	inNamespace := client.InNamespace("member-a")
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, inNamespace))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, inNamespace))
+	b.gauge(t, "tombolo_refused_records", 0)
 }
 
 // unfence removes the hub's policies and waits until they are out of force.
