@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-//go:embed agent crd dns hub member overlays
+//go:embed agent crd dns hub member monitoring overlays
 var files embed.FS
 
 // Where the agent runs in its member cluster, and as whom.
