@@ -139,6 +139,13 @@ manifests-check: assets kubectl ## an API server takes every kustomization, and 
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/audit ./e2e/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/agent ./e2e/dns
 
+# Where the agent's and the DNS server's metrics are left for tools/monitoring.
+SCRAPES := $(CURDIR)/out/scrapes
+.PHONY: monitoring-check
+monitoring-check: assets ## alerts and dashboard ask for what an agent and a DNS server tell; the alerts fire; the runbook has them
+	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/monitoring
+	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && go test -count=1 -timeout 5m ./...
+
 # make e2e STORY='an exported service' VARIANT=command-plugin tells one story in one variant, and skips the lab's own tests.
 STORY ?=
 VARIANT ?=

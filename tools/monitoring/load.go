@@ -1,0 +1,121 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// manifests are what a kustomization tells the Prometheus Operator and Grafana.
+type manifests struct {
+	// groups holds the specifications of PrometheusRules, by name: they are rule files of Prometheus.
+	groups map[string][]byte
+	rules  []rule
+	// jobs are what Prometheus calls the pods that PodMonitors select.
+	jobs   map[string]bool
+	panels []panel
+	// variables are the queries that fill the dashboard's variables.
+	variables []string
+}
+
+// rule is a rule of a PrometheusRule.
+type rule = monitoringv1.Rule
+
+// panel is one query of a dashboard.
+type panel struct {
+	title, query, legend string
+}
+
+// loadManifests renders a kustomization and reads it strictly: a field that its kind does not have is an error.
+func loadManifests(path string) (manifests, error) {
+	m := manifests{groups: map[string][]byte{}, jobs: map[string]bool{}}
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), path)
+	if err != nil {
+		return m, fmt.Errorf("render %s: %w", path, err)
+	}
+	for _, resource := range rendered.Resources() {
+		text, err := resource.AsYAML()
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", resource.CurId(), err)
+		}
+		switch resource.GetKind() {
+		case monitoringv1.PodMonitorsKind:
+			err = yaml.UnmarshalStrict(text, &monitoringv1.PodMonitor{})
+			m.jobs[resource.GetNamespace()+"/"+resource.GetName()] = true
+		case monitoringv1.PrometheusRuleKind:
+			err = m.addRules(text)
+		case "ConfigMap":
+			err = m.addDashboards(resource.GetDataMap())
+		default:
+			err = errors.New("nobody here knows this kind")
+		}
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", resource.CurId(), err)
+		}
+	}
+	return m, nil
+}
+
+func (m *manifests) addRules(text []byte) error {
+	rule := &monitoringv1.PrometheusRule{}
+	if err := yaml.UnmarshalStrict(text, rule); err != nil {
+		return err
+	}
+	groups, err := yaml.Marshal(rule.Spec)
+	if err != nil {
+		return err
+	}
+	m.groups[rule.Name] = groups
+	for _, group := range rule.Spec.Groups {
+		m.rules = append(m.rules, group.Rules...)
+	}
+	return nil
+}
+
+// dashboard is the part of Grafana's model that asks.
+type dashboard struct {
+	Panels []struct {
+		Title   string
+		Targets []struct{ Expr, LegendFormat string }
+	}
+	Templating struct {
+		List []struct {
+			Type  string
+			Query any
+		}
+	}
+}
+
+func (m *manifests) addDashboards(data map[string]string) error {
+	for name, text := range data {
+		d := dashboard{}
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				m.panels = append(m.panels, panel{p.Title, replaceIntervals(target.Expr), target.LegendFormat})
+			}
+		}
+		for _, variable := range d.Templating.List {
+			if variable.Type == "query" {
+				m.variables = append(m.variables, fmt.Sprint(variable.Query))
+			}
+		}
+	}
+	return nil
+}
+
+// replaceIntervals puts a duration in the place of Grafana's own variable for one. Others stand in strings.
+func replaceIntervals(query string) string {
+	return strings.ReplaceAll(query, "$__rate_interval", "5m")
+}
