@@ -225,6 +225,13 @@ func TestEachByItself(t *testing.T) {
 	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
 	}
+	h.Known("e")
+	want := map[clusterset.ClusterID]liveness.State{
+		"a": liveness.Silent, "b": liveness.Silent, "c": liveness.Live, "d": liveness.Silent, "e": liveness.Unknown,
+	}
+	if diff := cmp.Diff(want, h.States()); diff != "" {
+		t.Errorf("all states (-want +got):\n%s", diff)
+	}
 }
 
 // TestFlapWindow: a member that has stayed for five minutes after its return has left its past behind.
