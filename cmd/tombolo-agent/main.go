@@ -31,14 +31,16 @@ import (
 var version string
 
 func main() {
-	options, check, err := parse(os.Args[1:])
+	options, checks, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
 	switch {
 	case err != nil:
-	case check.server != "":
-		err = check.run(ctrl.SetupSignalHandler())
+	case checks.hub.server != "":
+		err = checks.hub.run(ctrl.SetupSignalHandler())
+	case checks.network != (networkCheck{}):
+		err = checks.network.run(ctrl.SetupSignalHandler(), os.Stdout)
 	default:
 		err = agent.Run(ctrl.SetupSignalHandler(), options)
 	}
@@ -49,7 +51,7 @@ func main() {
 }
 
 // parse returns the options that the command line and the environment state, or what is to be found out instead.
-func parse(args []string) (agent.Options, hubCheck, error) {
+func parse(args []string) (agent.Options, checks, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
 	var to clusters
@@ -68,9 +70,8 @@ func parse(args []string) (agent.Options, hubCheck, error) {
 	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
 	flags.StringVar(&options.ClusterID, "cluster-id", "", "the cluster's ID, where it has no ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the agent's own namespace (default $POD_NAMESPACE)")
-	var check hubCheck
-	flags.StringVar(&check.server, "check-hub", "", "say whether the hub at this URL can be reached, and do nothing else")
-	flags.StringVar(&check.ca, "check-hub-ca", "", "its certificate authority, PEM in base64")
+	var check checks
+	check.addFlags(flags)
 	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
 	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub")
 	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
@@ -96,11 +97,24 @@ func parse(args []string) (agent.Options, hubCheck, error) {
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
 		return options, check, err
 	}
-	if check.server != "" {
+	if check != (checks{}) {
 		return options, check, nil // it runs in a pod that may not ask its own API server anything
 	}
 	err = to.connect(&options)
 	return options, check, err
+}
+
+// checks are what a pod finds out for "kubectl clusterset" before it ends, instead of being an agent.
+type checks struct {
+	hub     hubCheck
+	network networkCheck
+}
+
+func (c *checks) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&c.hub.server, "check-hub", "", "say whether the hub at this URL can be reached, and do nothing else")
+	flags.StringVar(&c.hub.ca, "check-hub-ca", "", "its certificate authority, PEM in base64")
+	flags.StringVar(&c.network.listen, "check-network-listen", "", "send back what comes to this address, and do nothing else")
+	flags.StringVar(&c.network.reach, "check-network-reach", "", "say whether these addresses, comma-separated, send back what is sent to them, and do nothing else")
 }
 
 // clusters are what the command line says of the two clusters.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func stateOf(pod *corev1.Pod) string {
 	return strings.Join(parts, "; ")
 }
 
-// insidePod returns a pod that runs the agent's image with the rights of nobody.
+// insidePod returns the pod that asks the hub.
 func (j *joining) insidePod() (*unstructured.Unstructured, error) {
 	objects, err := j.render(nil)
 	if err != nil {
@@ -109,19 +110,24 @@ func (j *joining) insidePod() (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	return checkingPod(j.namespace, insidePod, image, j.checkTimeout, j.way.flags())
+}
+
+// checkingPod returns a pod that runs the agent's image with the rights of nobody, and ends after its lifetime at the latest.
+func checkingPod(namespace, name, image string, lifetime time.Duration, args []string) (*unstructured.Unstructured, error) {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: insidePod, Labels: map[string]string{labelPartOf: partOf}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelPartOf: partOf}},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:        new(max(1, int64(j.checkTimeout.Seconds()))),
+			ActiveDeadlineSeconds:        new(max(1, int64(lifetime.Seconds()))),
 			AutomountServiceAccountToken: new(false),
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: "check", Image: image, Args: j.way.flags(),
+				Name: "check", Image: image, Args: args,
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

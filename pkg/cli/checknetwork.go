@@ -1,0 +1,156 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+const aboutCheckNetwork = `Find out whether the members have the flat network that Tombolo needs: whether pods reach pods of the other clusters by their
+own addresses, in both IP families.
+
+First the ranges that the Members on the hub state are compared. Then a pod starts in each cluster that the kubeconfig leads
+to, and another that sends 64 KiB to all the others and wants them back: a network with a smaller MTU than its senders believe
+lets connections begin and then stand still. The pods run the agent's image in its namespace, with no rights, and are removed
+afterwards.`
+
+const examplesCheckNetwork = `  kubectl clusterset check-network
+  kubectl clusterset check-network --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
+
+// errNetwork says that there is no flat network. What is wrong has been printed.
+var errNetwork = errors.New("the network between the clusters is not what Tombolo needs: see above, and docs/networks.md")
+
+func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	n := &networkCheck{r: &report{out: streams.Out}}
+	cmd := &cobra.Command{
+		Use:     "check-network",
+		Short:   "send packets between pods of all clusters",
+		Long:    aboutCheckNetwork,
+		Example: examplesCheckNetwork,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, err := n.find(cmd.Context(), usual, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			return n.run(cmd.Context(), found)
+		},
+	}
+	n.addFlags(cmd.Flags())
+	return cmd
+}
+
+// networkCheck is a check-network under way.
+type networkCheck struct {
+	reading
+	image   string
+	timeout time.Duration
+	r       *report
+}
+
+func (n *networkCheck) addFlags(flags *pflag.FlagSet) {
+	n.reading.addFlags(flags)
+	flags.StringVar(&n.image, "agent-image", "", "image of the pods; that of the cluster's agent where empty")
+	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "how long the pods may take to start, and again to end")
+}
+
+func (n *networkCheck) run(ctx context.Context, found *survey.Clusterset) (err error) {
+	n.r.titlef("The ranges that the hub states")
+	n.compareRanges(found.Hub)
+	if len(found.Members) < 2 {
+		n.r.failf("the contexts lead to %d members, and it takes two to send packets: pass --contexts, or a kubeconfig with more of them", len(found.Members))
+		return errNetwork
+	}
+	pods := &networkPods{check: n}
+	defer func() {
+		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		err = errors.Join(err, pods.remove(cleanUp))
+	}()
+	n.r.titlef("Starting pods in %d clusters", len(found.Members))
+	for _, m := range found.Members {
+		if err := pods.add(ctx, m); err != nil {
+			return err
+		}
+	}
+	listeners, err := pods.listen(ctx)
+	if err != nil {
+		return err
+	}
+	n.compareAddresses(found.Hub, listeners)
+	n.r.titlef("From pod to pod")
+	for _, m := range found.Members {
+		results, err := pods.reach(ctx, m, listeners)
+		if err != nil {
+			return err
+		}
+		n.tell(m.ID, listeners, results)
+	}
+	if n.r.failed > 0 {
+		return errNetwork
+	}
+	return nil
+}
+
+// compareRanges tells which members' ranges have addresses in common.
+func (n *networkCheck) compareRanges(h *survey.Hub) {
+	others := map[clusterset.ClusterID]ranges{}
+	ids := h.Records.Members()
+	slices.Sort(ids)
+	for _, id := range ids {
+		own := rangesOf(h.Records.Member(id).Spec)
+		for _, o := range overlaps(own, others) {
+			n.r.failf("%s: %s: packets may go to the wrong cluster", id, o)
+		}
+		others[id] = own
+	}
+	if n.r.failed == 0 {
+		n.r.okf("no pod or node range of %d members overlaps with another", len(ids))
+	}
+}
+
+// compareAddresses tells which pods have addresses that the hub does not know for their cluster's: those would be refused.
+func (n *networkCheck) compareAddresses(h *survey.Hub, listeners []listener) {
+	for _, l := range listeners {
+		own := rangesOf(h.Records.Member(l.id).Spec)
+		for _, address := range l.addresses {
+			if !slices.ContainsFunc(own.pods, func(p netip.Prefix) bool { return p.Contains(address) }) {
+				n.r.failf("a pod of %s has the address %s, which is in none of the pod CIDRs of its Member (%s): its endpoints are refused. Correct the Member on the hub", l.id, address, list(own.pods))
+			}
+		}
+	}
+}
+
+// tell prints what became of the packets of one cluster.
+func (n *networkCheck) tell(from clusterset.ClusterID, listeners []listener, results map[string]string) {
+	for _, l := range listeners {
+		for _, address := range l.addresses {
+			if l.id == from {
+				continue
+			}
+			family := clusterset.FamilyOf(address)
+			switch problem, asked := results[net.JoinHostPort(address.String(), networkPort)]; {
+			case !asked:
+				n.r.failf("%s -> %s, %s: nothing is known; run it again", from, l.id, family)
+			case problem != "":
+				n.r.failf("%s -> %s, %s: %s", from, l.id, family, problem)
+			default:
+				n.r.okf("%s -> %s, %s (%s)", from, l.id, family, address)
+			}
+		}
+	}
+}
