@@ -81,7 +81,19 @@ func newCommand(version string, streams genericiooptions.IOStreams) *cobra.Comma
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	usual.AddFlags(root.PersistentFlags())
 	root.AddCommand(newInitHub(usual, streams), newJoin(usual, streams), newDNS(usual, streams), newLeave(usual, streams), newUpgrade(usual, streams))
-	root.AddCommand(newTrace(usual, streams), newDiff(usual, streams), newCheckNetwork(usual, streams))
+	root.AddCommand(
+		newTrace(usual, streams),
+		newDiff(usual, streams),
+		newCheckNetwork(usual, streams),
+		newStatus(usual, streams),
+		newExplain(usual, streams),
+		newExport(usual, streams),
+		newUnexport(usual, streams),
+		newGet(usual, streams),
+		newRelease(usual, streams),
+		newGraph(usual, streams),
+		newBundle(usual, streams),
+	)
 	for _, command := range append(root.Commands(), root) {
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {

@@ -133,7 +133,7 @@ func printerOf(output string) (func(io.Writer, survey.Traced) error, error) {
 }
 
 // marks of the states of a hop.
-var marks = map[survey.State]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
+var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
 
 // printTrace prints the verdict first, then the hops.
 func printTrace(w io.Writer, t survey.Traced) error {

@@ -52,7 +52,7 @@ func Merge(exports []clusterset.Export) (Merged, bool) {
 	if len(exports) == 0 {
 		return Merged{}, false
 	}
-	byAge := slices.SortedFunc(slices.Values(exports), older)
+	byAge := slices.SortedFunc(slices.Values(exports), Older)
 	oldest := byAge[0]
 	merged := Merged{
 		Key:                   oldest.Key,
@@ -78,8 +78,8 @@ func Merge(exports []clusterset.Export) (Merged, bool) {
 	return merged, true
 }
 
-// older orders exports by effective age, then by cluster ID.
-func older(a, b clusterset.Export) int {
+// Older orders exports by effective age, then by cluster ID.
+func Older(a, b clusterset.Export) int {
 	return cmp.Or(a.Age.Compare(b.Age), cmp.Compare(a.Cluster, b.Cluster))
 }
 

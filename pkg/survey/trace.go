@@ -35,15 +35,15 @@ const (
 	HopDNS        Hop = "DNS"
 )
 
-// State says how a hop is.
-type State string
+// Health says how a hop is.
+type Health string
 
 // How a hop can be.
 const (
-	OK State = "ok"
+	OK Health = "ok"
 	// Note: something that a person should know; the service works all the same, as far as this hop goes.
-	Note   State = "note"
-	Broken State = "broken"
+	Note   Health = "note"
+	Broken Health = "broken"
 )
 
 // Step is what was found at one hop in one cluster.
@@ -51,7 +51,7 @@ type Step struct {
 	// Cluster is where; empty where it is about all of them.
 	Cluster clusterset.ClusterID `json:"cluster,omitempty"`
 	Hop     Hop                  `json:"hop"`
-	State   State                `json:"state"`
+	State   Health               `json:"state"`
 	Found   string               `json:"found"`
 	// Fix is what to do; empty where there is nothing to do.
 	Fix string `json:"fix,omitempty"`

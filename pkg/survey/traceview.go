@@ -103,7 +103,7 @@ func (v *view) hasService(ctx context.Context) bool {
 	return v.look.reader.Member.Get(ctx, v.Known.Key, service) == nil && !clusterset.IsManaged(service.Labels)
 }
 
-func (v *view) step(hop Hop, state State, found, fix string) Step {
+func (v *view) step(hop Hop, state Health, found, fix string) Step {
 	return Step{Cluster: v.id(), Hop: hop, State: state, Found: found, Fix: fix}
 }
 

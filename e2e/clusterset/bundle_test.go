@@ -1,0 +1,148 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// unpack returns what an archive holds, by name.
+func unpack(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string]string{}
+	for reader := tar.NewReader(zip); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return result
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result[header.Name] = string(text)
+	}
+}
+
+// edit changes an object that somebody else writes too.
+func (s *seen) edit(t *testing.T, cluster string, object client.Object, change func()) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		s.get(t, cluster, object)
+		change()
+		return s.client(t, cluster).Update(t.Context(), object)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plant puts secrets wherever there may be some, and returns them.
+func (s *seen) plant(t *testing.T) []string {
+	t.Helper()
+	const inSecret, inEnv, inAnnotation, inExport, inEvent = "planted-in-a-secret", "planted-in-env", "planted-in-annotation", `planted "in" an export's annotation`, "planted-in-event-123"
+	annotations := map[string]string{"example.com/note": inAnnotation}
+	s.create(t, "east", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "planted"}, StringData: map[string]string{"x": inSecret}})
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	s.edit(t, "east", agent, func() {
+		agent.Annotations = annotations
+		agent.Spec.Template.Annotations = annotations
+		container := &agent.Spec.Template.Spec.Containers[0]
+		container.Env = append(container.Env, corev1.EnvVar{Name: "PLANTED", Value: inEnv})
+	})
+	for cluster, note := range map[string]string{"east": inExport, "west": "planted-by-west-" + strings.Repeat("x", 300)} {
+		export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		s.edit(t, cluster, export, func() {
+			export.Annotations = annotations
+			export.Spec.ExportedAnnotations = map[string]string{"example.com/note": note, "example.com/pin": "pin-" + cluster}
+		})
+	}
+	s.create(t, "east", &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "tombolo-system", Name: "an-event"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "tombolo-system", Name: "tombolo-agent"},
+		Reason:         "Event", Message: "GET https://hub failed: Authorization: Bearer " + inEvent, Type: corev1.EventTypeWarning,
+	})
+	hub := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
+	s.get(t, "east", hub)
+	secrets := []string{inSecret, inEnv, inAnnotation, "planted", "pin-east", "pin-west", inEvent, string(hub.Data["token"])}
+	for _, cluster := range s.Clusters() {
+		secrets = append(secrets, cluster.Config().BearerToken)
+	}
+	return secrets
+}
+
+// testBundle: an archive has what a bug report needs, and none of the secrets that lie around.
+func (s *seen) testBundle(t *testing.T) {
+	secrets := s.plant(t)
+	s.eventually(t, "conflict of annotations", func() bool {
+		var e survey.Explanation
+		s.data(t, "explain shop/web -o json", &e)
+		for _, f := range e.Fields {
+			if f.Field == "exported annotations" && len(f.Disagree) > 0 {
+				export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+				s.get(t, "west", export)
+				return strings.Contains(export.Status.Conditions[2].Message, "planted")
+			}
+		}
+		return false
+	})
+	file := filepath.Join(t.TempDir(), "clusterset.tar.gz")
+	s.says(t, "bundle --file "+file, file+" holds what can be seen of 2 members")
+	s.refused(t, "bundle --file "+file, cli.ExitFailed, "file exists", "name another with --file")
+	found := unpack(t, file)
+	for name, text := range map[string]string{
+		"status.json": `"kind": "ClustersetStatus"`, "explained/shop.web.json": `"kind": "ServiceExplanation"`, "versions.json": `"kubectl-clusterset": "v0.0.0-test"`,
+		"hub/members.json": `"clusterID": "east"`, "hub/heartbeats.json": `"publication": "Complete"`, "hub/publishedservices.json": "shop.web", "hub/publishedendpoints.json": "shop.web.",
+		"members/east/deployments.json": "--heartbeat-interval=1s", "members/east/serviceexports.json": "PortConflict", "members/east/events-of-tombolo.json": "Authorization: Bearer (removed)",
+		"members/west/serviceimports.json": `"type": "ClusterSetIP"`, "members/west/derived-services.json": "10.102.", "members/west/endpointslices.json": "10.1.0.1", "members/west/events-of-exports.json": "PortConflict",
+	} {
+		content, ok := found["clusterset/"+name]
+		if !ok || !strings.Contains(content, text) {
+			t.Errorf("%s does not hold %s:\n%.2000s", name, text, content)
+		}
+	}
+	for name, content := range found {
+		for _, secret := range secrets {
+			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+				if i := strings.Index(content, form); i >= 0 {
+					t.Errorf("%s holds the secret %s: %.200s", name, secret, content[max(0, i-100):])
+				}
+			}
+		}
+	}
+	if t.Failed() {
+		t.Logf("the archive holds %v", slices.Sorted(maps.Keys(found)))
+	}
+}

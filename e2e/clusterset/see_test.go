@@ -1,0 +1,363 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// seen is a clusterset of east and west that is looked at.
+type seen struct {
+	*world
+	// whole is the test of which all others are parts: agents outlive a part.
+	whole *testing.T
+	stop  map[string]func()
+}
+
+func (s *seen) startAgent(name string) { s.stop[name] = startNode(s.whole, s.Cluster(name), s.agent) }
+
+// TestSee looks at a clusterset as its administrator does while things go wrong, one after the other.
+//
+// spec: C1, C2, C3, R3
+func TestSee(t *testing.T) { //nolint:tparallel // its parts follow one another
+	t.Parallel()
+	s := &seen{world: start(t, "east", "west"), whole: t, stop: map[string]func(){}}
+	s.must(t, "init-hub --context hub")
+	for i, name := range []string{"east", "west"} {
+		s.must(t, s.join(name, "--wait 0 --check-from-inside=false --agent-image example/agent:v1 --pod-cidrs "+[]string{"10.1.0.0/16", "10.2.0.0/16"}[i]))
+		s.hurries(t, name)
+		s.create(t, name, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		s.startAgent(name)
+	}
+	s.awaitProblems(t, "no problems", func(p []survey.Problem) bool { return len(p) == 0 })
+	t.Run("export", s.testExport)
+	t.Run("status", s.testStatus)
+	t.Run("explain", s.testExplain)
+	t.Run("get", s.testGet)
+	t.Run("graph", s.testGraph)
+	t.Run("bad exports", s.testBadExports)
+	t.Run("bundle", s.testBundle)
+	t.Run("silence", s.testSilence)
+	t.Run("unexport", s.testUnexport)
+	t.Run("release", s.testRelease)
+}
+
+// hurries has a member's heartbeats come each second, so that its silence is noticed soon.
+func (s *seen) hurries(t *testing.T, name string) {
+	t.Helper()
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	s.get(t, name, agent)
+	container := &agent.Spec.Template.Spec.Containers[0]
+	container.Args = append(container.Args, "--heartbeat-interval=1s")
+	s.update(t, name, agent)
+}
+
+// serve creates a Service with one endpoint.
+func (s *seen) serve(t *testing.T, cluster, name, address string, port int32) {
+	t.Helper()
+	s.create(t, cluster, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"tier": "front"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
+	})
+	s.create(t, cluster, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	})
+}
+
+// data runs a command that prints JSON, into a value.
+func (s *seen) data(t *testing.T, command string, into any) {
+	t.Helper()
+	var out, err bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err}
+	code := cli.Run(t.Context(), "v0.0.0-test", append(strings.Fields(command), "--kubeconfig", s.kubeconfig), streams)
+	if code != cli.ExitOK || json.Unmarshal(out.Bytes(), into) != nil {
+		t.Fatalf("$ kubectl clusterset %s\n%s%sexit code %d", command, &out, &err, code)
+	}
+}
+
+// awaitProblems returns the first status whose problems are as wanted.
+func (s *seen) awaitProblems(t *testing.T, what string, wanted func([]survey.Problem) bool) survey.Status {
+	t.Helper()
+	var status survey.Status
+	defer func() {
+		if t.Failed() {
+			t.Logf("problems: %+v\nmembers: %+v", status.Problems, status.Members)
+		}
+	}()
+	s.eventually(t, what, func() bool {
+		status = survey.Status{}
+		s.data(t, "status -o json", &status)
+		return wanted(status.Problems)
+	})
+	return status
+}
+
+// about reports whether there is a problem of a kind, of a member and a service.
+func about(reason survey.Reason, member, service string) func([]survey.Problem) bool {
+	return func(problems []survey.Problem) bool {
+		for _, p := range problems {
+			if p.Reason == reason && string(p.Member) == member && p.Service == service {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func (s *seen) says(t *testing.T, command string, texts ...string) {
+	t.Helper()
+	s.refused(t, command, cli.ExitOK, texts...)
+}
+
+func (s *seen) testExport(t *testing.T) {
+	s.serve(t, "east", "web", "10.1.0.1", 80)
+	s.serve(t, "west", "web", "10.2.0.1", 8080)
+	s.serve(t, "west", "cart", "10.2.0.2", 80)
+	exports := func(cluster string) int {
+		list := &mcsv1beta1.ServiceExportList{}
+		if err := s.client(t, cluster).List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	s.refused(t, "export --context east -n shop", cli.ExitUsage, "which Services?")
+	s.refused(t, "export --context east -n shop web --all", cli.ExitUsage, "which Services?")
+	s.refused(t, "export --context hub -n shop web", cli.ExitFailed, "does not know ServiceExports")
+	s.refused(t, "export --context east -n shop web wbe", cli.ExitFailed, "Service wbe: there is none of that name in namespace shop", "nothing has been changed")
+	s.says(t, "export --context east -n shop web --dry-run", "created    ServiceExport shop/web", "dry run")
+	if n := exports("east"); n != 0 {
+		t.Fatalf("refused commands and a dry run have created %d ServiceExports", n)
+	}
+	s.create(t, "west", &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias", Labels: map[string]string{"tier": "front"}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
+	})
+	s.refused(t, "export --context west -n shop alias", cli.ExitFailed, "Service alias is of type ExternalName, which cannot be exported")
+	s.says(t, "export --context east -n shop web --wait 1m", "created    ServiceExport shop/web", "web: The service is exported to the clusterset.")
+	s.says(t, "export --context east -n shop web --wait 1m", "unchanged  ServiceExport shop/web")
+	s.says(t, "export --context west -n shop -l tier=front --wait 1m", "Service alias is left out: ", "created    ServiceExport shop/cart", "created    ServiceExport shop/web")
+	if n := exports("west"); n != 2 {
+		t.Errorf("west has %d ServiceExports, want 2", n)
+	}
+	s.stop["east"]()
+	s.serve(t, "east", "slow", "10.1.0.3", 80)
+	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has said nothing about it", "the ServiceExports are there, but not all are ready")
+	s.startAgent("east")
+	s.says(t, "export --context east -n shop slow --wait 1m", "slow: The service is exported to the clusterset.")
+}
+
+func (s *seen) testStatus(t *testing.T) {
+	status := s.awaitProblems(t, "a conflict, and its service in both clusters", func(p []survey.Problem) bool {
+		return len(p) == 1 && about(survey.ReasonConflict, "", "shop/web")(p)
+	})
+	s.eventually(t, "import of all services", func() bool {
+		s.data(t, "status -o json", &status)
+		return *status.Members[0].Imports == 3 && *status.Members[1].Imports == 3
+	})
+	east := status.Members[0]
+	if east.State != survey.StateConnected || east.Exports != 2 || east.ReadyEndpoints != 2 || east.Context != "east" || east.Publication != "Complete" {
+		t.Errorf("east: %+v", east)
+	}
+	s.says(t, "status", "WARN  Conflict shop/web: The exporters disagree on ports", "-> See who says what: kubectl clusterset explain shop/web", "east(1/1),west(1/1)")
+	s.says(t, "status -o wide", "east,west", "OLDEST")
+	s.says(t, "status -o yaml", "kind: ClustersetStatus")
+	s.says(t, "status --hub-context hub --contexts west", "east   connected", "Conflict shop/web")
+	s.refused(t, "status --exit-code", cli.ExitFailed, "the clusterset has problems")
+	s.refused(t, "status -o table", cli.ExitUsage, "must be one of wide, json, yaml")
+	s.refused(t, "status --services none", cli.ExitUsage, "must be some or all")
+	s.refused(t, "status --contexts east", cli.ExitFailed, "none of the contexts leads to a hub")
+}
+
+func (s *seen) testExplain(t *testing.T) {
+	s.says(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: nobody reaches it: the name http means 80/TCP, of the older export of east")
+	s.says(t, "explain -n shop cart", "is exported by 1 cluster.")
+	var e survey.Explanation
+	s.data(t, "explain shop/web -o json", &e)
+	if len(e.Exports) != 2 || e.Exports[0].Cluster != "east" || len(e.LostPorts) != 1 {
+		t.Errorf("explain -o json: %+v", e)
+	}
+	s.refused(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
+	s.refused(t, "explain a/b/c", cli.ExitUsage, "is no service")
+}
+
+func (s *seen) testGet(t *testing.T) {
+	s.says(t, "get imports -A --context west", "web    ClusterSetIP", "http:80/TCP", "east(1/1),west(", "True")
+	s.says(t, "get imports web -n shop --context west -o wide", "derived-", "The service is imported.")
+	s.says(t, "get exports -n shop --context west", "shop        cart   True    -  ", "shop        web    True    PortConflict")
+	s.says(t, "get exports -n shop --context west -o wide", "Conflicting ports. Using")
+	s.says(t, "get exports -n shop --context west -o name", "serviceexport.multicluster.x-k8s.io/cart\nserviceexport.multicluster.x-k8s.io/web\n")
+	s.says(t, "get imports -n shop --context west -o yaml", "kind: ServiceImportList", "type: ClusterSetIP")
+	s.says(t, "get exports -n default --context west", "There are none in namespace default; -A looks in all.")
+	s.refused(t, "get imports wbe -n shop --context west", cli.ExitFailed, "there is no wbe in namespace shop")
+	s.refused(t, "get imports -A --context hub", cli.ExitFailed, "have it join a clusterset first")
+	s.refused(t, "get pods", cli.ExitUsage, "must be exports or imports")
+	s.refused(t, "get", cli.ExitUsage, "requires at least 1 arg")
+	list := &mcsv1beta1.ServiceImportList{}
+	s.data(t, "get imports -A --context west -o json", list)
+	if len(list.Items) != 3 || list.Items[2].Name != "web" || len(list.Items[2].Status.Clusters) != 2 {
+		t.Errorf("get imports -o json: %+v", list.Items)
+	}
+}
+
+func (s *seen) testGraph(t *testing.T) {
+	s.says(t, "graph", "<svg ", ">cart</text>", "conflict: ports", "</svg>")
+	s.says(t, "graph -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
+	if out := s.must(t, "graph -o dot -n default"); strings.Contains(out, "shop") || !strings.Contains(out, `"member east"`) {
+		t.Errorf("of another namespace:\n%s", out)
+	}
+	file := filepath.Join(t.TempDir(), "clusterset.svg")
+	if out := s.must(t, "graph --file "+file); out != "" {
+		t.Errorf("beside the file, graph prints\n%s", out)
+	}
+	if content, err := os.ReadFile(file); err != nil || !strings.Contains(string(content), ">cart</text>") {
+		t.Errorf("the file: %v\n%s", err, content)
+	}
+	s.refused(t, "graph -o png", cli.ExitUsage, "must be one of svg, dot")
+}
+
+// testBadExports: an export of a Service that does not exist, and a member that has never connected.
+func (s *seen) testBadExports(t *testing.T) {
+	s.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "missing"}})
+	s.create(t, "hub", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-ghost"}})
+	s.create(t, "hub", &hubv1alpha1.Member{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-ghost", Name: "member"},
+		Spec:       hubv1alpha1.MemberSpec{ClusterID: "ghost", PodCIDRs: []hubv1alpha1.CIDR{"10.9.0.0/16"}},
+	})
+	s.awaitProblems(t, "problem with the export", about(survey.ReasonExportInvalid, "east", "shop/missing"))
+	s.awaitProblems(t, "problem with the member", about(survey.ReasonMemberNeverHeard, "ghost", ""))
+	s.says(t, "status", "There is no Service missing in namespace shop.", "kubectl clusterset unexport --context east -n shop missing", "NEVER HEARD")
+	s.refused(t, "explain shop/missing", cli.ExitFailed, "east has a ServiceExport for it: There is no Service missing in namespace shop.")
+	s.says(t, "unexport --context east -n shop missing", "deleted    ServiceExport shop/missing")
+}
+
+// testSilence watches a member fall silent, which says of another version than the rest.
+func (s *seen) testSilence(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+		ended <- cli.Run(ctx, "v0.0.0-test", []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
+	}()
+	s.stop["west"]()
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName}}
+	s.get(t, "hub", beat)
+	beat.Spec.AgentVersion = "v0.0.9"
+	s.update(t, "hub", beat)
+	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
+	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
+	s.says(t, "status", "The hub has not heard from west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
+	s.startAgent("west")
+	s.awaitProblems(t, "end of the silence", func(p []survey.Problem) bool { return !about(survey.ReasonMemberSilent, "west", "")(p) })
+	cancel()
+	if code := <-ended; code != cli.ExitOK {
+		t.Errorf("a watch that is interrupted ends with %d", code)
+	}
+	if text := out.String(); strings.Count(text, "MEMBERS (") != 1 || !strings.Contains(text, "ERROR MemberSilent west") {
+		t.Errorf("the watch has printed:\n%s", text)
+	}
+}
+
+func (s *seen) testUnexport(t *testing.T) {
+	s.refused(t, "unexport --context west -n shop web wbe", cli.ExitFailed, "there is no ServiceExport wbe in namespace shop", "nothing has been changed")
+	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "dry run", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop --all", "deleted    ServiceExport shop/cart", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop --all", "no ServiceExport of namespace shop is picked")
+	s.eventually(t, "end of the exports of west", func() bool {
+		list := &hubv1alpha1.PublishedServiceList{}
+		return s.client(t, "hub").List(t.Context(), list, client.InNamespace("member-west")) == nil && len(list.Items) == 0
+	})
+}
+
+// many is more than the losses that are believed at once.
+const many = 25
+
+// testRelease lets go of what west holds of east, after the hub has lost it.
+func (s *seen) testRelease(t *testing.T) {
+	for i := range many {
+		s.serve(t, "east", fmt.Sprintf("many-%02d", i), fmt.Sprintf("10.1.1.%d", i+1), 80)
+	}
+	s.must(t, "export --context east -n shop --all --wait 1m")
+	imports := func(wanted func(int) bool) func() bool {
+		return func() bool {
+			list := &mcsv1beta1.ServiceImportList{}
+			return s.client(t, "west").List(t.Context(), list) == nil && wanted(len(list.Items))
+		}
+	}
+	s.eventually(t, "import of all", imports(func(n int) bool { return n > many }))
+	s.says(t, "release east", "ok    none of the 2 clusters that are reached holds anything of east")
+	s.stop["east"]()
+	s.stop["west"]()
+	for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}} {
+		if err := s.client(t, "hub").DeleteAllOf(t.Context(), kind, client.InNamespace("member-east")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.startAgent("west")
+	held := func(p []survey.Problem) bool { return about(survey.ReasonDeletionHeld, "west", "")(p) }
+	status := s.awaitProblems(t, "held deletion", held)
+	s.eventually(t, "hold of all imports", func() bool {
+		s.data(t, "status -o json", &status)
+		return *status.Members[len(status.Members)-1].HeldImports > many
+	})
+	s.says(t, "status", "The hub has lost most of what east exported. west keeps what it has of it", "kubectl clusterset release east --in west")
+	s.says(t, "release east --dry-run", "west holds 27 services: shop/many-00, shop/many-01, shop/many-02, shop/many-03, shop/many-04, and 22 more")
+	s.refused(t, "release east --in ghost", cli.ExitFailed, "cluster ghost is not reached", "nothing has been changed")
+	s.says(t, "release west", "ok    none of the 2 clusters that are reached holds anything of west")
+	accepted := func() []hubv1alpha1.ClusterID {
+		own := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.MemberName}}
+		s.get(t, "hub", own)
+		return own.Spec.AcceptDeletionsOf
+	}
+	if got := accepted(); got != nil {
+		t.Fatalf("dry runs and refused commands have west accept the deletions of %v", got)
+	}
+
+	s.stop["west"]() // nobody lets go: one release ends by itself, another by its user
+	s.refused(t, "release east --wait 200ms", cli.ExitFailed, "west still holds it", "not everything has been let go")
+	if got := accepted(); got != nil {
+		t.Errorf("after a release in vain, west accepts the deletions of %v", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		_, code := s.runUntil(ctx, "release east")
+		ended <- code
+	}()
+	s.eventually(t, "entry on the hub", func() bool { return len(accepted()) == 1 })
+	cancel()
+	if code := <-ended; code != cli.ExitFailed || accepted() != nil {
+		t.Errorf("a release that is interrupted ends with %d, and leaves %v", code, accepted())
+	}
+
+	s.startAgent("west")
+	s.says(t, "release east --in west", "west holds nothing of east any more", "west takes no loss of east for granted any more")
+	if got := accepted(); got != nil {
+		t.Errorf("after a release, west accepts the deletions of %v", got)
+	}
+	s.eventually(t, "end of the imports", imports(func(n int) bool { return n == 0 }))
+	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !held(p) })
+}

@@ -1,0 +1,68 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/pkg/cli/bundle"
+)
+
+const aboutBundle = `Collect what a bug report needs into one archive: the status and the problems, how services with problems are merged,
+the records of the hub, the exports, imports and what is derived from them, Tombolo's own Deployments, pods, Events and logs,
+and all versions.
+
+No Secrets are read. Annotations, values of environment variables and what looks like a credential are taken out. It does
+hold names of namespaces and services, and addresses: look into it before you hand it on.`
+
+const examplesBundle = `  kubectl clusterset bundle --file clusterset.tar.gz
+  tar -tzf clusterset.tar.gz`
+
+// bundling is a bundle under way.
+type bundling struct {
+	reading
+	file     string
+	out, err io.Writer
+}
+
+func newBundle(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	b := &bundling{out: streams.Out, err: streams.ErrOut}
+	cmd := &cobra.Command{
+		Use:     "bundle",
+		Short:   "collect what a bug report needs",
+		Long:    aboutBundle,
+		Example: examplesBundle,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return b.run(cmd.Context(), usual, cmd.Root().Version)
+		},
+	}
+	b.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&b.file, "file", "f", "clusterset.tar.gz", "write it to this file, which must not exist")
+	return cmd
+}
+
+func (b *bundling) run(ctx context.Context, usual *genericclioptions.ConfigFlags, version string) error {
+	found, err := b.find(ctx, usual, b.err)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(b.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: name another with --file", err)
+	}
+	if err := errors.Join(bundle.Write(ctx, file, found, version), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(b.file))
+	}
+	fmt.Fprintf(b.out, "%s holds what can be seen of %d members. Look into it before you hand it on.\n", b.file, len(found.Members))
+	return nil
+}

@@ -1,0 +1,112 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// Bounds of the log of one container.
+const (
+	logLines = 5000
+	logBytes = 2 << 20
+)
+
+// member adds what Tombolo has in a member, and what its agent says.
+func (a *archive) member(ctx context.Context, m *survey.Member) error {
+	ours := client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}
+	mirrored := client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}
+	system := client.InNamespace(manifests.AgentNamespace)
+	for _, kind := range []struct {
+		name    string
+		list    client.ObjectList
+		take    fields
+		options []client.ListOption
+	}{
+		{"serviceexports", &mcsv1beta1.ServiceExportList{}, exportFacts, nil},
+		{"serviceimports", &mcsv1beta1.ServiceImportList{}, whole, []client.ListOption{ours}},
+		{"derived-services", &corev1.ServiceList{}, whole, []client.ListOption{ours}},
+		{"endpointslices", &discoveryv1.EndpointSliceList{}, whole, []client.ListOption{mirrored}},
+		{"deployments", &appsv1.DeploymentList{}, agentFacts, []client.ListOption{system}},
+		{"pods", &corev1.PodList{}, podFacts, []client.ListOption{system}},
+		{"events-of-tombolo", &corev1.EventList{}, eventFacts, []client.ListOption{system}},
+		{"events-of-exports", &corev1.EventList{}, eventFacts, []client.ListOption{client.MatchingFields{"involvedObject.kind": "ServiceExport"}}},
+		{"events-of-imports", &corev1.EventList{}, eventFacts, []client.ListOption{client.MatchingFields{"involvedObject.kind": "ServiceImport"}}},
+	} {
+		if err := a.list(ctx, m.Client, fmt.Sprintf("members/%s/%s.json", m.ID, kind.name), kind.list, kind.take, kind.options...); err != nil {
+			return err
+		}
+	}
+	return a.logs(ctx, m)
+}
+
+// logs adds the logs of the agent and the DNS.
+func (a *archive) logs(ctx context.Context, m *survey.Member) error {
+	pods := &corev1.PodList{}
+	if err := m.Client.List(ctx, pods, client.InNamespace(manifests.AgentNamespace)); err != nil {
+		a.notef("members/%s/logs: %v", m.ID, err)
+		return nil
+	}
+	api, err := kubernetes.NewForConfig(m.Place.Config)
+	if err != nil {
+		return err
+	}
+	lines, bytes := int64(logLines), int64(logBytes)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for _, container := range pod.Spec.Containers {
+			name := fmt.Sprintf("members/%s/logs/%s.%s.log", m.ID, pod.Name, container.Name)
+			options := &corev1.PodLogOptions{Container: container.Name, TailLines: &lines, LimitBytes: &bytes, Timestamps: true}
+			text, err := read(ctx, api.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options))
+			if err != nil {
+				a.notef("%s: %v", name, err)
+				continue
+			}
+			if err := a.text(name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func read(ctx context.Context, request *rest.Request) (string, error) {
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	content, err := io.ReadAll(io.LimitReader(stream, logBytes))
+	return string(content), err
+}
+
+// serverVersion notes the version of an API server.
+func (a *archive) serverVersion(versions map[string]string, name string, config *rest.Config) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		a.notef("version of %s: %v", name, err)
+		return
+	}
+	info, err := d.ServerVersion()
+	if err != nil {
+		a.notef("version of %s: %v", name, err)
+		return
+	}
+	versions["kubernetes of "+name] = info.GitVersion
+}

@@ -1,0 +1,200 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+const aboutExplain = `Explain how the exports of a service become one service.
+
+The clusters that export it, from the oldest to the youngest: where they disagree, the oldest counts. For each thing that
+they should agree on, the value that counts, whose it is, and who says otherwise. Who serves which port, and whose ports
+nobody reaches. What of the hub's records is refused, and why. It reads the hub alone, and reruns what every member does.
+
+The exit code is 1 where nobody exports the service.`
+
+const examplesExplain = `  kubectl clusterset explain shop/web
+  kubectl clusterset explain shop/web --hub-context hub -o yaml`
+
+// errNotExported says that there is nothing to explain. What there is instead has been printed.
+var errNotExported = errors.New("nobody exports this service: see above")
+
+// explaining is an explain under way.
+type explaining struct {
+	reading
+	output   format
+	out, err io.Writer
+}
+
+func newExplain(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	e := &explaining{out: streams.Out, err: streams.ErrOut}
+	cmd := &cobra.Command{
+		Use:     "explain NAMESPACE/SERVICE",
+		Short:   "explain how the exports of a service become one",
+		Long:    aboutExplain,
+		Example: examplesExplain,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), usual, args[0]) },
+	}
+	e.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP((*string)(&e.output), "output", "o", "", "json or yaml")
+	return cmd
+}
+
+func (e *explaining) run(ctx context.Context, usual *genericclioptions.ConfigFlags, name string) error {
+	if err := e.output.check(formatTable, formatJSON, formatYAML); err != nil {
+		return err
+	}
+	key, err := serviceKey(usual, name)
+	if err != nil {
+		return err
+	}
+	found, err := e.find(ctx, usual, e.err)
+	if err != nil {
+		return err
+	}
+	explanation, ok := found.Hub.Explain(key)
+	switch {
+	case !ok:
+		e.nobody(key, found.Hub.Records.Keys(), found.Sights(ctx))
+		return errNotExported
+	case e.output.isData():
+		return printData(e.out, e.output, explanation)
+	}
+	printExplanation(e.out, explanation, found.Hub)
+	return nil
+}
+
+// nobody tells what there is instead of a service that the hub has no record of.
+func (e *explaining) nobody(key clusterset.ServiceKey, known []clusterset.ServiceKey, sights []survey.Sight) {
+	fmt.Fprintf(e.err, "The hub has no record of service %s.\n", key)
+	wanted := false
+	for _, s := range sights {
+		for i := range s.Exports {
+			if s.Exports[i].Namespace != key.Namespace || s.Exports[i].Name != key.Name {
+				continue
+			}
+			wanted = true
+			fmt.Fprintf(e.err, "%s has a ServiceExport for it: %s\n", s.ID, plain(saidOf(&s.Exports[i])))
+		}
+	}
+	if !wanted {
+		fmt.Fprintf(e.err, "To export it, where its Service runs: kubectl clusterset export -n %s %s\n", key.Namespace, key.Name)
+	}
+	if similar := survey.Similar(key, known); len(similar) > 0 {
+		fmt.Fprintln(e.err, "Do you mean one of these?")
+		for _, k := range similar {
+			fmt.Fprintln(e.err, "  "+k.String())
+		}
+	}
+}
+
+// saidOf returns why an export is not on the hub, as far as it says so.
+func saidOf(export *mcsv1beta1.ServiceExport) string {
+	for _, kind := range []mcsv1beta1.ServiceExportConditionType{mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady} {
+		if c := meta.FindStatusCondition(export.Status.Conditions, string(kind)); c != nil && c.Status != "True" {
+			return c.Message
+		}
+	}
+	return "its agent has said nothing about it; see kubectl clusterset status"
+}
+
+func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
+	name := e.Namespace + "/" + e.Name
+	if len(e.Exports) == 0 {
+		fmt.Fprintf(out, "Nobody imports %s: what there is of it on the hub is refused.\n", name)
+		printRefused(out, e.Refused)
+		return
+	}
+	fmt.Fprintf(out, "%s, of type %s, is exported by %s. Where they disagree, the oldest export counts.\n\nEXPORTS, oldest first\n", name, e.Type, clusters(len(e.Exports)))
+	exports := &table{header: []string{"CLUSTER", "SINCE", "AGE", "READY", "MEMBER", "NOTE"}}
+	for _, x := range e.Exports {
+		note := ""
+		if x.Claimed != nil {
+			note = "claims " + x.Claimed.UTC().Format(timeFormat) + ", which is more than 10 minutes before the hub first saw it"
+		}
+		exports.add(string(x.Cluster), x.Since.UTC().Format(timeFormat), duration.HumanDuration(h.Now.Sub(x.Since.Time)),
+			readyOf(x.ReadyEndpoints, x.Endpoints), stateWords[x.State], note)
+	}
+	exports.write(out, "  ")
+	fmt.Fprintln(out, "\nWHAT COUNTS")
+	fields := &table{header: []string{"FIELD", "VALUE", "FROM", "WHO SAYS OTHERWISE"}}
+	for _, f := range e.Fields {
+		from := string(f.From)
+		if from == "" {
+			from = "all exports"
+		}
+		fields.add(f.Field, shortened(f.Using), from, otherwise(f))
+	}
+	fields.write(out, "  ")
+	printPorts(out, e)
+	printRefused(out, e.Refused)
+}
+
+// timeFormat is how times are told: of the hub and of members, so in UTC.
+const timeFormat = "2006-01-02 15:04:05Z"
+
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// shortened returns a value that fits a table.
+func shortened(value string) string {
+	const most = 60
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return value
+}
+
+func otherwise(f survey.ExplainedField) string {
+	var words []string
+	for _, d := range f.Disagree {
+		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, shortened(d.Says)))
+	}
+	return strings.Join(words, "; ")
+}
+
+func printPorts(out io.Writer, e survey.Explanation) {
+	if len(e.Ports) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nPORTS")
+	t := &table{header: []string{"PORT", "APP PROTOCOL", "FROM", "SERVED BY"}}
+	for _, p := range e.Ports {
+		t.add(p.Port, p.AppProtocol, string(p.From), ids(p.ServedBy))
+	}
+	t.write(out, "  ")
+	for _, lost := range e.LostPorts {
+		fmt.Fprintf(out, "  Port %s of %s: %s.\n", plain(lost.Port), lost.Cluster, plain(lost.Why))
+	}
+}
+
+func printRefused(out io.Writer, refused []string) {
+	if len(refused) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nREFUSED (%d)\n", len(refused))
+	for _, text := range refused {
+		fmt.Fprintln(out, "  "+plain(text))
+	}
+}

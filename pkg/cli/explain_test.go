@@ -1,0 +1,23 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+func TestPrintedExplanation(t *testing.T) {
+	var e survey.Explanation
+	read(t, "explanation.json", &e)
+	var out bytes.Buffer
+	h := &survey.Hub{Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	printExplanation(&out, e, h)
+	out.WriteString("\n")
+	printExplanation(&out, survey.Explanation{Namespace: "shop", Name: "web", Refused: []string{"a", "b\x1b"}}, h)
+	golden(t, "explanation.txt", out.String())
+}

@@ -1,0 +1,212 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+const aboutExport = `Export Services of the cluster of the current context to its clusterset: create a ServiceExport beside each.
+
+Services are named, or picked by their labels with -l, or all of the namespace with --all. Those that cannot be exported are
+refused before anything is changed; of those that are picked, they are left out. Then it waits until the hub has the
+exports, and tells where other clusters export the same service differently.`
+
+const examplesExport = `  kubectl clusterset export web -n shop
+  kubectl clusterset export web cart -n shop --context east --dry-run
+  kubectl clusterset export -l tier=frontend -n shop --wait 1m`
+
+// defaultExportWait is how long export waits until the hub has the exports.
+const defaultExportWait = 10 * time.Second
+
+// pollEvery is the time between two looks at an export.
+const pollEvery = 100 * time.Millisecond
+
+// errNotReady says that the exports have been created, but that not all of them have reached the hub.
+var errNotReady = errors.New("the ServiceExports are there, but not all are ready: see above, and kubectl clusterset status")
+
+// exporting is an export under way.
+type exporting struct {
+	picking
+	wait time.Duration
+}
+
+func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	e := &exporting{}
+	cmd := &cobra.Command{
+		Use:     "export SERVICE...",
+		Short:   "export Services of a cluster",
+		Long:    aboutExport,
+		Example: examplesExport,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e.r = &report{out: streams.Out}
+			if err := e.connect(usual, args); err != nil {
+				return err
+			}
+			return e.run(cmd.Context())
+		},
+	}
+	e.addFlags(cmd.Flags())
+	cmd.Flags().DurationVar(&e.wait, "wait", defaultExportWait, "how long to wait until the hub has the exports; 0 not to")
+	return cmd
+}
+
+func (e *exporting) run(ctx context.Context) error {
+	e.r.titlef("Checking")
+	names, err := e.check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.r.verdict(); err != nil {
+		return err
+	}
+	e.r.titlef("%s", e.heading("In this cluster"))
+	for _, name := range names {
+		object := newServiceExport(e.namespace, name)
+		outcome, err := e.member.install.Apply(ctx, object)
+		if err != nil {
+			return err
+		}
+		e.r.did(outcome, nameOf(object))
+	}
+	if e.dryRun || e.wait == 0 || len(names) == 0 {
+		return nil
+	}
+	return e.await(ctx, names)
+}
+
+func newServiceExport(namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mcsv1beta1.SchemeGroupVersion.WithKind("ServiceExport"))
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// check returns the Services that can be exported, sorted. A named one that cannot is a failure, a picked one a note.
+func (e *exporting) check(ctx context.Context) ([]string, error) {
+	if err := e.knowsKinds(ctx); err != nil {
+		return nil, err
+	}
+	services, err := e.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, service := range services {
+		refusal := refusalOf(e.namespace, service)
+		switch {
+		case refusal == "":
+			e.r.okf("Service %s can be exported", service.name)
+			names = append(names, service.name)
+		case e.picks():
+			e.r.notef("Service %s is left out: %s", service.name, refusal)
+		default:
+			e.r.failf("Service %s: %s", service.name, refusal)
+		}
+	}
+	if e.picks() && len(names) == 0 {
+		e.r.notef("no Service of namespace %s is picked", e.namespace)
+	}
+	return names, nil
+}
+
+// refusalOf returns why a Service cannot be exported, and what to do; empty where it can.
+func refusalOf(namespace string, s pickedService) string {
+	wanted := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.name}}
+	decided, rejection := export.Decide("this-cluster", wanted, s.service)
+	switch {
+	case rejection != nil && rejection.Reason == mcsv1beta1.ServiceExportReasonNoService:
+		return fmt.Sprintf("there is none of that name in namespace %s: create it first, or pass -n with its namespace", namespace)
+	case rejection != nil:
+		return rejection.Message
+	}
+	if err := hub.Acceptable(decided); err != nil {
+		return fmt.Sprintf("other clusters would refuse it: %v", err)
+	}
+	return ""
+}
+
+// await waits until the exports are ready, and tells what they say.
+func (e *exporting) await(ctx context.Context, names []string) error {
+	e.r.titlef("Waiting up to %s for the hub", e.wait)
+	waiting, cancel := context.WithTimeout(ctx, e.wait)
+	defer cancel()
+	var failed bool
+	for _, name := range names {
+		there := &mcsv1beta1.ServiceExport{}
+		err := wait.PollUntilContextCancel(waiting, pollEvery, true, func(ctx context.Context) (bool, error) {
+			err := e.member.client.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, there)
+			return err == nil && isSettled(there), ignoreTransient(err)
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && waiting.Err() == nil {
+			return fmt.Errorf("get ServiceExport %s/%s: %w", e.namespace, name, err)
+		}
+		if !e.tell(there, name) {
+			failed = true
+		}
+	}
+	if failed {
+		return errNotReady
+	}
+	return nil
+}
+
+// isSettled reports whether the agent has said what becomes of an export.
+func isSettled(export *mcsv1beta1.ServiceExport) bool {
+	valid := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	switch {
+	case valid != nil && valid.Status == metav1.ConditionFalse:
+		return true
+	case ready == nil:
+		return false
+	}
+	return ready.Status == metav1.ConditionTrue || ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed)
+}
+
+// tell prints what an export says, and reports whether it is ready.
+func (e *exporting) tell(export *mcsv1beta1.ServiceExport, name string) bool {
+	said := export.Status.Conditions
+	if !meta.IsStatusConditionTrue(said, string(mcsv1beta1.ServiceExportConditionReady)) {
+		e.r.failf("%s: %s", name, plain(saidOf(export)))
+		return false
+	}
+	e.r.okf("%s: %s", name, plain(meta.FindStatusCondition(said, string(mcsv1beta1.ServiceExportConditionReady)).Message))
+	if c := meta.FindStatusCondition(said, string(mcsv1beta1.ServiceExportConditionConflict)); c != nil && c.Status == metav1.ConditionTrue {
+		e.r.notef("%s: %s See kubectl clusterset explain %s/%s", name, plain(c.Message), e.namespace, name)
+	}
+	return true
+}
+
+// pickedService is a Service that somebody wants to export; nil where there is none of that name.
+type pickedService struct {
+	name    string
+	service *corev1.Service
+}
+
+// isOwn reports whether a Service is not derived from an import.
+func isOwn(s *corev1.Service) bool { return !clusterset.IsManaged(s.Labels) }

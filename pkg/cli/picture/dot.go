@@ -1,0 +1,81 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package picture
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// maxLabel is how long a label in a graph may be.
+const maxLabel = 120
+
+// DOT returns the clusterset as a graph in graphviz' language: an arrow from each exporter to the service, a dashed one from
+// the service to each importer that exports it not.
+func DOT(s survey.Status) []byte {
+	var out bytes.Buffer
+	services, left := shown(s)
+	fmt.Fprintf(&out, "digraph clusterset {\n  label=%s;\n", quote(heading(s, len(s.Services))))
+	fmt.Fprintln(&out, `  rankdir=LR; node [fontname="sans-serif", fontsize=11]; edge [fontname="sans-serif", fontsize=9];`)
+	if left > 0 {
+		fmt.Fprintf(&out, "  left [shape=plaintext, label=%s];\n", quote(fmt.Sprintf("%d more services are not shown", left)))
+	}
+	for _, m := range s.Members {
+		colour := "black"
+		if m.State != survey.StateConnected {
+			colour = "red"
+		}
+		fmt.Fprintf(&out, "  %s [shape=box, color=%s, label=%s];\n", quote("member "+string(m.ID)), colour, quote(lines(string(m.ID), condition(m))))
+	}
+	for _, service := range services {
+		colour := "black"
+		if trouble(service) != "" {
+			colour = "orange"
+		}
+		fmt.Fprintf(&out, "  %s [shape=ellipse, color=%s, label=%s];\n", quote("service "+service.Key()), colour,
+			quote(lines(service.Key(), strings.Join(service.Ports, ", "), trouble(service))))
+		writeEdges(&out, service)
+	}
+	fmt.Fprintln(&out, "}")
+	return out.Bytes()
+}
+
+func writeEdges(out *bytes.Buffer, service survey.ServiceStatus) {
+	node := quote("service " + service.Key())
+	for _, e := range service.Exporters {
+		colour := "blue"
+		if disagrees(service, e.Cluster) {
+			colour = "orange"
+		}
+		fmt.Fprintf(out, "  %s -> %s [color=%s, label=\"%d/%d\"];\n", quote("member "+string(e.Cluster)), node, colour, e.ReadyEndpoints, e.Endpoints)
+	}
+	for _, id := range service.Importers {
+		if _, exports := exporter(service, id); !exports {
+			fmt.Fprintf(out, "  %s -> %s [color=gray, style=dashed];\n", node, quote("member "+string(id)))
+		}
+	}
+}
+
+// lines joins what is not empty, a line each.
+func lines(words ...string) string {
+	var kept []string
+	for _, w := range words {
+		if w != "" {
+			kept = append(kept, cut(w, maxLabel))
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// quote returns a string of graphviz' language, in which nothing but \n means anything.
+func quote(text string) string {
+	parts := strings.Split(text, "\n")
+	for i, part := range parts {
+		parts[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(part))
+	}
+	return `"` + strings.Join(parts, `\n`) + `"`
+}

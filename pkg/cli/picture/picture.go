@@ -1,0 +1,125 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package picture draws a clusterset: who exports and imports what, where exporters disagree, who is silent. What comes
+// from members is text in these pictures and nothing else.
+package picture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// maxServices is how many services a picture shows: more are not legible.
+const maxServices = 200
+
+// Only returns a Status of the services of one namespace; of all where it is empty.
+func Only(s survey.Status, namespace string) survey.Status {
+	if namespace == "" {
+		return s
+	}
+	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(service survey.ServiceStatus) bool { return service.Namespace != namespace })
+	return s
+}
+
+// shown returns the services to draw, in their order, and how many are left out. Those with problems go first.
+func shown(s survey.Status) ([]survey.ServiceStatus, int) {
+	if len(s.Services) <= maxServices {
+		return s.Services, 0
+	}
+	troubled := map[string]bool{}
+	for _, p := range s.Problems {
+		troubled[p.Service] = true
+	}
+	byNeed := slices.Clone(s.Services)
+	rank := func(service survey.ServiceStatus) int {
+		if troubled[service.Key()] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(byNeed, func(a, b survey.ServiceStatus) int { return cmp.Compare(rank(a), rank(b)) })
+	result := byNeed[:maxServices]
+	slices.SortStableFunc(result, func(a, b survey.ServiceStatus) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return result, len(s.Services) - maxServices
+}
+
+// exporter returns what a cluster has of a service, and false where it does not export it.
+func exporter(s survey.ServiceStatus, id clusterset.ClusterID) (survey.ExporterStatus, bool) {
+	i := slices.IndexFunc(s.Exporters, func(e survey.ExporterStatus) bool { return e.Cluster == id })
+	if i < 0 {
+		return survey.ExporterStatus{}, false
+	}
+	return s.Exporters[i], true
+}
+
+// disagrees reports whether a cluster exports a service otherwise than the oldest exporter.
+func disagrees(s survey.ServiceStatus, id clusterset.ClusterID) bool {
+	return slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, id) })
+}
+
+// trouble returns what is the matter with a service, in a few words; empty where nothing is.
+func trouble(s survey.ServiceStatus) string {
+	var words []string
+	for _, c := range s.Conflicts {
+		words = append(words, c.Field)
+	}
+	text := ""
+	if len(words) > 0 {
+		text = "conflict: " + strings.Join(words, ", ")
+	}
+	if s.Refused > 0 {
+		text = strings.TrimPrefix(text+fmt.Sprintf("; %d refused", s.Refused), "; ")
+	}
+	return text
+}
+
+// condition returns a member's state in a few words.
+func condition(m survey.MemberStatus) string {
+	switch {
+	case m.State == survey.StateSilent:
+		return "silent for " + duration.HumanDuration(m.Silence())
+	case m.State == survey.StateNeverHeard:
+		return "never heard of"
+	case m.Imports == nil:
+		return "imports not known"
+	}
+	return ""
+}
+
+// heading returns what a picture shows.
+func heading(s survey.Status, services int) string {
+	return fmt.Sprintf("%d members, %d services, %d problems at %s", len(s.Members), services, len(s.Problems), s.Time.UTC().Format(time.DateTime+"Z"))
+}
+
+// cut returns text of at most so many characters, and none that draws nothing. What is left out is from its middle: names
+// that begin alike often differ at their ends.
+func cut(text string, most int) string {
+	runes := []rune(printable(text))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	end := (most - 1) / 2
+	return string(runes[:most-1-end]) + "…" + string(runes[len(runes)-end:])
+}
+
+// printable returns text in which a mark stands for each character that draws nothing.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,153 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+const aboutStatus = `Show the clusterset at a glance: what is wrong, with the next step for each; its members; its services.
+
+It reads the hub, and of the kubeconfig's contexts those members that answer. With the hub alone it tells what the hub
+knows; each member that can be reached adds its imports, the deletions that it holds, and what is wrong with its exports.
+
+Where there are many services, only those with problems are listed, unless --services all or -o wide is given. -o json
+and -o yaml print everything, in a shape that stays (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
+
+The exit code is 0, problems or not. With --exit-code it is 1 where there is an error or a warning.`
+
+const examplesStatus = `  kubectl clusterset status
+  kubectl clusterset status --hub-context hub --contexts east,west
+  kubectl clusterset status --watch
+  kubectl clusterset status -o json | jq '.problems[] | select(.severity == "error")'
+
+  # in a job that alarms
+  kubectl clusterset status --exit-code`
+
+// pollInterval is the time between two looks of --watch.
+const pollInterval = 2 * time.Second
+
+// errProblems says that --exit-code has found some. They have been printed.
+var errProblems = errors.New("the clusterset has problems: see above")
+
+// which says which services are listed.
+type which string
+
+const (
+	someServices which = "some" // all where they are few, else those with problems
+	allServices  which = "all"
+)
+
+// looking is a status under way.
+type looking struct {
+	reading
+	output   format
+	services which
+	follow   bool
+	exitCode bool
+	out, err io.Writer
+}
+
+func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	l := &looking{out: streams.Out, err: streams.ErrOut}
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "show members, services and problems",
+		Long:    aboutStatus,
+		Example: examplesStatus,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), usual) },
+	}
+	l.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP((*string)(&l.output), "output", "o", "", "wide, json or yaml")
+	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: where they are many, those with problems; or all")
+	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "go on, and print what changes")
+	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 where there are problems")
+	return cmd
+}
+
+func (l *looking) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
+	if err := l.output.check(formatTable, formatWide, formatJSON, formatYAML); err != nil {
+		return err
+	}
+	if l.services != someServices && l.services != allServices {
+		return usageError{fmt.Errorf("--services=%s: must be some or all", l.services)}
+	}
+	found, err := l.find(ctx, usual, l.err)
+	if err != nil {
+		return err
+	}
+	status := found.Status(ctx)
+	if err := l.print(status); err != nil {
+		return err
+	}
+	if l.follow {
+		return l.watch(ctx, found, status)
+	}
+	if l.exitCode && len(status.Problems) > 0 {
+		return errProblems
+	}
+	return nil
+}
+
+func (l *looking) print(status survey.Status) error {
+	if l.output.isData() {
+		return printData(l.out, l.output, status)
+	}
+	p := statusPrinter{out: l.out, paint: paint(l.out), output: l.output, services: l.services}
+	p.write(status)
+	return nil
+}
+
+// watch prints what changes, until the person has seen enough. A hub that is away for a while is told once, and waited for.
+func (l *looking) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	away := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		h, err := survey.ReadHub(ctx, found.Hub.Place)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if !away {
+				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %v\n", err)
+			}
+			away = true
+			continue
+		case away:
+			fmt.Fprintln(l.err, "note: the hub answers again")
+			away = false
+		}
+		found.Hub = h
+		after := found.Status(ctx)
+		changes := survey.ChangesBetween(before, after)
+		if ctx.Err() != nil || changes.IsEmpty() {
+			continue
+		}
+		before = after
+		if l.output.isData() {
+			if err := printData(l.out, l.output, after); err != nil {
+				return err
+			}
+			continue
+		}
+		printChanges(l.out, paint(l.out), changes)
+	}
+}

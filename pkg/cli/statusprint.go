@@ -1,0 +1,201 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+// How much of a large clusterset a table shows unless all is asked for.
+const (
+	fewServices       = 50
+	problemsPerReason = 10
+)
+
+// statusPrinter prints a Status for people.
+type statusPrinter struct {
+	out      io.Writer
+	paint    func(colour, string) string
+	output   format
+	services which
+}
+
+func (p statusPrinter) write(s survey.Status) {
+	p.problems(s.Problems)
+	fmt.Fprintf(p.out, "\nMEMBERS (%d), by the hub at %s\n", len(s.Members), plain(s.Hub))
+	p.members(s.Members).write(p.out, "  ")
+	fmt.Fprintf(p.out, "\nSERVICES (%d)\n", len(s.Services))
+	shown := p.shown(s)
+	if len(shown) > 0 {
+		p.serviceTable(shown).write(p.out, "  ")
+	}
+	if rest := len(s.Services) - len(shown); rest > 0 {
+		fmt.Fprintf(p.out, "  %d more without problems are not shown: --services all lists them\n", rest)
+	}
+}
+
+// problems come first, of each kind only so many unless all is asked for.
+func (p statusPrinter) problems(problems []survey.Problem) {
+	if len(problems) == 0 {
+		fmt.Fprintln(p.out, p.paint(green, "No problems."))
+		return
+	}
+	fmt.Fprintf(p.out, "PROBLEMS (%d)\n", len(problems))
+	count, left := map[survey.Reason]int{}, 0
+	for _, problem := range problems {
+		count[problem.Reason]++
+		if count[problem.Reason] > problemsPerReason && p.output != formatWide {
+			left++
+			continue
+		}
+		fmt.Fprintln(p.out, "  "+p.problem(problem))
+		fmt.Fprintln(p.out, "     -> "+plain(problem.Next))
+	}
+	if left > 0 {
+		fmt.Fprintf(p.out, "  %d more of the same kinds are not shown: -o wide lists them\n", left)
+	}
+}
+
+func (p statusPrinter) problem(problem survey.Problem) string {
+	marks := map[survey.Severity]string{survey.SeverityError: p.paint(red, "ERROR"), survey.SeverityWarning: p.paint(yellow, "WARN ")}
+	return marks[problem.Severity] + " " + string(problem.Reason) + whose(problem) + ": " + plain(problem.Message)
+}
+
+// whose returns whose problem it is, and of which service.
+func whose(problem survey.Problem) string {
+	var words []string
+	for _, word := range []string{string(problem.Member), problem.Service} {
+		if word != "" {
+			words = append(words, plain(word))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " " + strings.Join(words, " ")
+}
+
+func (p statusPrinter) members(members []survey.MemberStatus) *table {
+	t := &table{header: []string{"ID", "STATE", "LAST HEARD", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "HELD", "CONTEXT"}}
+	for _, m := range members {
+		heard := "never"
+		if m.SilentSeconds != nil {
+			heard = duration.HumanDuration(m.Silence()) + " ago"
+		}
+		t.add(string(m.ID), stateWords[m.State], heard, m.Version, m.Publication, strconv.Itoa(m.Exports),
+			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.HeldImports), m.Context)
+	}
+	return t
+}
+
+var stateWords = map[survey.State]string{
+	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverHeard: "NEVER HEARD",
+}
+
+// readyOf returns "2/3": so many of so many endpoints are ready.
+func readyOf(ready, all int) string { return fmt.Sprintf("%d/%d", ready, all) }
+
+func optional(n *int) string {
+	if n == nil {
+		return "?"
+	}
+	return strconv.Itoa(*n)
+}
+
+// shown returns the services to list.
+func (p statusPrinter) shown(s survey.Status) []survey.ServiceStatus {
+	if len(s.Services) <= fewServices || p.services == allServices || p.output == formatWide {
+		return s.Services
+	}
+	troubled := map[string]bool{}
+	for _, problem := range s.Problems {
+		troubled[problem.Service] = true
+	}
+	var result []survey.ServiceStatus
+	for _, service := range s.Services {
+		if troubled[service.Key()] {
+			result = append(result, service)
+		}
+	}
+	return result
+}
+
+func (p statusPrinter) serviceTable(services []survey.ServiceStatus) *table {
+	t := &table{header: []string{"NAMESPACE", "NAME", "TYPE", "PORTS", "EXPORTERS (READY)", "CONFLICTS"}}
+	if p.output == formatWide {
+		t.header = append(t.header, "IP FAMILIES", "OLDEST", "IMPORTERS", "REFUSED")
+	}
+	for _, s := range services {
+		row := []string{s.Namespace, s.Name, string(s.Type), strings.Join(s.Ports, ","), exporters(s), conflictFields(s)}
+		if p.output == formatWide {
+			var families []string
+			for _, f := range s.IPFamilies {
+				families = append(families, string(f))
+			}
+			row = append(row, strings.Join(families, ","), string(s.Oldest), ids(s.Importers), strconv.Itoa(s.Refused))
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// exporters returns "east(2/3),west(1/1)".
+func exporters(s survey.ServiceStatus) string {
+	var words []string
+	for _, e := range s.Exporters {
+		words = append(words, fmt.Sprintf("%s(%s)", e.Cluster, readyOf(e.ReadyEndpoints, e.Endpoints)))
+	}
+	return strings.Join(words, ",")
+}
+
+func conflictFields(s survey.ServiceStatus) string {
+	var words []string
+	for _, c := range s.Conflicts {
+		words = append(words, c.Field)
+	}
+	return strings.Join(words, ", ")
+}
+
+func ids(all []clusterset.ClusterID) string {
+	var words []string
+	for _, id := range all {
+		words = append(words, string(id))
+	}
+	return strings.Join(words, ",")
+}
+
+// printChanges tells what has changed, a line for each.
+func printChanges(out io.Writer, paint func(colour, string) string, c survey.Changes) {
+	p := statusPrinter{out: out, paint: paint}
+	at := c.Time.Format(time.TimeOnly)
+	for _, problem := range c.Appeared {
+		fmt.Fprintf(out, "%s  %s\n%s     -> %s\n", at, p.problem(problem), strings.Repeat(" ", len(at)), plain(problem.Next))
+	}
+	for _, problem := range c.Solved {
+		fmt.Fprintf(out, "%s  %s %s%s\n", at, paint(green, "SOLVED"), problem.Reason, whose(problem))
+	}
+	for _, m := range c.Members {
+		fmt.Fprintf(out, "%s  member %s: %s, version %s, publication %s, %d exports, %s endpoints, %s imports, %s held\n", at, m.ID, stateWords[m.State],
+			cmp.Or(plain(m.Version), "unknown"), m.Publication, m.Exports, readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.HeldImports))
+	}
+	for _, m := range c.MembersGone {
+		fmt.Fprintf(out, "%s  member %s: has left\n", at, m.ID)
+	}
+	for _, s := range c.Services {
+		fmt.Fprintf(out, "%s  service %s: %s %s, exported by %s\n", at, s.Key(), s.Type, plain(strings.Join(s.Ports, ",")), cmp.Or(exporters(s), "nobody that is accepted"))
+	}
+	for _, s := range c.ServicesGone {
+		fmt.Fprintf(out, "%s  service %s: is exported no more\n", at, s.Key())
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares text with a file of testdata. go test ./pkg/cli -update writes them anew.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// read reads a golden file of pkg/survey: what it finds is what is printed here.
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "survey", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func printed(s survey.Status, output format, services which) string {
+	var out bytes.Buffer
+	statusPrinter{out: &out, paint: paint(&out), output: output, services: services}.write(s)
+	return out.String()
+}
+
+func TestStatusTables(t *testing.T) {
+	var s survey.Status
+	read(t, "status.json", &s)
+	golden(t, "status.txt", printed(s, formatTable, someServices))
+	golden(t, "status-wide.txt", printed(s, formatWide, someServices))
+}
+
+// TestManyServices: of many services, a table lists those with problems, and says how many it does not list.
+func TestManyServices(t *testing.T) {
+	var s survey.Status
+	for i := range 10_000 {
+		service := survey.ServiceStatus{Namespace: "shop", Name: fmt.Sprintf("svc-%04d", i)}
+		s.Services = append(s.Services, service)
+		if i%400 == 0 {
+			s.Problems = append(s.Problems, survey.Problem{Severity: survey.SeverityWarning, Reason: survey.ReasonConflict, Service: service.Key()})
+		}
+	}
+	for _, test := range []struct {
+		output   format
+		services which
+		lines    int
+		says     string
+	}{
+		{formatTable, someServices, 25, "9975 more without problems are not shown: --services all lists them"},
+		{formatTable, someServices, 25, "15 more of the same kinds are not shown: -o wide lists them"},
+		{formatTable, allServices, 10_000, "SERVICES (10000)"},
+		{formatWide, someServices, 10_000, "SERVICES (10000)"},
+	} {
+		out := printed(s, test.output, test.services)
+		if got := strings.Count(out, "\n  shop "); got != test.lines || !strings.Contains(out, test.says) {
+			t.Errorf("-o %q --services %s lists %d services, want %d; must say %q", test.output, test.services, got, test.lines, test.says)
+		}
+	}
+}
+
+// TestNothingSteersTheTerminal: what members say is text.
+func TestNothingSteersTheTerminal(t *testing.T) {
+	const evil = "v1\x1b[2J\x07\u202e\u009b31m\nmember"
+	s := survey.Status{
+		Problems: []survey.Problem{{Severity: survey.SeverityError, Reason: survey.ReasonRecordRefused, Service: evil, Message: evil, Next: evil}},
+		Members:  []survey.MemberStatus{{ID: "a", Version: evil}},
+		Services: []survey.ServiceStatus{{Namespace: "n", Name: "s", Ports: []string{evil}}},
+	}
+	out := printed(s, formatWide, allServices)
+	var changes bytes.Buffer
+	printChanges(&changes, paint(&changes), survey.ChangesBetween(survey.Status{}, s))
+	for _, r := range []string{"\x1b", "\x07", "\u202e", "\u009b", "\nmember"} {
+		if strings.Contains(out+changes.String(), r) {
+			t.Errorf("%q reaches the terminal:\n%q", r, out+changes.String())
+		}
+	}
+}
+
+func TestPrintedChanges(t *testing.T) {
+	var s survey.Status
+	read(t, "status.json", &s)
+	var out bytes.Buffer
+	printChanges(&out, paint(&out), survey.ChangesBetween(survey.Status{}, s))
+	after := survey.Status{Time: s.Time}
+	printChanges(&out, paint(&out), survey.ChangesBetween(s, after))
+	golden(t, "status-changes.txt", out.String())
+}

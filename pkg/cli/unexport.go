@@ -1,0 +1,116 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+const aboutUnexport = `Take Services of the cluster of the current context out of the clusterset: delete their ServiceExports.
+
+The other clusters stop sending traffic to this one at once; where nobody else exports the service, its import and its
+names go. The Services themselves stay. Services are named, or picked by their labels with -l, or --all.`
+
+const examplesUnexport = `  kubectl clusterset unexport web -n shop
+  kubectl clusterset unexport --all -n shop --context east --dry-run`
+
+// unexporting is an unexport under way.
+type unexporting struct{ picking }
+
+func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	u := &unexporting{}
+	cmd := &cobra.Command{
+		Use:     "unexport SERVICE...",
+		Short:   "export Services no more",
+		Long:    aboutUnexport,
+		Example: examplesUnexport,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u.r = &report{out: streams.Out}
+			if err := u.connect(usual, args); err != nil {
+				return err
+			}
+			return u.run(cmd.Context())
+		},
+	}
+	u.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (u *unexporting) run(ctx context.Context) error {
+	u.r.titlef("Checking")
+	names, err := u.check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := u.r.verdict(); err != nil {
+		return err
+	}
+	u.r.titlef("%s", u.heading("In this cluster"))
+	for _, name := range names {
+		object := newServiceExport(u.namespace, name)
+		outcome, err := u.member.install.Delete(ctx, object)
+		if err != nil {
+			return err
+		}
+		u.r.did(outcome, nameOf(object))
+	}
+	return nil
+}
+
+// check returns the ServiceExports to delete, sorted. A named one that does not exist is a failure: it may be misspelt.
+func (u *unexporting) check(ctx context.Context) ([]string, error) {
+	if err := u.knowsKinds(ctx); err != nil {
+		return nil, err
+	}
+	list := &mcsv1beta1.ServiceExportList{}
+	if err := u.member.client.List(ctx, list, client.InNamespace(u.namespace)); err != nil {
+		return nil, fmt.Errorf("list ServiceExports of namespace %s: %w", u.namespace, err)
+	}
+	wanted, err := u.wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		if name := list.Items[i].Name; u.all || slices.Contains(wanted, name) {
+			u.r.okf("Service %s is exported", name)
+			names = append(names, name)
+		}
+	}
+	for _, name := range u.names {
+		if !slices.Contains(names, name) {
+			u.r.failf("there is no ServiceExport %s in namespace %s: see kubectl clusterset get exports -A", name, u.namespace)
+		}
+	}
+	if len(names) == 0 && u.picks() {
+		u.r.notef("no ServiceExport of namespace %s is picked", u.namespace)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// wanted returns the names of the services that are named or picked by labels.
+func (u *unexporting) wanted(ctx context.Context) ([]string, error) {
+	if u.all || !u.picks() {
+		return u.names, nil // their Services may be gone
+	}
+	services, err := u.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range services {
+		names = append(names, s.name)
+	}
+	return names, nil
+}

@@ -1,0 +1,44 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package merge_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+// TestFields: each field has what counts and what each export says, those that all agree on included.
+//
+// spec: R1, R3
+func TestFields(t *testing.T) {
+	t.Parallel()
+	type said = map[clusterset.ClusterID]string
+	old, young := exported("a", 1, ports(tcp("http", 80))), exported("b", 2, ports(tcp("http", 80), tcp("admin", 90)))
+	got := merge.Fields([]clusterset.Export{young, old})
+	want := []merge.Field{
+		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Said: said{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
+		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Said: said{"a": "ClusterSetIP", "b": "ClusterSetIP"}},
+	}
+	if diff := cmp.Diff(want, got[:2]); diff != "" {
+		t.Errorf("the first fields (-want +got):\n%s", diff)
+	}
+	var names []string
+	for _, f := range got {
+		names = append(names, f.Name)
+	}
+	all := []string{
+		"ports", "type", "session affinity", "session affinity config", "exported labels", "exported annotations",
+		"internal traffic policy", "traffic distribution", "IP families",
+	}
+	if diff := cmp.Diff(all, names); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	if none := merge.Fields(nil); none != nil {
+		t.Errorf("of no exports: %v", none)
+	}
+}

@@ -1,0 +1,226 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// problemsOfMember finds what the hub itself tells of a member.
+func (a *assessment) problemsOfMember(m MemberStatus) {
+	switch m.State {
+	case StateSilent:
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonMemberSilent, Member: m.ID,
+			Message: fmt.Sprintf("The hub has not heard from %s for %s. Other members use its endpoints only where nobody else serves.", m.ID, m.Silence()),
+			Next:    a.lookAtAgent(m),
+		})
+	case StateNeverHeard:
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonMemberNeverHeard, Member: m.ID,
+			Message: fmt.Sprintf("%s has been admitted, but has never sent a heartbeat.", m.ID),
+			Next:    a.lookAtAgent(m),
+		})
+	case StateConnected:
+		if m.Publication == string(hubv1alpha1.PublicationComplete) {
+			return
+		}
+		a.add(Problem{
+			Severity: SeverityWarning, Reason: ReasonPublicationPartial, Member: m.ID,
+			Message: fmt.Sprintf("%s has not published all that it exports. Until it has, nobody takes a service of it for withdrawn.", m.ID),
+			Next: fmt.Sprintf("Wait a minute; if it stays so, see what its agent says: kubectl%s -n tombolo-system logs deployment/tombolo-agent",
+				contextFlag(m.Context)),
+		})
+	}
+}
+
+// lookAtAgent returns what to do where nothing is heard of a member.
+func (a *assessment) lookAtAgent(m MemberStatus) string {
+	sight, reached := a.sights[m.ID]
+	switch {
+	case !reached:
+		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts here leads there. If it is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
+			m.ID, m.ID, a.hub.Place.Name)
+	case sight.Agent == Missing && m.State == StateNeverHeard:
+		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", sight.Context, m.ID, a.hub.Place.Name)
+	case sight.Agent == Missing:
+		return fmt.Sprintf("It has no agent of its own. If it is to run beside the hub, look there: kubectl -n %s get pods. Otherwise: kubectl clusterset join --context %s --cluster-id %s --hub-context %s",
+			m.ID.HubNamespace(), sight.Context, m.ID, a.hub.Place.Name)
+	}
+	return fmt.Sprintf("See what its agent says: kubectl --context %s -n tombolo-system logs deployment/tombolo-agent", sight.Context)
+}
+
+func contextFlag(context string) string {
+	if context == "" {
+		return ""
+	}
+	return " --context " + context
+}
+
+// problemsOfService finds what the records of a service tell.
+func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Service, s ServiceStatus) {
+	explain := "kubectl clusterset explain " + key.String()
+	for _, err := range known.Refused {
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonRecordRefused, Service: key.String(), Message: err.Error(),
+			Next: "See what is left of the service: " + explain + ". Only an agent of its member, or somebody with its token, writes such records; addresses outside of its ranges need them in its Member.",
+		})
+	}
+	if len(s.Conflicts) > 0 {
+		var words []string
+		for _, c := range s.Conflicts {
+			words = append(words, fmt.Sprintf("%s (using %q; %s)", c.Field, c.Using, disagreement(c.Disagree)))
+		}
+		a.add(Problem{
+			Severity: SeverityWarning, Reason: ReasonConflict, Service: key.String(),
+			Message: fmt.Sprintf("The exporters disagree on %s. The oldest export, that of %s, counts.", strings.Join(words, ", "), s.Oldest),
+			Next:    "See who says what: " + explain,
+		})
+	}
+	ready := 0
+	for _, e := range s.Exporters {
+		ready += e.ReadyEndpoints
+	}
+	if ready == 0 && len(s.Exporters) > 0 {
+		a.add(Problem{
+			Severity: SeverityWarning, Reason: ReasonNoReadyEndpoints, Service: key.String(),
+			Message: fmt.Sprintf("None of the clusters that export it (%s) has a ready endpoint.", joined(exporterIDs(s))),
+			Next:    fmt.Sprintf("Look at its pods there: kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", key.Namespace, key.Name),
+		})
+	}
+}
+
+func exporterIDs(s ServiceStatus) []clusterset.ClusterID {
+	var ids []clusterset.ClusterID
+	for _, e := range s.Exporters {
+		ids = append(ids, e.Cluster)
+	}
+	return ids
+}
+
+func disagreement(ids []clusterset.ClusterID) string {
+	if len(ids) == 1 {
+		return string(ids[0]) + " disagrees"
+	}
+	return joined(ids) + " disagree"
+}
+
+// joined returns IDs as people write them, and of many only the first.
+func joined(ids []clusterset.ClusterID) string {
+	const most = 5
+	var words []string
+	for i, id := range ids {
+		if i == most {
+			words = append(words, fmt.Sprintf("%d more", len(ids)-most))
+			break
+		}
+		words = append(words, string(id))
+	}
+	return strings.Join(words, ", ")
+}
+
+// problemsOfSight finds what a member tells itself.
+func (a *assessment) problemsOfSight(s Sight) {
+	if s.Err != nil {
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonMemberUnreadable, Member: s.ID, Message: s.Err.Error(),
+			Next: fmt.Sprintf("See what you may read there: kubectl --context %s auth can-i --list", s.Context),
+		})
+		return
+	}
+	for i := range s.Exports {
+		a.problemsOfExport(s, &s.Exports[i])
+	}
+	for i := range s.Imports {
+		object := &s.Imports[i]
+		ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+		if !clusterset.IsManaged(object.Labels) || ready == nil || ready.Status != metav1.ConditionFalse {
+			continue
+		}
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonImportNotReady, Member: s.ID, Service: object.Namespace + "/" + object.Name,
+			Message: ready.Message,
+			Next:    fmt.Sprintf("See what stands where: kubectl clusterset explain %s/%s", object.Namespace, object.Name),
+		})
+	}
+	a.problemsOfHolds(s)
+}
+
+func (a *assessment) problemsOfExport(s Sight, export *mcsv1beta1.ServiceExport) {
+	service := export.Namespace + "/" + export.Name
+	for _, kind := range []mcsv1beta1.ServiceExportConditionType{mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady} {
+		c := meta.FindStatusCondition(export.Status.Conditions, string(kind))
+		if c == nil || c.Status != metav1.ConditionFalse {
+			continue
+		}
+		switch {
+		case kind == mcsv1beta1.ServiceExportConditionValid:
+			a.add(Problem{
+				Severity: SeverityError, Reason: ReasonExportInvalid, Member: s.ID, Service: service, Message: c.Message,
+				Next: fmt.Sprintf("Or take the export back: kubectl clusterset unexport --context %s -n %s %s", s.Context, export.Namespace, export.Name),
+			})
+			return
+		case c.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
+			a.add(Problem{
+				Severity: SeverityError, Reason: ReasonExportFailed, Member: s.ID, Service: service, Message: c.Message,
+				Next: fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name),
+			})
+		}
+	}
+}
+
+// problemsOfHolds tells once for each member whose losses are held how many imports that concerns.
+func (a *assessment) problemsOfHolds(s Sight) {
+	held := a.hub.HeldImports(s)
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonDeletionHeld, Member: s.ID,
+			Message: fmt.Sprintf("The hub has lost most of what %s exported. %s keeps what it has of it, in %s, until %s has confirmed the loss for a while.",
+				id, s.ID, counted(len(held[id]), "import"), id),
+			Next: fmt.Sprintf("If %s is to lose them: kubectl clusterset release %s --in %s. If not, have its agent publish again: kubectl -n tombolo-system rollout restart deployment/tombolo-agent, in %s",
+				s.ID, id, s.ID, id),
+		})
+	}
+}
+
+// problemOfSkew tells of agents of several versions.
+func (a *assessment) problemOfSkew(members []MemberStatus) {
+	by := map[string][]clusterset.ClusterID{}
+	for _, m := range members {
+		if m.Version != "" {
+			by[m.Version] = append(by[m.Version], m.ID)
+		}
+	}
+	if len(by) < 2 {
+		return
+	}
+	var words []string
+	for _, v := range slices.Sorted(maps.Keys(by)) {
+		words = append(words, fmt.Sprintf("%s (%s)", v, joined(by[v])))
+	}
+	a.add(Problem{
+		Severity: SeverityWarning, Reason: ReasonVersionSkew,
+		Message: "The agents have several versions: " + strings.Join(words, ", ") + ".",
+		Next:    "Bring the older ones up: kubectl clusterset upgrade --context CONTEXT",
+	})
+}
+
+// counted returns "1 import", "2 imports".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,174 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/survey"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares a value with a file of testdata.
+func golden(t *testing.T, name string, value any) {
+	t.Helper()
+	got, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, append(got, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// troubled is a clusterset in which everything is wrong that can be, and a service that is right.
+func troubled() (*records, []survey.Sight, []survey.Unreached) {
+	const complete, partial = hubv1alpha1.PublicationComplete, hubv1alpha1.PublicationPartial
+	r := &records{}
+	for _, id := range []clusterset.ClusterID{"dead", "east", "ghost", "north", "west"} {
+		r.member(id)
+	}
+	r.beats("dead", "v1.0.0", complete, 41*time.Second)
+	r.beats("east", "v1.1.0", complete, 40*time.Second)
+	r.beats("north", "v1.1.0", partial, time.Second)
+	r.beats("west", "v1.1.0", complete, 20*time.Second)
+
+	r.exports("east", "shop/web", 48, port("http", 80))
+	r.serves("east", "shop/web", 2, 1)
+	r.exports("west", "shop/web", 24, port("http", 8080))
+	r.serves("west", "shop/web", 1, 0)
+	r.exports("east", "shop/fine", 5, port("http", 80))
+	r.serves("east", "shop/fine", 1, 0)
+	r.exports("dead", "shop/idle", 5, port("http", 80))
+	r.serves("dead", "shop/idle", 0, 2)
+	r.exports("north", "shop/refused", 5, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
+
+	held := conditions.DeletionHeld([]clusterset.ClusterID{"north"})
+	east := survey.Sight{
+		ID: "east", Context: "admin@east", Grace: 40 * time.Second, Agent: survey.Present,
+		Exports: []mcsExport{
+			exported("shop/missing", metav1.Condition{Type: "Valid", Status: "False", Reason: "NoService", Message: "There is no Service missing in namespace shop."},
+				metav1.Condition{Type: "Ready", Status: "False", Reason: "Pending", Message: "Nothing is exported until the export is valid; see condition Valid."}),
+			exported("shop/toomuch", metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid"},
+				metav1.Condition{Type: "Ready", Status: "False", Reason: "Failed", Message: "The hub refuses the export: the quota is used up"}),
+			exported("shop/web", metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid"}),
+		},
+		Imports: []mcsImport{
+			imported("shop/web", metav1.Condition{Type: "Ready", Status: "True"}, "east", "west"),
+			imported("shop/lost-1", held, "east", "north"), imported("shop/lost-2", held, "north"),
+			imported("shop/six", metav1.Condition{Type: "Ready", Status: "False", Message: "The service is exported with IP families [IPv6]."}, "north"),
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},
+		},
+	}
+	west := survey.Sight{ID: "west", Context: "admin@west", Grace: 8 * time.Second, Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
+	return r, []survey.Sight{east, west}, []survey.Unreached{{Place: "old", Err: errors.New("connection refused")}}
+}
+
+// TestAssess shows a whole status. go test ./pkg/survey -update writes the file anew.
+func TestAssess(t *testing.T) {
+	t.Parallel()
+	r, sights, unreached := troubled()
+	golden(t, "status.json", survey.Assess(r.hub(t), sights, unreached))
+}
+
+// TestHubAlone: with the hub alone, there is all that the hub knows, and what is not known is not said to be none.
+func TestHubAlone(t *testing.T) {
+	t.Parallel()
+	r, _, _ := troubled()
+	status := survey.Assess(r.hub(t), nil, nil)
+	found := map[survey.Reason]int{}
+	for _, p := range status.Problems {
+		found[p.Reason]++
+	}
+	want := map[survey.Reason]int{
+		survey.ReasonMemberSilent: 1, survey.ReasonMemberNeverHeard: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
+		survey.ReasonNoReadyEndpoints: 1, survey.ReasonPublicationPartial: 1, survey.ReasonVersionSkew: 1,
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	for _, m := range status.Members {
+		if m.Imports != nil || m.HeldImports != nil || m.Context != "" {
+			t.Errorf("of %s, which was not reached, it tells %v imports", m.ID, m.Imports)
+		}
+	}
+}
+
+// TestHeldEndpoints: where the hub has lost endpoints but no service, it is those without any whose loss is held.
+func TestHeldEndpoints(t *testing.T) {
+	t.Parallel()
+	r := &records{}
+	for _, id := range []clusterset.ClusterID{"a", "b", "c"} {
+		r.member(id)
+		r.exports(id, "shop/web", 1, port("http", 80))
+	}
+	r.serves("b", "shop/web", 1, 0)
+	sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionHeld([]clusterset.ClusterID{"a"}), "a", "b", "c")}}
+	want := map[clusterset.ClusterID][]clusterset.ServiceKey{"a": {keyOf("shop/web")}}
+	if diff := cmp.Diff(want, r.hub(t).HeldImports(sight)); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+}
+
+// TestChangesBetween: seconds that pass are no change; all else is.
+func TestChangesBetween(t *testing.T) {
+	t.Parallel()
+	r, sights, unreached := troubled()
+	before := survey.Assess(r.hub(t), sights, unreached)
+	later := *r
+	later.heartbeats = nil
+	for _, beat := range r.heartbeats {
+		later.beats(clusterset.ClusterID(beat.Namespace[len("member-"):]), beat.Spec.AgentVersion, beat.Spec.Publication, now.Sub(beat.ManagedFields[0].Time.Time)+time.Hour)
+	}
+	later.heartbeats[3] = r.heartbeats[3]
+	if got := survey.ChangesBetween(before, survey.Assess(r.hub(t), sights, unreached)); !got.IsEmpty() {
+		t.Errorf("between a status and itself: %+v", got)
+	}
+	got := survey.ChangesBetween(before, survey.Assess(later.hub(t), sights, unreached))
+	var said []string
+	for _, p := range got.Appeared {
+		said = append(said, fmt.Sprintf("+%s %s", p.Reason, p.Member))
+	}
+	for _, p := range got.Solved {
+		said = append(said, fmt.Sprintf("-%s %s", p.Reason, p.Member))
+	}
+	for _, m := range got.Members {
+		said = append(said, fmt.Sprintf("%s %s", m.ID, m.State))
+	}
+	want := []string{"+MemberSilent east", "+MemberSilent north", "-PublicationPartial north", "east Silent", "north Silent"}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	after := survey.Assess(r.hub(t), sights, unreached)
+	after.Members, after.Services = after.Members[1:], after.Services[:1]
+	after.Services[0].Oldest = "another"
+	gone := survey.ChangesBetween(before, after)
+	if len(gone.MembersGone) != 1 || gone.MembersGone[0].ID != "dead" || len(gone.ServicesGone) != 3 || len(gone.Services) != 1 || len(gone.Members) != 0 {
+		t.Errorf("members and services that are gone: %+v", gone)
+	}
+}
