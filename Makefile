@@ -23,6 +23,7 @@ TOOLS := $(CURDIR)/bin/tools
 GOLANGCI := $(TOOLS)/golangci-lint
 GOFUMPT := $(TOOLS)/gofumpt
 CONTROLLER_GEN := $(TOOLS)/controller-gen
+CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
 GREMLINS := $(TOOLS)/gremlins
 MUTATION := $(TOOLS)/mutation
 
@@ -194,13 +195,13 @@ lint: $(GOLANGCI) ## golangci-lint (.golangci.yml)
 	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## write deepcopy functions, the CRDs of manifests/crd, and the Dockerfile
-	@tools/codegen/generate.sh $(CONTROLLER_GEN) .
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, the CRDs of manifests/crd, the references of docs, and the Dockerfile
+	@tools/codegen/generate.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS) .
 	@text="$$(cd tools/images && go run . dockerfile)"; printf '%s\n' "$$text" >Dockerfile
 
 .PHONY: generate-check
-generate-check: $(CONTROLLER_GEN) ## fail if a generated file is stale (nothing in the tree is touched)
-	@tools/codegen/check.sh $(CONTROLLER_GEN)
+generate-check: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## fail if a generated file is stale (nothing in the tree is touched)
+	@tools/codegen/check.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS)
 	@text="$$(cd tools/images && go run . dockerfile)"; \
 	diff -u --label 'Dockerfile (tree)' --label 'Dockerfile (generated)' Dockerfile <(printf '%s\n' "$$text") || \
 		{ echo "the Dockerfile is stale: run make generate"; exit 1; }
@@ -229,6 +230,10 @@ $(GOFUMPT): tools/lint/go.sum
 $(CONTROLLER_GEN): tools/codegen/go.sum
 	@echo "build controller-gen"
 	@cd tools/codegen && CGO_ENABLED=0 go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(CRD_REF_DOCS): tools/codegen/go.sum
+	@echo "build crd-ref-docs"
+	@cd tools/codegen && CGO_ENABLED=0 go build -o $@ github.com/elastic/crd-ref-docs
 
 $(GREMLINS): tools/mutation/go.sum
 	@echo "build gremlins"

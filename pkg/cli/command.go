@@ -31,7 +31,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // Run runs the command line and returns the exit code. What goes wrong is told on streams.ErrOut, with what to do about it.
 func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
-	command := newCommand(version, streams) //nolint:contextcheck // cobra hands the context to what it runs
+	command := NewCommand(version, streams) //nolint:contextcheck // cobra hands the context to what it runs
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
 	switch {
@@ -62,7 +62,8 @@ export, and is not on the way of any packet.
 Then create a ServiceExport beside a Service in one of them; the others get a ServiceImport, and
 <service>.<namespace>.svc.clusterset.local resolves there.`
 
-func newCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
+// NewCommand returns the command with all its verbs; the streams are where they read and write. Run runs it.
+func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	usual := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
 		Use:           "kubectl-clusterset",

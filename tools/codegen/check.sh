@@ -2,13 +2,13 @@
 # Copyright The Tombolo Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# check.sh CONTROLLER_GEN: generates into a scratch folder and compares with the tree, which it never touches.
+# check.sh CONTROLLER_GEN CRD_REF_DOCS: generates into a scratch folder and compares with the tree, which it never touches.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-tools/codegen/generate.sh "$1" "$scratch"
+tools/codegen/generate.sh "$1" "$2" "$scratch"
 
 stale=0
 while IFS= read -r file; do

@@ -2,13 +2,15 @@
 # Copyright The Tombolo Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# generate.sh CONTROLLER_GEN DIR: writes what is generated from pkg/api below DIR (the repository's root, or a
-# scratch folder when freshness is checked): zz_generated.deepcopy.go beside the types, and manifests/crd/*.yaml.
+# generate.sh CONTROLLER_GEN CRD_REF_DOCS DIR: writes what is generated below DIR (the repository's root, or a scratch
+# folder when freshness is checked): zz_generated.deepcopy.go beside the types of pkg/api, manifests/crd/*.yaml, and the
+# references docs/{api,cli,agent}.md.
 set -euo pipefail
 
 controller_gen=$1
-mkdir -p "$2"
-out=$(cd "$2" && pwd)
+crd_ref_docs=$2
+mkdir -p "$3"
+out=$(cd "$3" && pwd)
 cd "$(dirname "$0")/../.."
 
 found=0
@@ -31,3 +33,11 @@ for kind in serviceexports serviceimports; do
   cp "$api/config/crd/multicluster.x-k8s.io_$kind.yaml" "$out/manifests/crd/mcs/"
   chmod u+w "$out/manifests/crd/mcs/multicluster.x-k8s.io_$kind.yaml"
 done
+
+# The references. Templates leave blank lines behind, and spaces at the ends of lines.
+mkdir -p "$out/docs"
+"$crd_ref_docs" --config=tools/codegen/reference/config.yaml --templates-dir=tools/codegen/reference/templates \
+  --source-path=pkg/api --renderer=markdown --max-depth=20 --log-level=WARN --output-path="$out/docs/api.md"
+text=$(sed 's/ *$//' "$out/docs/api.md" | cat -s)
+printf '%s\n' "$text" >"$out/docs/api.md"
+go run ./e2e/docs/reference -out="$out/docs"

@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const commandHead = `<!-- Written by "make generate" from pkg/cli: change it there. -->
+
+# kubectl clusterset
+
+`
+
+// commandReference returns the reference of a command, its verbs and their flags, in Markdown.
+func commandReference(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(commandHead)
+	fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(root.Long))
+	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line.\n")
+	for _, verb := range verbs(root) {
+		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimPrefix(verb.CommandPath(), root.CommandPath()+" "))
+		fmt.Fprintf(&b, "`%s`: %s.\n\n", verb.UseLine(), verb.Short)
+		fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(verb.Long))
+		if verb.Example != "" {
+			fmt.Fprintf(&b, "Examples:\n\n```\n%s\n```\n\n", strings.Trim(verb.Example, "\n"))
+		}
+		b.WriteString(flagTable(verb.NonInheritedFlags()))
+	}
+	b.WriteString("\n## Flags of all verbs\n\nThose of kubectl, with the same meaning.\n\n")
+	b.WriteString(flagTable(root.PersistentFlags()))
+	return b.String()
+}
+
+// verbs returns the commands below one that do something, in the order of their names.
+func verbs(command *cobra.Command) []*cobra.Command {
+	var result []*cobra.Command
+	for _, child := range command.Commands() {
+		if !child.IsAvailableCommand() || slices.Contains([]string{"help", "completion"}, child.Name()) {
+			continue
+		}
+		if child.Runnable() {
+			result = append(result, child)
+		}
+		result = append(result, verbs(child)...)
+	}
+	return result
+}
+
+// flagTable returns a table of flags, sorted by name; nothing where there are none.
+func flagTable(flags *pflag.FlagSet) string {
+	var rows []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, usage := pflag.UnquoteUsage(f)
+		written := "--" + f.Name
+		if f.Shorthand != "" {
+			written += ", -" + f.Shorthand
+		}
+		if name != "" {
+			written += " " + name
+		}
+		rows = append(rows, row(written, defaultOf(f.DefValue), usage))
+	})
+	return table(rows)
+}
+
+// table returns the rows of flags below a head; nothing where there are none.
+func table(rows []string) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	return "| Flag | Default | Meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")
+}
+
+func row(flag, value, usage string) string {
+	if value != "" {
+		value = "`" + value + "`"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s |\n", flag, value, strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(usage))
+}
+
+// defaultOf returns how a default is shown: not at all where it says nothing, and without the home of whoever generates.
+func defaultOf(value string) string {
+	if home, err := os.UserHomeDir(); err == nil && home != "" && home != "/" {
+		value = strings.ReplaceAll(value, home, "$HOME")
+	}
+	if slices.Contains([]string{"", "[]", "false", "0s"}, value) {
+		return ""
+	}
+	return value
+}

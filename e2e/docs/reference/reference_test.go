@@ -1,0 +1,88 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+func TestAgentReference(t *testing.T) {
+	t.Parallel()
+	got, err := agentReference(`Usage of agent:
+  -name string
+    	its name | or none
+    	(default "a b")
+  -on
+    	be on (default true)
+  -v int
+    	how much
+  -where string
+    	where it is (default $WHERE)
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agentHead + "| Flag | Default | Meaning |\n| --- | --- | --- |\n" +
+		"| `--name string` | `a b` | its name \\| or none |\n" +
+		"| `--on` | `true` | be on |\n" +
+		"| `--v int` |  | how much |\n" +
+		"| `--where string` |  | where it is (default $WHERE) |\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAgentReferenceRefuses(t *testing.T) {
+	t.Parallel()
+	for name, help := range map[string]string{
+		"no flag":        "Usage of agent:\n",
+		"something else": "Usage of agent:\npanic: no\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if text, err := agentReference(help); err == nil {
+				t.Errorf("got %q", text)
+			}
+		})
+	}
+}
+
+func TestCommandReference(t *testing.T) {
+	t.Parallel()
+	root := &cobra.Command{Use: "tool", Long: "A tool."}
+	root.PersistentFlags().StringP("namespace", "n", "", "the namespace of `NAME`")
+	nothing := func(*cobra.Command, []string) {}
+	walk := &cobra.Command{Use: "walk", Short: "go on foot", Long: "Go.", Example: "  tool walk", Run: nothing}
+	walk.Flags().Int("steps", 3, "how many <steps>")
+	walk.Flags().Bool("secret", false, "not for all")
+	if err := walk.Flags().MarkHidden("secret"); err != nil {
+		t.Fatal(err)
+	}
+	root.AddCommand(walk, &cobra.Command{Use: "hidden", Hidden: true, Run: nothing})
+	group := &cobra.Command{Use: "show"}
+	group.AddCommand(&cobra.Command{Use: "one", Short: "show one", Long: "One.", Run: nothing})
+	root.AddCommand(group)
+	head := "| Flag | Default | Meaning |\n| --- | --- | --- |\n"
+	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line.\n" +
+		"\n## show one\n\n`tool show one`: show one.\n\n```\nOne.\n```\n\n" +
+		"\n## walk\n\n`tool walk [flags]`: go on foot.\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
+		head + "| `--steps int` | `3` | how many &lt;steps> |\n" +
+		"\n## Flags of all verbs\n\nThose of kubectl, with the same meaning.\n\n" +
+		head + "| `--namespace, -n NAME` |  | the namespace of NAME |\n"
+	if diff := cmp.Diff(want, commandReference(root)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestHome: whoever generates has a home that is nobody else's.
+func TestHome(t *testing.T) {
+	t.Setenv("HOME", "/homes/me")
+	if got := defaultOf("/homes/me/.kube"); got != "$HOME/.kube" || strings.Contains(got, "me/") {
+		t.Errorf("the default is shown as %q", got)
+	}
+}
