@@ -206,6 +206,10 @@ generate-check: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## fail if a generated file is
 	diff -u --label 'Dockerfile (tree)' --label 'Dockerfile (generated)' Dockerfile <(printf '%s\n' "$$text") || \
 		{ echo "the Dockerfile is stale: run make generate"; exit 1; }
 
+.PHONY: docs-check
+docs-check: generate-check ## fail if a document has a dead link, an unknown command, flag or path, or a block that nobody runs
+	@go run ./e2e/docs/check
+
 .PHONY: tidy-check
 tidy-check: ## fail if a go.mod or go.sum is not tidy
 	@for m in . $(TOOL_MODULES); do echo "go mod tidy -diff in $$m"; (cd "$$m" && go mod tidy -diff); done

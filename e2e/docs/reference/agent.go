@@ -43,7 +43,7 @@ func agentReference(help string) (string, error) {
 		if found := flagDefault.FindStringSubmatch(text); found != nil {
 			value, text = found[2], strings.TrimSuffix(text, found[0])
 		}
-		rows = append(rows, row(strings.TrimSuffix("--"+first[1]+" "+first[2], " "), value, text))
+		rows = append(rows, row(code("--"+first[1]+" "+first[2]), value, text))
 	}
 	if len(rows) == 0 {
 		return "", fmt.Errorf("no flag in the help: %q", help)

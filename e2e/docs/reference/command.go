@@ -62,12 +62,9 @@ func flagTable(flags *pflag.FlagSet) string {
 			return
 		}
 		name, usage := pflag.UnquoteUsage(f)
-		written := "--" + f.Name
+		written := code("--" + f.Name + " " + name)
 		if f.Shorthand != "" {
-			written += ", -" + f.Shorthand
-		}
-		if name != "" {
-			written += " " + name
+			written += ", " + code("-"+f.Shorthand)
 		}
 		rows = append(rows, row(written, defaultOf(f.DefValue), usage))
 	})
@@ -83,10 +80,15 @@ func table(rows []string) string {
 }
 
 func row(flag, value, usage string) string {
-	if value != "" {
-		value = "`" + value + "`"
+	return fmt.Sprintf("| %s | %s | %s |\n", flag, code(value), strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(usage))
+}
+
+// code returns a text as code; nothing where there is none.
+func code(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
 	}
-	return fmt.Sprintf("| `%s` | %s | %s |\n", flag, value, strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(usage))
+	return "`" + text + "`"
 }
 
 // defaultOf returns how a default is shown: not at all where it says nothing, and without the home of whoever generates.

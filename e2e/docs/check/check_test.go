@@ -1,0 +1,177 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../../.."
+
+// TestProblems: what a document says that is not so is found, at its line, and what is so is not.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		text string // ~ stands for a backtick
+		want []string
+	}{
+		"a link to a file":             {"[a](install.md) [b](../README.md#install \"B\") [c](#top)\n\n# Top", nil},
+		"a link elsewhere":             {"[a](https://example.com/no.md#no)", nil},
+		"a link to a folder":           {"[a](../manifests/hub)", nil},
+		"a broken link":                {"one\n[a](no.md)", []string{"2: the link no.md leads nowhere: there is no docs/no.md"}},
+		"a broken link over two lines": {"one [a\nb](no.md)", []string{"2: the link no.md leads nowhere: there is no docs/no.md"}},
+		"a broken link by name":        {"[a]: no.md", []string{"1: the link no.md leads nowhere: there is no docs/no.md"}},
+		"a link in code":               {"~[a](no.md)~\n\n~~~\n[a](no.md)\n~~~", nil},
+		"a document to come":           {"[a](runbook.md)", nil},
+		"a missing anchor":             {"[a](other.md#no)", []string{"1: the link other.md#no leads nowhere: docs/other.md has no heading #no"}},
+		"a missing anchor here":        {"# Top\n[a](#bottom)", []string{"2: the link #bottom leads nowhere: docs/x.md has no heading #bottom"}},
+		"anchors as GitHub makes them": {"## A ~b~, c & [d](other.md)\n## Same\n## Same\n## Same\n[a](#a-b-c--d) [b](#same) [c](#same-2) [d](other.md#a-heading)", nil},
+		"an anchor in code":            {"~~~\n# Top\n~~~\n[a](#top)", []string{"4: the link #top leads nowhere: docs/x.md has no heading #top"}},
+
+		"an unmarked block":   {"# A\n\n~~~sh\nls\n~~~", []string{"4: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"}},
+		"other blocks":        {"~~~text\nls\n~~~\n\n~~~\nls\n~~~", nil},
+		"a block with reason": {"<!-- not run: it is dear -->\n\n~~~sh\nls\n~~~", nil},
+		"a reason for one block only": {
+			"<!-- not run: it is dear -->\n~~~sh\nls\n~~~\n~~~sh\nls\n~~~",
+			[]string{"6: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"},
+		},
+		"a reason for a section": {"# A\n<!-- not run: it is dear -->\n\na\n~~~sh\nls\n~~~\n## B\n~~~sh\nls\n~~~", nil},
+		"another section": {
+			"# A\n## B\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~\n## C\n~~~sh\nls\n~~~",
+			[]string{"9: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"},
+		},
+		"no reason":      {"<!-- not run: -->\n~~~sh\nls\n~~~", []string{"1: say why the block is not run"}},
+		"a useless mark": {"<!-- not run: it is dear -->\n\na", []string{"1: this mark is above no sh block: take it away"}},
+		"a walk by no test": {
+			"# A\n<!-- walked by: e2e/clusterset.TestNo -->\n~~~sh\nls\n~~~",
+			[]string{"2: e2e/clusterset has no TestNo"},
+		},
+		"a walk of another document": {
+			"# A\n<!-- walked by: e2e/clusterset.TestInstallDocument -->\n~~~sh\nls\n~~~",
+			[]string{"2: the tests of e2e/clusterset do not read x.md"},
+		},
+		"a reason within a walk": {
+			"# A\n<!-- walked by: e2e/docs/check.TestIndex -->\n~~~sh\nls\n~~~\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~",
+			[]string{"8: the test that walks this section runs this block too: make it no sh block, or move it"},
+		},
+		"a walk by something": {"# A\n<!-- walked by: somebody -->\n~~~sh\nls\n~~~", []string{`2: "somebody" names no test: write folder.TestName`}},
+
+		"commands that there are": {"<!-- not run: - -->\n~~~sh\n" +
+			"kubectl clusterset join --context east --hub-context=hub \\\n  --cluster-id \"$(cat id)\" --dry-run -n x\n" +
+			"for c in a b; do kubectl clusterset dns --context $c; done && make -s demo-env lab-up LAB=x\n~~~", nil},
+		"an unknown flag": {
+			"<!-- not run: - -->\n~~~sh\nls |\nkubectl clusterset join \\\n  --cluster x --no-such x\n~~~",
+			[]string{"4: kubectl clusterset join has no flag --no-such"},
+		},
+		"a flag of another verb":       {"~kubectl clusterset upgrade --cluster-id x~", []string{"1: kubectl clusterset upgrade has no flag --cluster-id"}},
+		"an unknown verb":              {"    kubectl clusterset fly\n", []string{"1: kubectl clusterset has no verb fly"}},
+		"one word too many":            {"~kubectl clusterset leave east~", []string{`1: kubectl clusterset leave: unknown command "east" for "kubectl clusterset leave"`}},
+		"in a substitution":            {"    echo \"$(kubectl clusterset fly)\"\n", []string{"1: kubectl clusterset has no verb fly"}},
+		"something else of kubectl":    {"    kubectl get --no-such\n", nil},
+		"placeholders":                 {"~kubectl clusterset ...~ ~kubectl clusterset join --cluster-id <id> …~ ~make <target>~", nil},
+		"an unknown target":            {"~make demo~ ~make no-such X=y~", []string{"1: make has no target no-such"}},
+		"a flag of the agent":          {"~tombolo-agent --workers=3 --no-such~", []string{"1: tombolo-agent has no flag --no-such"}},
+		"flags alone":                  {"~--deletion-confirmation~, ~--hub-ca=x~, ~--context~", nil},
+		"an unknown flag alone":        {"~--no-such=x~", []string{"1: neither kubectl clusterset nor tombolo-agent has a flag --no-such (write another program's flag behind its name)"}},
+		"a comment":                    {"    ls # all; make no-such\n", nil},
+		"a text that is given to read": {"<!-- not run: - -->\n~~~sh\ncat <<END\nmake no-such\nEND\n~~~", nil},
+
+		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/walk~, ~pkg/cli.NewCommand~, ~e2e/tour.TestTour~, ~docs/install.md~", nil},
+		"a path of manifests":  {"one\n\n~~~text\nkubectl apply -k manifests/no-such.\n~~~", []string{"4: there is no manifests/no-such"}},
+		"a path of sources":    {"~pkg/no-such/~", []string{"1: there is no pkg/no-such/"}},
+		"a test":               {"~e2e/tour.TestNo~", []string{"1: e2e/tour has no TestNo"}},
+
+		"manifests": {"~~~yaml\napiVersion: hub.tombolo-mcs.io/v1alpha1\nkind: Member\nmetadata: {name: member}\nspec: {clusterID: a, podCIDRs: [10.0.0.0/8]}\n" +
+			"---\napiVersion: example.com/v1\nkind: Unknown\nno: matter\n~~~", nil},
+		"an unknown field": {
+			"one\n\n~~~yaml\napiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {name: a}\nspec: {such: x}\n~~~",
+			[]string{`4: this manifest is wrong: strict decoding error: unknown field "spec.such"`},
+		},
+		"an unknown field in a heredoc": {
+			"<!-- not run: - -->\n~~~sh\nls\ncat <<END | kubectl apply -f -\napiVersion: v1\nkind: ConfigMap\ndatum: {}\nEND\n~~~",
+			[]string{`5: this manifest is wrong: strict decoding error: unknown field "datum"`},
+		},
+		"no YAML": {"~~~yaml\na: [\n~~~", []string{"2: this manifest is wrong: error converting YAML to JSON: yaml: line 1: did not find expected node content"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known, err := gather(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range check(documents(test.text), known) {
+				got = append(got, strings.TrimPrefix(p.String(), "docs/x.md:"))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// documents returns the text, in which ~ stands for a backtick, among others that it may point to.
+func documents(text string) map[string]*document {
+	return map[string]*document{
+		"docs/x.md":     parse("docs/x.md", strings.ReplaceAll(text, "~", "`")),
+		"docs/other.md": parse("docs/other.md", "# A heading"),
+		"README.md":     parse("README.md", "## Install"),
+	}
+}
+
+// TestIndex: each document of docs is named in the index.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	all := documents("")
+	all["docs/README.md"] = parse("docs/README.md", "[x](x.md#a)")
+	want := []problem{{"docs/README.md", 1, "docs/other.md is not named here: nobody finds it"}}
+	if diff := cmp.Diff(want, checkIndex(all), cmp.AllowUnexported(problem{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestObjects: each condition and label that users see is explained.
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	all := documents("")
+	text := "`" + strings.Join(seen()[1:], "` `") + "`"
+	all["docs/objects.md"] = parse("docs/objects.md", text)
+	want := []problem{{"docs/objects.md", 1, seen()[0] + " is not explained here"}}
+	if diff := cmp.Diff(want, checkObjects(all), cmp.AllowUnexported(problem{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestRun: the command reads a repository, prints what is wrong in it, and fails.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"Makefile":            "X := 1\nall: ## everything\n",
+		"docs/agent.md":       "| `--workers int` | | |\n",
+		"docs/README.md":      "[agent](agent.md) `make X`\n",
+		"bin/no.md":           "[a](no)",
+		"pkg/testdata/not.md": "[a](no)",
+	} {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	err := run([]string{"-root=" + folder}, &out)
+	if want := "docs/README.md:1: make has no target X\n"; !errors.Is(err, errUntrue) || out.String() != want {
+		t.Errorf("run: %v, printed %q instead of %q", err, out.String(), want)
+	}
+}
