@@ -65,6 +65,14 @@ images: ## build OCI archives of tombolo-agent and coredns into out/, without a 
 images-check: images ## build the archives, verify what is in them, and that a second build gives the same bytes
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
+# make release-snapshot RELEASE=v1.2.3 as a release does it.
+RELEASE ?= v0.0.0-snapshot
+.PHONY: release-snapshot
+release-snapshot: ## build kubectl-clusterset for all platforms into out/release: archives, SBOMs, checksums, krew manifest; verify them (RELEASE=)
+	@export SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)"; \
+	cd tools/release && go run . build -version='$(RELEASE)' -out='$(CURDIR)/out/release' && \
+	go run . check -version='$(RELEASE)' -out='$(CURDIR)/out/release' && echo "out/release holds together"
+
 # What complete clusters run beyond the control planes. make e2e OLDEST=no does without the oldest Kubernetes supported.
 OLDEST ?= yes
 LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr

@@ -1,0 +1,128 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	checksums = "checksums.txt"
+	license   = "LICENSE"
+)
+
+// build makes all files of the release.
+func (r release) build(ctx context.Context, all []platform) error {
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.out, 0o750); err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, p := range all {
+		fmt.Fprintf(os.Stderr, "%s/%s\n", p.os, p.arch)
+		if err := r.buildFor(ctx, p); err != nil {
+			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
+		}
+		for _, name := range []string{p.archive(), p.bill()} {
+			sum, err := digest(filepath.Join(r.out, name))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&sums, "%s  %s\n", sum, name)
+		}
+	}
+	if err := r.write(checksums, sums.String()); err != nil {
+		return err
+	}
+	manifest, err := r.krewManifest()
+	if err != nil {
+		return err
+	}
+	return r.write(krewFile, manifest)
+}
+
+func (r release) write(name, text string) error {
+	return os.WriteFile(filepath.Join(r.out, name), []byte(text), 0o644) //nolint:gosec // it is published
+}
+
+// buildFor makes the archive for one platform, and its bill of materials.
+func (r release) buildFor(ctx context.Context, p platform) error {
+	scratch, err := os.MkdirTemp("", "tombolo-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	binary := filepath.Join(scratch, p.binary())
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -X main.version="+r.version, "-o", binary, "./cmd/"+program)
+	build.Dir = r.root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, output)
+	}
+	// From the binary, which knows what it was made of.
+	materials, err := billOf(binary, r.version)
+	if err != nil {
+		return fmt.Errorf("bill of materials: %w", err)
+	}
+	if err := r.write(p.bill(), string(materials)); err != nil {
+		return err
+	}
+	return r.pack(filepath.Join(r.out, p.archive()), binary, filepath.Join(r.root, license))
+}
+
+// pack writes an archive of files, whose bytes depend on nothing but theirs and the release's time.
+func (r release) pack(archive string, files ...string) (err error) {
+	file, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := file.Close(); err == nil {
+			err = closing
+		}
+	}()
+	compressed := gzip.NewWriter(file)
+	contents := tar.NewWriter(compressed)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Name: filepath.Base(name), Mode: 0o755, Size: int64(len(text)), ModTime: r.time, Format: tar.FormatPAX}
+		if header.Name == license {
+			header.Mode = 0o644
+		}
+		if err := contents.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := contents.Write(text); err != nil {
+			return err
+		}
+	}
+	if err := contents.Close(); err != nil {
+		return err
+	}
+	return compressed.Close()
+}
+
+// digest returns the SHA-256 of a file, in hexadecimal digits.
+func digest(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

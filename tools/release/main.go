@@ -1,0 +1,107 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release makes what a release of kubectl-clusterset consists of, and verifies it:
+//
+//	release build   archives for each platform, their bills of materials, checksums and the manifest for krew, into -out
+//	release check   that all of it is in -out and fits together
+//
+// The images are another matter: see tools/images.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// release is what is released.
+type release struct {
+	root    string // of the repository
+	out     string
+	version string // a tag such as v1.2.3 or v0.0.0-snapshot
+	time    time.Time
+}
+
+// versionForm is that of semantic versions, as krew wants it.
+var versionForm = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("usage: release build | check [flags]")
+	}
+	flags := flag.NewFlagSet("release "+args[0], flag.ContinueOnError)
+	r := release{}
+	flags.StringVar(&r.root, "root", "../..", "the repository's root")
+	flags.StringVar(&r.out, "out", "../../out/release", "folder of the results; build empties it first")
+	flags.StringVar(&r.version, "version", "v0.0.0-snapshot", "the release's version, a tag")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if !versionForm.MatchString(r.version) {
+		return fmt.Errorf("-version=%s: must be as v1.2.3 or v1.2.3-rc.1", r.version)
+	}
+	var err error
+	if r.time, err = epoch(os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "build":
+		return r.build(ctx, platforms())
+	case "check":
+		return r.check(platforms())
+	}
+	return fmt.Errorf("unknown command %q: it is build or check", args[0])
+}
+
+// epoch returns what files in archives are dated, so that the same sources give the same bytes: 1970 unless it is stated
+// (https://reproducible-builds.org/specs/source-date-epoch/).
+func epoch(text string) (time.Time, error) {
+	if text == "" {
+		return time.Unix(0, 0).UTC(), nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: must be seconds since 1970", text)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// platform is what a binary is for.
+type platform struct{ os, arch string }
+
+func platforms() []platform {
+	return []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+}
+
+const program = "kubectl-clusterset"
+
+// binary returns the name of the program's file.
+func (p platform) binary() string {
+	if p.os == "windows" {
+		return program + ".exe"
+	}
+	return program
+}
+
+// archive returns the name of the platform's archive.
+func (p platform) archive() string { return fmt.Sprintf("%s_%s_%s.tar.gz", program, p.os, p.arch) }
+
+// bill returns the name of the bill of materials of that archive, in CycloneDX.
+func (p platform) bill() string { return p.archive() + ".cdx.json" }
