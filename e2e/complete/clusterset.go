@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,6 +39,8 @@ type Installer string
 const (
 	ByCommand   Installer = "kubectl clusterset"
 	ByKustomize Installer = "kustomize"
+	// ByNobody leaves it to whoever starts the clusters: all of them are late.
+	ByNobody Installer = "nobody"
 )
 
 // DNS is a server of the clusterset's names.
@@ -87,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 	if !o.HubAmongMembers {
 		clusters = append(clusters, lab.MachineHub())
 	}
-	for _, name := range append(append([]string(nil), o.Members...), o.Late...) {
+	for _, name := range o.names() {
 		c := lab.CompleteMember(name)
 		if name == o.Oldest {
 			c.Release = lab.Oldest
@@ -107,10 +110,13 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 
 func (o Options) hub() string {
 	if o.HubAmongMembers {
-		return o.Members[0]
+		return o.names()[0]
 	}
 	return HubName
 }
+
+// names returns those of the clusters that are members or may become such, in their order.
+func (o Options) names() []string { return slices.Concat(o.Members, o.Late) }
 
 func (c *Clusterset) install(ctx context.Context) error {
 	if err := c.writeKubeconfig(); err != nil {
@@ -124,6 +130,9 @@ func (c *Clusterset) install(ctx context.Context) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	if c.Options.Installer == ByNobody {
+		return nil
 	}
 	if err := c.installHub(ctx); err != nil {
 		return err
@@ -163,7 +172,7 @@ func (c *Clusterset) writeKubeconfig() error {
 		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
 		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
 	}
-	file.CurrentContext = c.Options.Members[0]
+	file.CurrentContext = c.Options.names()[0]
 	c.Kubeconfig = filepath.Join(c.Folder(), "kubeconfig")
 	return clientcmd.WriteToFile(*file, c.Kubeconfig)
 }

@@ -21,7 +21,7 @@ import (
 // for: it forwards nowhere, looks for a new Corefile more often, and has records of 5 s in place of 30: who waits for a
 // change waits for the old answer to end.
 func (c *Clusterset) clusterDNS(cluster *lab.Cluster) []byte {
-	return fmt.Appendf(nil, clusterDNSManifest, corednsImage, cluster.DNSAddress())
+	return fmt.Appendf(nil, clusterDNSManifest, DNSImage, cluster.DNSAddress())
 }
 
 const clusterDNSManifest = `

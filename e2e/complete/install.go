@@ -52,11 +52,11 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster) er
 	}
 	join := []string{
 		"clusterset", "join", "--context", cluster.Name, "--hub-context", c.Hub.Name,
-		"--cluster-id", cluster.Name, "--pod-cidrs", joined(cluster.PodCIDRs()),
-		"--profile", parts, "--agent-image", agentImage, "--dns-image", corednsImage,
+		"--cluster-id", cluster.Name, "--pod-cidrs", Joined(cluster.PodCIDRs()),
+		"--profile", parts, "--agent-image", AgentImage, "--dns-image", DNSImage,
 	}
 	if !c.tellsServiceCIDRs(cluster) {
-		join = append(join, "--service-cidrs", joined(cluster.ServiceCIDRs))
+		join = append(join, "--service-cidrs", Joined(cluster.ServiceCIDRs))
 	}
 	if _, err := c.Kubectl(ctx, "", join...); err != nil {
 		return err

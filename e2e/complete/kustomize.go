@@ -24,7 +24,7 @@ func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
 	}
 	told := ""
 	if !c.tellsServiceCIDRs(cluster) {
-		told = fmt.Sprintf(toldServiceCIDRs, joined(cluster.ServiceCIDRs))
+		told = fmt.Sprintf(toldServiceCIDRs, Joined(cluster.ServiceCIDRs))
 	}
 	return map[string]string{
 		"hub/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
@@ -101,7 +101,8 @@ func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) err
 	return err
 }
 
-func joined(cidrs []netip.Prefix) string {
+// Joined returns CIDRs as the flags of commands take them, comma-separated.
+func Joined(cidrs []netip.Prefix) string {
 	all := make([]string, len(cidrs))
 	for i, cidr := range cidrs {
 		all[i] = cidr.String()
@@ -110,7 +111,7 @@ func joined(cidrs []netip.Prefix) string {
 }
 
 func quoted(cidrs []netip.Prefix) string {
-	return `"` + strings.ReplaceAll(joined(cidrs), ",", `","`) + `"`
+	return `"` + strings.ReplaceAll(Joined(cidrs), ",", `","`) + `"`
 }
 
 func words(command string) []string { return strings.Fields(command) }

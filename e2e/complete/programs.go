@@ -17,8 +17,9 @@ import (
 
 // The images that stories and installations use, as the archives in images/ name them.
 const (
-	agentImage   = "localhost/tombolo-agent:lab"
-	corednsImage = "localhost/coredns:lab"
+	// AgentImage and DNSImage are Tombolo's own, as the nodes have them.
+	AgentImage = "localhost/tombolo-agent:lab"
+	DNSImage   = "localhost/coredns:lab"
 	// ProbeImage is what the pods of the stories run: see e2e/probe.
 	ProbeImage = "tombolo.example/probe:lab"
 )

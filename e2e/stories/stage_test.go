@@ -27,22 +27,22 @@ type stage struct {
 // newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported.
 func newStage(t *testing.T, v complete.Variant) *stage {
 	t.Helper()
-	begin := time.Now()
 	oldest := "c"
 	if os.Getenv("OLDEST") == "no" {
 		oldest = ""
 	}
-	set, err := complete.Start(t.Context(), complete.Options{
-		Variant: v,
-		Members: []string{"a", "b"},
-		Late:    []string{"c"},
-		Oldest:  oldest,
-		Logs:    t.ArtifactDir(),
-		Log: func(format string, args ...any) {
-			t.Helper()
-			t.Logf("%5.1f s  "+format, append([]any{time.Since(begin).Seconds()}, args...)...)
-		},
-	})
+	return startStage(t, complete.Options{Variant: v, Members: []string{"a", "b"}, Late: []string{"c"}, Oldest: oldest})
+}
+
+func startStage(t *testing.T, o complete.Options) *stage {
+	t.Helper()
+	begin := time.Now()
+	o.Logs = t.ArtifactDir()
+	o.Log = func(format string, args ...any) {
+		t.Helper()
+		t.Logf("%5.1f s  "+format, append([]any{time.Since(begin).Seconds()}, args...)...)
+	}
+	set, err := complete.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ var stories = []story{
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
-// TestStories tells all stories in all variants. STORY and VARIANT in the environment, regular expressions, choose some by
+// TestStories tells all stories in all variants, and the quickstart in one of its own. STORY and VARIANT in the environment, regular expressions, choose some by
 // their names.
 //
 // spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
@@ -91,6 +91,18 @@ func TestStories(t *testing.T) {
 					s.tell(newScene(t, st))
 				})
 			}
+		})
+	}
+	if variant.MatchString(quickstart.Name) && chosen.MatchString(quickstartStory) {
+		t.Run(quickstart.Name, func(t *testing.T) {
+			st := startStage(t, complete.Options{Variant: quickstart, Late: []string{"east", "west"}})
+			if err := st.LoadConformanceImages(t.Context()); err != nil { // the document's pods run one of them
+				t.Fatal(err)
+			}
+			t.Run(quickstartStory, func(t *testing.T) {
+				defer all.time(t, quickstart, st)()
+				newcomerFollowsTheQuickstart(t, st)
+			})
 		})
 	}
 }

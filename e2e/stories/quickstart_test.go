@@ -1,0 +1,115 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/walk"
+)
+
+// quickstart is what docs/quickstart.md asks for: two clusters, of which one becomes the hub too.
+var quickstart = complete.Variant{Name: "quickstart", Installer: complete.ByNobody, DNS: complete.OurPlugin, HubAmongMembers: true}
+
+const quickstartStory = "a newcomer follows the quickstart, and loses a member"
+
+// leaving begins the part of the document in which all clusters leave.
+const leaving = "## Leave"
+
+// newcomerFollowsTheQuickstart: docs/quickstart.md works word for word on two clusters that have never heard of Tombolo.
+// Before its last part a member loses power: status says so, and the hub forgets it; it leaves all the same when it is back.
+func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
+	root, err := lab.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "quickstart.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(text), leaving)
+	if !found {
+		t.Fatalf("docs/quickstart.md has no %q", leaving)
+	}
+	east, west := st.Cluster("east"), st.Cluster("west")
+	shell, err := walk.NewShell(t.Context(), root, append(os.Environ(), "KUBECONFIG="+st.Kubeconfig, "KUBECACHEDIR="+st.Folder(),
+		"PATH="+st.Path()+":"+os.Getenv("PATH"), "HUB_URL="+east.Config().Host,
+		"EAST_PODS="+complete.Joined(east.PodCIDRs()), "WEST_PODS="+complete.Joined(west.PodCIDRs()),
+		"AGENT_IMAGE="+complete.AgentImage, "DNS_IMAGE="+complete.DNSImage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shell.Close()
+	follow(t, shell, before)
+
+	t.Cleanup(func() { thaw(t, west) }) // so that the lab can end
+	if err := west.Node.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st.awaitStatus(t, "west", "SILENT")
+	if _, err := st.Kubectl(t.Context(), "", strings.Fields("clusterset leave --from hub --cluster-id west --hub-context east")...); err != nil {
+		t.Fatal(err)
+	}
+	thaw(t, west)
+	follow(t, shell, after)
+}
+
+// follow runs the commands of a text.
+func follow(t *testing.T, shell *walk.Shell, text string) {
+	t.Helper()
+	steps, err := walk.Steps(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range steps {
+		begin := time.Now()
+		if err := shell.Take(step); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%5.1f s  $ %s", time.Since(begin).Seconds(), strings.SplitN(step.Commands, "\n", 2)[0])
+	}
+}
+
+// awaitStatus waits until a line of "kubectl clusterset status" has all of these words.
+func (s *stage) awaitStatus(t *testing.T, wanted ...string) {
+	t.Helper()
+	var last string
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		out, err := s.Kubectl(ctx, "", strings.Fields("clusterset status --hub-context east --contexts east")...)
+		last = out
+		return err == nil && hasLine(out, wanted), nil
+	})
+	if err != nil {
+		t.Fatalf("kubectl clusterset status has no line with %q:\n%s", wanted, last)
+	}
+}
+
+func hasLine(text string, wanted []string) bool {
+	for line := range strings.Lines(text) {
+		all := true
+		for _, word := range wanted {
+			all = all && strings.Contains(line, word)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func thaw(t *testing.T, cluster *lab.Cluster) {
+	t.Helper()
+	if err := cluster.Node.Thaw(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
