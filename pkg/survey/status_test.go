@@ -119,19 +119,33 @@ func TestHubAlone(t *testing.T) {
 	}
 }
 
-// TestHeldEndpoints: where the hub has lost endpoints but no service, it is those without any whose loss is held.
-func TestHeldEndpoints(t *testing.T) {
+// TestHeldImports: a cluster holds an import for the sake of exporters that the hub has no record of; where it has one of
+// each, for the sake of those without endpoints.
+func TestHeldImports(t *testing.T) {
 	t.Parallel()
 	r := &records{}
-	for _, id := range []clusterset.ClusterID{"a", "b", "c"} {
+	for _, id := range []clusterset.ClusterID{"a", "b", "c", "d"} {
 		r.member(id)
-		r.exports(id, "shop/web", 1, port("http", 80))
+		if id != "d" {
+			r.exports(id, "shop/web", 1, port("http", 80))
+		}
 	}
 	r.serves("b", "shop/web", 1, 0)
-	sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionHeld([]clusterset.ClusterID{"a"}), "a", "b", "c")}}
-	want := map[clusterset.ClusterID][]clusterset.ServiceKey{"a": {keyOf("shop/web")}}
-	if diff := cmp.Diff(want, r.hub(t).HeldImports(sight)); diff != "" {
-		t.Errorf("held (-want +got):\n%s", diff)
+	for name, test := range map[string]struct {
+		exporters []string
+		want      clusterset.ClusterID
+	}{
+		"no record":             {[]string{"a", "b", "c", "d"}, "d"},
+		"records, no endpoints": {[]string{"a", "b", "c"}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionHeld(nil), test.exporters...)}}
+			want := map[clusterset.ClusterID][]clusterset.ServiceKey{test.want: {keyOf("shop/web")}}
+			if diff := cmp.Diff(want, r.hub(t).HeldImports(sight)); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -170,5 +184,27 @@ func TestChangesBetween(t *testing.T) {
 	gone := survey.ChangesBetween(before, after)
 	if len(gone.MembersGone) != 1 || gone.MembersGone[0].ID != "dead" || len(gone.ServicesGone) != 3 || len(gone.Services) != 1 || len(gone.Members) != 0 {
 		t.Errorf("members and services that are gone: %+v", gone)
+	}
+}
+
+// BenchmarkAssess is a status of 10,000 services of 10 members.
+func BenchmarkAssess(b *testing.B) {
+	r := &records{}
+	for i := range 10 {
+		r.member(clusterset.ClusterID(fmt.Sprintf("member-%d", i)))
+	}
+	for i := range 10_000 {
+		key := fmt.Sprintf("shop/svc-%d", i)
+		for j := range 2 {
+			id := clusterset.ClusterID(fmt.Sprintf("member-%d", (i+j)%10))
+			r.exports(id, key, 5, port("http", 80))
+			r.serves(id, key, 3, 1)
+		}
+	}
+	h := r.hub(b)
+	for b.Loop() {
+		if got := survey.Assess(h, nil, nil); len(got.Services) != 10_000 {
+			b.Fatalf("%d services", len(got.Services))
+		}
 	}
 }

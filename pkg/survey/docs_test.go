@@ -1,0 +1,51 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestReasonsAreDocumented: every reason that the sources have is told in its order, and stands in docs/see.md.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	documented, err := os.ReadFile("../../docs/see.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || fmt.Sprint(spec.Type) != "Reason" {
+			return true
+		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		if !slices.Contains(reasons, Reason(value)) {
+			t.Errorf("reason %s has no place in the order of reasons", value)
+		}
+		if !strings.Contains(string(documented), "| `"+value+"` |") {
+			t.Errorf("docs/see.md does not say what %s is", value)
+		}
+		return true
+	})
+	if found == 0 || found != len(reasons) {
+		t.Errorf("there are %d reasons in the sources, %d in the order", found, len(reasons))
+	}
+}
