@@ -200,7 +200,8 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the kinds of problems in the order in which they are told.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonDeletionHeld, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonMemberUnreadable, ReasonConflict, ReasonNoReadyEndpoints, ReasonPublicationPartial, ReasonVersionSkew,
+	ReasonImportNotReady, ReasonMemberUnreadable, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 
 func byImportance(a, b Problem) int {

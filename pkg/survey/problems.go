@@ -9,10 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -144,41 +140,11 @@ func (a *assessment) problemsOfSight(s Sight) {
 		a.problemsOfExport(s, &s.Exports[i])
 	}
 	for i := range s.Imports {
-		object := &s.Imports[i]
-		ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-		if !clusterset.IsManaged(object.Labels) || ready == nil || ready.Status != metav1.ConditionFalse {
-			continue
+		if clusterset.IsManaged(s.Imports[i].Labels) {
+			a.problemsOfImport(s, &s.Imports[i])
 		}
-		a.add(Problem{
-			Severity: SeverityError, Reason: ReasonImportNotReady, Member: s.ID, Service: object.Namespace + "/" + object.Name,
-			Message: ready.Message,
-			Next:    fmt.Sprintf("See what stands where: kubectl clusterset explain %s/%s", object.Namespace, object.Name),
-		})
 	}
 	a.problemsOfHolds(s)
-}
-
-func (a *assessment) problemsOfExport(s Sight, export *mcsv1beta1.ServiceExport) {
-	service := export.Namespace + "/" + export.Name
-	for _, kind := range []mcsv1beta1.ServiceExportConditionType{mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady} {
-		c := meta.FindStatusCondition(export.Status.Conditions, string(kind))
-		if c == nil || c.Status != metav1.ConditionFalse {
-			continue
-		}
-		switch {
-		case kind == mcsv1beta1.ServiceExportConditionValid:
-			a.add(Problem{
-				Severity: SeverityError, Reason: ReasonExportInvalid, Member: s.ID, Service: service, Message: c.Message,
-				Next: fmt.Sprintf("Or take the export back: kubectl clusterset unexport --context %s -n %s %s", s.Context, export.Namespace, export.Name),
-			})
-			return
-		case c.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
-			a.add(Problem{
-				Severity: SeverityError, Reason: ReasonExportFailed, Member: s.ID, Service: service, Message: c.Message,
-				Next: fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name),
-			})
-		}
-	}
 }
 
 // problemsOfHolds tells once for each member whose losses are held how many imports that concerns.

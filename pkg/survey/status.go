@@ -63,6 +63,8 @@ const (
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but what it holds may not be read
 	ReasonConflict           Reason = "Conflict"           // exporters of one service disagree
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service that nobody answers
+	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
+	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
 	ReasonPublicationPartial Reason = "PublicationPartial" // not everything that it exports is on the hub
 	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions
 )

@@ -76,10 +76,14 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 				metav1.Condition{Type: "Ready", Status: "False", Reason: "Pending", Message: "Nothing is exported until the export is valid; see condition Valid."}),
 			exported("shop/toomuch", metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid"},
 				metav1.Condition{Type: "Ready", Status: "False", Reason: "Failed", Message: "The hub refuses the export: the quota is used up"}),
-			exported("shop/web", metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid"}),
+			exported("shop/web", conditions.Valid(nil), conditions.Exported(nil, conditions.Publication{Hub: conditions.HubSynced, Published: true})),
+			exported("shop/fine", conditions.Valid(nil), conditions.Exported(nil, conditions.Publication{
+				Hub: conditions.HubSynced, Published: true, LeftOut: []string{"192.0.2.1 is outside the cluster's pod and node CIDRs"},
+			})),
 		},
 		Imports: []mcsImport{
-			imported("shop/web", metav1.Condition{Type: "Ready", Status: "True"}, "east", "west"),
+			imported("shop/web", conditions.ImportReady(nil), "east", "west"),
+			imported("shop/fine", conditions.ImportReady([]clusterset.Setting{{Field: clusterset.FieldTrafficDistribution, Value: "PreferNew"}}), "east"),
 			imported("shop/lost-1", held, "east", "north"), imported("shop/lost-2", held, "north"),
 			imported("shop/six", metav1.Condition{Type: "Ready", Status: "False", Message: "The service is exported with IP families [IPv6]."}, "north"),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},

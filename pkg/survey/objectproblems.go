@@ -1,0 +1,59 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+)
+
+// problemsOfExport finds what a ServiceExport says of itself.
+func (a *assessment) problemsOfExport(s Sight, export *mcsv1beta1.ServiceExport) {
+	problem := Problem{Member: s.ID, Service: export.Namespace + "/" + export.Name}
+	valid := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	switch {
+	case valid != nil && valid.Status == metav1.ConditionFalse:
+		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportInvalid, valid.Message
+		problem.Next = fmt.Sprintf("Or take the export back: kubectl clusterset unexport --context %s -n %s %s", s.Context, export.Namespace, export.Name)
+	case ready == nil:
+		return
+	case ready.Status == metav1.ConditionFalse && ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
+		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
+		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
+	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.Exported(nil, wholly).Message:
+		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonEndpointsLeftOut, ready.Message
+		problem.Next = fmt.Sprintf("See which addresses the member may announce: kubectl --context %s -n %s get member -o yaml", a.hub.Place.Name, s.ID.HubNamespace())
+	default:
+		return
+	}
+	a.add(problem)
+}
+
+// wholly is the publication of an export of which nothing is left out.
+var wholly = conditions.Publication{Hub: conditions.HubSynced, Published: true}
+
+// problemsOfImport finds what a ServiceImport of ours says of itself.
+func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport) {
+	problem := Problem{Member: s.ID, Service: object.Namespace + "/" + object.Name}
+	ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+	switch {
+	case ready == nil:
+		return
+	case ready.Status == metav1.ConditionFalse:
+		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonImportNotReady, ready.Message
+		problem.Next = "See what stands where: kubectl clusterset explain " + problem.Service
+	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.ImportReady(nil).Message:
+		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonSettingsLeftOut, ready.Message
+		problem.Next = "See who asks for it: kubectl clusterset explain " + problem.Service
+	default:
+		return
+	}
+	a.add(problem)
+}
