@@ -10,6 +10,9 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,9 +106,34 @@ func (s *seen) plant(t *testing.T) []string {
 	return secrets
 }
 
+// logs has a cluster run a pod of the agent whose kubelet answers with a log.
+func (s *seen) logs(t *testing.T, cluster, text string) {
+	t.Helper()
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/containerLogs/tombolo-system/tombolo-agent-0/agent" {
+			t.Errorf("the API server asks the kubelet for %s", r.URL)
+		}
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(kubelet.Close)
+	at := netip.MustParseAddrPort(kubelet.Listener.Addr().String())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	s.create(t, cluster, node)
+	s.get(t, cluster, node)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.Addr().String()}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(at.Port())
+	s.updateStatus(t, cluster, node)
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	s.get(t, cluster, agent)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent-0"}, Spec: agent.Spec.Template.Spec}
+	pod.Spec.NodeName = "node"
+	s.create(t, cluster, pod)
+}
+
 // testBundle: an archive has what a bug report needs, and none of the secrets that lie around.
 func (s *seen) testBundle(t *testing.T) {
-	secrets := s.plant(t)
+	secrets := append(s.plant(t), "planted-in-log-456")
+	s.logs(t, "east", "level=INFO msg=started\nlevel=ERROR msg=failed header=\"Authorization: Bearer planted-in-log-456\"\n")
 	s.eventually(t, "conflict of annotations", func() bool {
 		var e survey.Explanation
 		s.data(t, "explain shop/web -o json", &e)
@@ -126,6 +154,7 @@ func (s *seen) testBundle(t *testing.T) {
 		"status.json": `"kind": "ClustersetStatus"`, "explained/shop.web.json": `"kind": "ServiceExplanation"`, "versions.json": `"kubectl-clusterset": "v0.0.0-test"`,
 		"hub/members.json": `"clusterID": "east"`, "hub/heartbeats.json": `"publication": "Complete"`, "hub/publishedservices.json": "shop.web", "hub/publishedendpoints.json": "shop.web.",
 		"members/east/deployments.json": "--heartbeat-interval=1s", "members/east/serviceexports.json": "PortConflict", "members/east/events-of-tombolo.json": "Authorization: Bearer (removed)",
+		"members/east/logs/tombolo-agent-0.agent.log": "level=INFO msg=started", "members/east/pods.json": "tombolo-agent-0",
 		"members/west/serviceimports.json": `"type": "ClusterSetIP"`, "members/west/derived-services.json": "10.102.", "members/west/endpointslices.json": "10.1.0.1", "members/west/events-of-exports.json": "PortConflict",
 	} {
 		content, ok := found["clusterset/"+name]
