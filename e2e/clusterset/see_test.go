@@ -127,6 +127,9 @@ func about(reason survey.Reason, member, service string) func([]survey.Problem) 
 	}
 }
 
+// isAbove reports whether a number is known and large enough: a busy machine may keep a member from answering in time.
+func isAbove(n *int, bound int) bool { return n != nil && *n > bound }
+
 func (s *seen) says(t *testing.T, command string, texts ...string) {
 	t.Helper()
 	s.refused(t, command, cli.ExitOK, texts...)
@@ -174,8 +177,9 @@ func (s *seen) testStatus(t *testing.T) {
 		return len(p) == 1 && about(survey.ReasonConflict, "", "shop/web")(p)
 	})
 	s.eventually(t, "import of all services", func() bool {
+		status = survey.Status{}
 		s.data(t, "status -o json", &status)
-		return *status.Members[0].Imports == 3 && *status.Members[1].Imports == 3
+		return isAbove(status.Members[0].Imports, 2) && isAbove(status.Members[1].Imports, 2)
 	})
 	east := status.Members[0]
 	if east.State != survey.StateConnected || east.Exports != 2 || east.ReadyEndpoints != 2 || east.Context != "east" || east.Publication != "Complete" {
@@ -320,8 +324,9 @@ func (s *seen) testRelease(t *testing.T) {
 	held := func(p []survey.Problem) bool { return about(survey.ReasonDeletionHeld, "west", "")(p) }
 	status := s.awaitProblems(t, "held deletion", held)
 	s.eventually(t, "hold of all imports", func() bool {
+		status = survey.Status{}
 		s.data(t, "status -o json", &status)
-		return *status.Members[len(status.Members)-1].HeldImports > many
+		return isAbove(status.Members[len(status.Members)-1].HeldImports, many)
 	})
 	s.says(t, "status", "The hub has lost most of what east exported. west keeps what it has of it", "kubectl clusterset release east --in west")
 	s.says(t, "release east --dry-run", "west holds 27 services: shop/many-00, shop/many-01, shop/many-02, shop/many-03, shop/many-04, and 22 more")
