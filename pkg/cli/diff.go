@@ -34,7 +34,7 @@ var errDiffers = errors.New("there is something to write: see above")
 func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	d := &diffing{out: streams.Out}
 	cmd := &cobra.Command{
-		Use:     "diff [[NAMESPACE/]SERVICE]",
+		Use:     "diff [NAMESPACE/SERVICE]",
 		Short:   "show what the agents would change now",
 		Long:    aboutDiff,
 		Example: "  kubectl clusterset diff\n  kubectl clusterset diff shop/cart",

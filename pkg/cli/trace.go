@@ -40,7 +40,7 @@ var errBroken = errors.New("the service is broken: see above")
 func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	t := &tracing{}
 	cmd := &cobra.Command{
-		Use:     "trace [NAMESPACE/]SERVICE",
+		Use:     "trace NAMESPACE/SERVICE",
 		Short:   "follow a service from its pods to its name, and find what is broken",
 		Long:    aboutTrace,
 		Example: examplesTrace,
