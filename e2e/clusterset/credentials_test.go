@@ -7,9 +7,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +54,36 @@ func TestHubCertificateRotated(t *testing.T) {
 		t.Error("the agent still trusts the old certificate authority")
 	}
 	w.beats(t)
+}
+
+// TestJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a token that the hub knows; and
+// where the hub has another URL, its agent starts anew with that.
+func TestJoinAgain(t *testing.T) {
+	t.Parallel()
+	w := start(t, "east")
+	startNode(t, w.Cluster("east"), w.agent)
+	w.must(t, "init-hub --context hub")
+	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}}
+	if err := w.client(t, "hub").Delete(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.must(t, w.join("east", "")); !strings.Contains(out, "configured Secret tombolo-system/tombolo-hub") {
+		t.Errorf("the token of an account that is no more is kept:\n%s", out)
+	}
+	w.unchanged(t, w.join("east", ""))
+
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	w.get(t, "east", agent)
+	before := agent.Spec.Template.DeepCopy()
+	other := strings.Replace(w.Cluster("hub").Config().Host, "127.0.0.1", "localhost", 1)
+	w.must(t, w.join("east", "--hub-server "+other)) // it waits for the heartbeat of an agent that knows the other URL
+	w.get(t, "east", agent)
+	if reflect.DeepEqual(before, &agent.Spec.Template) {
+		t.Error("the agent has not been started anew: it still asks at the old URL")
+	}
+	w.unchanged(t, w.join("east", "--hub-server "+other))
+	w.unchanged(t, "upgrade --context east")
 }
 
 // beats returns when the agent of east has renewed its heartbeat twice.

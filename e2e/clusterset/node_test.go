@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,8 @@ type node struct {
 	program string // tombolo-agent
 	folder  string // what pods have mounted
 
-	end func() // ends the agent that runs, nil where none does
+	end     func()                  // ends the agent that runs, nil where none does
+	running *corev1.PodTemplateSpec // what runs
 }
 
 // startNode starts a node that ends with the test, or with stop.
@@ -108,6 +110,10 @@ func (n *node) syncAgent(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	if n.running != nil && !reflect.DeepEqual(n.running, &deployment.Spec.Template) {
+		n.stopAgent() // a rollout
+	}
+	n.running = &deployment.Spec.Template
 	if err := n.mount(ctx); err != nil || n.end != nil {
 		return client.IgnoreNotFound(err)
 	}

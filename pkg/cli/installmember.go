@@ -35,6 +35,7 @@ func (j *joining) installMember(ctx context.Context) error {
 	if err := applyAll(ctx, j.member, j.properties, j.r); err != nil {
 		return err
 	}
+	j.runtimeOptions.hub = j.way.server
 	objects, err := j.render(j.agentArgs())
 	if err != nil {
 		return err
@@ -76,11 +77,16 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("get Secret %s: %w", key, err)
 	}
-	expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires])
-	if err == nil && time.Until(expires) > tokenLifetime/3 && j.admitted != nil &&
-		bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca) {
-		j.r.did(apply.Unchanged, "Secret "+key.String())
-		return nil
+	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca)
+	if leads && j.admitted != nil {
+		good, err := j.isGood(ctx, secret)
+		if err != nil {
+			return err
+		}
+		if good {
+			j.r.did(apply.Unchanged, "Secret "+key.String())
+			return nil
+		}
 	}
 	if j.dryRun {
 		j.r.did(outcome, "Secret "+key.String())

@@ -20,7 +20,11 @@ import (
 )
 
 // runtimeOptions say what runs in the member, for join and upgrade.
-type runtimeOptions struct{ profile, agentImage, dnsImage string }
+type runtimeOptions struct {
+	profile, agentImage, dnsImage string
+	// hub is the URL at which the agent reaches the hub; empty where nobody knows.
+	hub string
+}
 
 var profiles = map[string]manifests.Parts{
 	"agent":      manifests.AgentOnly,
@@ -67,6 +71,9 @@ func (o *runtimeOptions) remember(agent, dns *appsv1.Deployment) {
 	if o.agentImage == "" {
 		o.agentImage = imageIn(agent)
 	}
+	if o.hub == "" {
+		o.hub = agent.Spec.Template.Annotations[annotationHub]
+	}
 	if o.dnsImage == "" && dns != nil {
 		o.dnsImage = imageIn(dns)
 	}
@@ -90,23 +97,31 @@ func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	return objects, annotate(objects, annotationProfile, profile)
+	return objects, o.annotate(objects, profile)
 }
 
 // annotationProfile on the agent's Deployment remembers the profile for the next join or upgrade.
 const annotationProfile = "tombolo-mcs.io/profile"
 
-func annotate(objects []*unstructured.Unstructured, key, value string) error {
+// annotationHub on the agent's pods says at which URL they reach the hub. An agent reads it when it starts, so another one
+// takes other pods.
+const annotationHub = "tombolo-mcs.io/hub"
+
+// annotate has the agent's Deployment remember what it was made of.
+func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile string) error {
 	agent, err := deployment(objects, manifests.AgentDeployment)
 	if err != nil {
 		return err
 	}
-	annotations := agent.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
+	if err := unstructured.SetNestedField(agent.Object, profile, "metadata", "annotations", annotationProfile); err != nil {
+		return fmt.Errorf("annotate Deployment %s: %w", manifests.AgentDeployment, err)
 	}
-	annotations[key] = value
-	agent.SetAnnotations(annotations)
+	if o.hub == "" {
+		return nil
+	}
+	if err := unstructured.SetNestedField(agent.Object, o.hub, "spec", "template", "metadata", "annotations", annotationHub); err != nil {
+		return fmt.Errorf("annotate Deployment %s: %w", manifests.AgentDeployment, err)
+	}
 	return nil
 }
 

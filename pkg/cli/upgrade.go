@@ -80,6 +80,7 @@ func (u *upgrading) run(ctx context.Context) error {
 	if u.profile == "" {
 		u.profile = before.Annotations[annotationProfile]
 	}
+	u.hub = before.Spec.Template.Annotations[annotationHub]
 	definitions, err := checkMemberDefinitions(ctx, u.member, renew, u.r)
 	if err != nil {
 		return err
