@@ -82,30 +82,26 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		err = r.observe(ctx, key, &v)
 		return v, err
 	}
-	v := view{
-		place: place, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies,
-		lost:      r.Sources.Hub.HeldFor(key),
-		knowledge: map[clusterset.ClusterID]hub.Knowledge{}, states: map[clusterset.ClusterID]liveness.State{},
-	}
-	if v.known, err = r.Sources.Read(ctx, key); err != nil {
+	v := view{place: place, known: sources.Sources{Key: key}, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies}
+	if err := r.observe(ctx, key, &v); err != nil {
 		return view{}, err
+	}
+	// What the import names comes before what the hub knows of it: that has to be of one moment.
+	if v.known, err = r.Sources.Read(ctx, key, v.namedClusters()...); err != nil {
+		return view{}, err
+	}
+	v.knowledge, v.lost = v.known.Hub.Knowledge, v.known.Hub.Held
+	if _, named := v.knowledge[r.Sources.Cluster]; named { // known by its own API server
+		v.knowledge[r.Sources.Cluster] = hub.Complete
 	}
 	if v.known.Own != nil {
 		if v.ownSlices, err = r.Sources.OwnSlices(ctx, key); err != nil {
 			return view{}, err
 		}
 	}
-	if err := r.observe(ctx, key, &v); err != nil {
-		return view{}, err
-	}
+	v.states = map[clusterset.ClusterID]liveness.State{}
 	for _, export := range v.known.Hub.Exports {
 		v.states[export.Cluster] = r.State(export.Cluster)
-	}
-	for _, id := range v.namedClusters() {
-		v.knowledge[id] = r.Sources.Hub.Knowledge(id, key)
-		if id == r.Sources.Cluster { // known by its own API server
-			v.knowledge[id] = hub.Complete
-		}
 	}
 	return v, nil
 }

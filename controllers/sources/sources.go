@@ -73,9 +73,10 @@ func (s Sources) acceptable() clusterset.Export {
 	return own
 }
 
-// Read returns what is known of a service. Nothing it returns may be changed.
-func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
-	result := Sources{Key: key, Hub: r.Hub.Service(key)}
+// Read returns what is known of a service, and of the hub's part what the absence of records of the named clusters means.
+// Nothing it returns may be changed.
+func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey, named ...clusterset.ClusterID) (Sources, error) {
+	result := Sources{Key: key, Hub: r.Hub.Service(key, named...)}
 	if r.Selector != clusterset.OldestSelector {
 		forgetSelections(&result.Hub)
 	}

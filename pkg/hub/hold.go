@@ -140,14 +140,15 @@ func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
 	}
 }
 
-// HeldFor returns the members whose records for a service are missing and not believed to be gone, sorted.
-func (s *Store) HeldFor(key clusterset.ServiceKey) []clusterset.ClusterID {
+// heldFor returns the members whose records for a service are missing and not believed to be gone, sorted.
+func (s *Store) heldFor(key clusterset.ServiceKey) []clusterset.ClusterID {
 	var members []clusterset.ClusterID
-	for _, hold := range s.Holds() {
+	for id, hold := range s.holds.held {
 		if hold.Records[key] > 0 {
-			members = append(members, hold.Member)
+			members = append(members, id)
 		}
 	}
+	slices.Sort(members)
 	return members
 }
 

@@ -24,14 +24,25 @@ type Service struct {
 	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
 	// OwnExport is what the others take from Own; nil where they take nothing.
 	OwnExport *clusterset.Export
+	// Knowledge says what it means that a cluster exports nothing here, for those that were asked about.
+	Knowledge map[clusterset.ClusterID]Knowledge
+	// Held are the members whose records for the service are missing and not believed to be gone, sorted.
+	Held []clusterset.ClusterID
 }
 
-// Service returns what the hub is known to hold about a service. Records of clusters that are no members are not
-// looked at.
-func (s *Store) Service(key clusterset.ServiceKey) Service {
+// Service returns what the hub is known to hold about a service, and what the absence of records of the named clusters
+// means: both as of one moment, because a list that comes in between would make what was not yet known look withdrawn.
+// Records of clusters that are no members are not looked at.
+func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	result := Service{Own: s.services[key][s.own], OwnExport: s.ownExport(key)}
+	result := Service{
+		Own: s.services[key][s.own], OwnExport: s.ownExport(key),
+		Knowledge: make(map[clusterset.ClusterID]Knowledge, len(named)), Held: s.heldFor(key),
+	}
+	for _, id := range named {
+		result.Knowledge[id] = s.knowledgeOf(id, key)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
 		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
 	}

@@ -56,12 +56,19 @@ func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 // missing from it is believed to be gone.
 func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 	store := NewStore(own, denied)
+	s.Fill(store)
+	return store
+}
+
+// Fill makes the snapshot what a store holds, as a list of the hub that is believed.
+func (s *Snapshot) Fill(store *Store) {
 	take(store, kindMember, s.members.Items)
 	take(store, kindHeartbeat, s.heartbeats.Items)
 	take(store, kindService, s.services.Items)
 	take(store, kindEndpoints, s.endpoints.Items)
+	store.mu.Lock()
+	defer store.mu.Unlock()
 	store.holds.judged = store.holds.listing
-	return store
 }
 
 // take makes the objects the only ones of their kind. The store gets objects of its own: it changes their metadata.

@@ -126,10 +126,8 @@ const (
 	Gone Knowledge = "Gone"
 )
 
-// Knowledge returns what the absence of a member's records for a service means.
-func (s *Store) Knowledge(id clusterset.ClusterID, key clusterset.ServiceKey) Knowledge {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+// knowledgeOf returns what the absence of a member's records for a service means.
+func (s *Store) knowledgeOf(id clusterset.ClusterID, key clusterset.ServiceKey) Knowledge {
 	if s.isHeld(id, key) {
 		return Unknown
 	}

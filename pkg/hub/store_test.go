@@ -91,7 +91,7 @@ func (f *fill) judge(now time.Time, imported []clusterset.ServiceKey) []Hold {
 
 func (f *fill) want(step string, k clusterset.ServiceKey, want Knowledge) {
 	f.t.Helper()
-	if got := f.Knowledge("a", k); got != want {
+	if got := f.Service(k, "a").Knowledge["a"]; got != want {
 		f.t.Fatalf("%s: what is known of a's %s is %s, want %s", step, k.Name, got, want)
 	}
 }
@@ -158,7 +158,7 @@ func TestHold(t *testing.T) {
 	for _, k := range keys {
 		f.want("held", k, Unknown)
 	}
-	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, f.HeldFor(keys[3])); diff != "" {
+	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, f.Service(keys[3]).Held); diff != "" {
 		t.Errorf("members held for a service (-want +got):\n%s", diff)
 	}
 	f.list(kindService)
