@@ -120,14 +120,23 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 		cache.ReflectorOptions{
 			Name:   "hub/" + string(k),
 			Logger: &quiet,
-			// Short enough to be back soon after the hub is, with jitter so that not all members come at once.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 5 * time.Second},
+			// Short enough to be back soon after the hub is, with jitter so that not all members come at once: at the
+			// longest 2.5 to 5 s.
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond},
 		})
 	reflector.RunWithContext(ctx)
 }
 
-// note records how a request for a kind went, and says so where that is news.
+// note records how a request for a kind went, and says so where that is news. When the hub is back, everything is looked at
+// again: whoever could not write to it meanwhile is waiting to try once more, each service for itself and up to 10 s.
 func (c *Connection) note(k kind, err error) {
+	if c.recorded(k, err) == Reachable {
+		c.store.Refresh()
+	}
+}
+
+// recorded records how a request for a kind went and returns the new state of the connection; empty where it is as before.
+func (c *Connection) recorded(k kind, err error) Reachability {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	previous := c.broken[k]
@@ -142,11 +151,12 @@ func (c *Connection) note(k kind, err error) {
 		}
 	}
 	if state == c.state {
-		return
+		return ""
 	}
 	c.state = state
 	c.changed(state)
 	if state == Reachable {
 		c.log.Info("connected to the hub")
 	}
+	return state
 }

@@ -1,0 +1,43 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// TestReturn: when the hub is back after all kinds have answered, everything is looked at again, once.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	store := NewStore("own", clusterset.Fence{})
+	var events []Event
+	var states []Reachability
+	c := NewConnection(store, nil, logr.Discard(), func(r Reachability) { states = append(states, r) })
+	store.Subscribe(func(e Event) { events = append(events, e) })
+	for _, k := range kinds {
+		c.note(k, nil)
+	}
+	away := errors.New("connection refused")
+	c.note(kindService, away)
+	c.note(kindMember, away)
+	c.note(kindMember, nil)
+	all := Event{All: true, Backlog: true}
+	if diff := cmp.Diff([]Event{all}, events); diff != "" {
+		t.Errorf("while one kind does not answer (-want +got):\n%s", diff)
+	}
+	c.note(kindService, nil)
+	c.note(kindService, nil)
+	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
+		t.Errorf("when the hub is back (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Reachability{Reachable, Unreachable, Reachable}, states); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
