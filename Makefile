@@ -150,6 +150,10 @@ manifests-check: assets kubectl ## an API server takes every kustomization, and 
 
 # Where the agent's and the DNS server's metrics are left for tools/monitoring.
 SCRAPES := $(CURDIR)/out/scrapes
+.PHONY: trace-check
+trace-check: assets ## break services at 50 hops drawn at random, and have "kubectl clusterset trace" name each (SEED=)
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestTrace$$' ./e2e/trace -args -draws=50 -seed=$(or $(SEED),0)
+
 .PHONY: monitoring-check
 monitoring-check: assets ## alerts and dashboard ask for what an agent and a DNS server tell; the alerts fire; the runbook has them
 	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/monitoring
