@@ -81,20 +81,11 @@ func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Comma
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	usual.AddFlags(root.PersistentFlags())
-	root.AddCommand(newInitHub(usual, streams), newJoin(usual, streams), newDNS(usual, streams), newLeave(usual, streams), newUpgrade(usual, streams))
-	root.AddCommand(
-		newTrace(usual, streams),
-		newDiff(usual, streams),
-		newCheckNetwork(usual, streams),
-		newStatus(usual, streams),
-		newExplain(usual, streams),
-		newExport(usual, streams),
-		newUnexport(usual, streams),
-		newGet(usual, streams),
-		newRelease(usual, streams),
-		newGraph(usual, streams),
-		newBundle(usual, streams),
-	)
+	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(usual, streams), newDNS(usual, streams),
+		newUpgrade(usual, streams), newLeave(usual, streams))
+	addGroup(root, "Look at it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newDiff(usual, streams),
+		newGet(usual, streams), newGraph(usual, streams), newCheckNetwork(usual, streams), newBundle(usual, streams))
+	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams), newRelease(usual, streams))
 	for _, command := range append(root.Commands(), root) {
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
@@ -105,4 +96,13 @@ func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Comma
 		}
 	}
 	return root
+}
+
+// addGroup adds verbs under a title, in their order.
+func addGroup(root *cobra.Command, title string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, verb := range verbs {
+		verb.GroupID = title
+	}
+	root.AddCommand(verbs...)
 }
