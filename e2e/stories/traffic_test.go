@@ -73,6 +73,9 @@ func (s *scene) name(service string) string {
 // again. A request that was sent to a pod that has gone fails nevertheless: all packets of a connection go to the same pod.
 const requestTimeout = "10s"
 
+// questionTimeout is how long resolvers wait for an answer (resolv.conf(5)).
+const questionTimeout = "5s"
+
 // ask sends requests from the client pod, one after the other, each with a lookup and a connection of its own: network is
 // tcp, tcp4, tcp6, udp, udp4 or udp6.
 func (p *place) ask(network, host string, port, count int) []answer {
@@ -147,7 +150,7 @@ func (p *place) load(network, host string, port, rate int) *load {
 // questions asks the cluster's DNS at a constant rate.
 func (p *place) questions(kind, name string, rate int) *load {
 	p.Helper()
-	return p.keepOn("resolve", "-type", kind, "-rate", strconv.Itoa(rate), name+".")
+	return p.keepOn("resolve", "-type", kind, "-timeout", questionTimeout, "-rate", strconv.Itoa(rate), name+".")
 }
 
 func (p *place) keepOn(args ...string) *load {
