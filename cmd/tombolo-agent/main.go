@@ -77,6 +77,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "where to serve Go's profiles, such as 127.0.0.1:6060; 0 for nowhere. They show what the agent holds in memory: let nobody else reach them")
 	if err := flags.Parse(args); err != nil {
 		return options, check, err
 	}

@@ -50,6 +50,7 @@ func Run(ctx context.Context, options Options) error {
 		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
+		PprofBindAddress:              options.ProfileAddress,
 		LeaderElection:                options.Election == ElectLeader,
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       options.Namespace,

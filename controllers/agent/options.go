@@ -52,6 +52,9 @@ type Options struct {
 	Confirmation time.Duration
 	// MetricsAddress and ProbeAddress are where to serve; "0" means not at all.
 	MetricsAddress, ProbeAddress string
+	// ProfileAddress is where to serve Go's profiles, away from the metrics, since they tell more than those should; "0" or
+	// empty means not at all.
+	ProfileAddress string
 	// Registry takes the agent's metrics.
 	Registry prometheus.Registerer
 	Log      logr.Logger

@@ -1,0 +1,81 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+)
+
+// TestProfile: profiles are served where they are asked for and nowhere else, be the clusters there or not.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	metrics, probes, profile := freeAddress(t), freeAddress(t), freeAddress(t)
+	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
+	options := agent.Options{
+		Member: nobody, Hub: nobody, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second,
+		MetricsAddress: metrics, ProbeAddress: probes, Log: logr.Discard(),
+	}
+	const asked = "/debug/pprof/cmdline"
+	for name, where := range map[string]string{"off": "", "off by zero": "0", "on": profile} {
+		options.ProfileAddress = where
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- agent.Run(ctx, options) }()
+		await(t, metrics, "/metrics", http.StatusOK)
+		await(t, probes, "/healthz", http.StatusOK)
+		if where == profile {
+			await(t, profile, asked, http.StatusOK)
+			await(t, profile, "/metrics", http.StatusNotFound)
+		} else if c, err := new(net.Dialer).DialContext(ctx, "tcp", profile); err == nil {
+			t.Errorf("%s: somebody listens: %v", name, c.Close())
+		}
+		await(t, metrics, asked, http.StatusNotFound)
+		await(t, probes, asked, http.StatusNotFound)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// await waits until a request is answered with a code.
+func await(t *testing.T, address, path string, code int) {
+	t.Helper()
+	last := 0
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // nobody listens yet
+		}
+		last = response.StatusCode
+		return last == code, response.Body.Close()
+	})
+	if err != nil {
+		t.Fatalf("%s%s: %d, want %d: %v", address, path, last, code, err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
