@@ -23,7 +23,7 @@ type Row struct {
 	Tombolo   float64 `json:"tombolo"`
 	Reference float64 `json:"reference"`
 	Ratio     float64 `json:"ratio"`
-	// Target is such as ">= 0.95"; empty where there is none.
+	// Target is such as ">= 0.95", or "figure <= 10" where it is about Tombolo's figure and there is no reference; empty where there is none.
 	Target string `json:"target"`
 	// Met is whether the ratio is as the target wants it; true where there is none.
 	Met bool `json:"met"`
@@ -76,6 +76,16 @@ func Compare(metric string, tombolo, reference []float64, target *Target) Row {
 	return row
 }
 
+// bounded begins the target of a row that has no reference.
+const bounded = "figure "
+
+// Within returns the row of a figure that is not compared with another one but has a bound of its own.
+func Within(metric string, tombolo []float64, target *Target) Row {
+	row := Row{Metric: metric, Tombolo: Median(tombolo), Target: bounded + target.String(), Spread: fmt.Sprintf("%.0f", spread(tombolo))}
+	row.Met = target.metBy(row.Tombolo)
+	return row
+}
+
 // Median returns the middle of the values, the mean of the two in the middle, or 0 of none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
@@ -117,7 +127,11 @@ func Markdown(w io.Writer, rows []Row) error {
 		case !r.Met:
 			verdict = "MISSED"
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %.2f | %s | %s | %s |", r.Metric, number(r.Tombolo), number(r.Reference), r.Ratio, r.Target, verdict, r.Spread))
+		reference, ratio := number(r.Reference), fmt.Sprintf("%.2f", r.Ratio)
+		if strings.HasPrefix(r.Target, bounded) {
+			reference, ratio = "", ""
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", r.Metric, number(r.Tombolo), reference, ratio, r.Target, verdict, r.Spread))
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err

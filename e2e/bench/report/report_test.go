@@ -19,6 +19,8 @@ func TestRows(t *testing.T) {
 		report.Compare("small", []float64{0.2, 0.3, 0.4}, []float64{1}, report.AtMost(0.3)),
 		report.Compare("large", []float64{31}, []float64{100}, report.AtMost(0.3)),
 		report.Compare("for information", []float64{1}, nil, nil),
+		report.Within("on its own", []float64{3, 2, 4}, report.AtMost(3)),
+		report.Within("too much", []float64{3.1}, report.AtMost(3)),
 	}
 	var table strings.Builder
 	if err := report.Markdown(&table, rows); err != nil {
@@ -30,6 +32,8 @@ func TestRows(t *testing.T) {
 		"| small | 0.3 | 1.00 | 0.30 | <= 0.3 | met | 67/0 |",
 		"| large | 31.00 | 100 | 0.31 | <= 0.3 | MISSED | 0/0 |",
 		"| for information | 1.00 | 0 | 0.00 |  |  | 0/0 |",
+		"| on its own | 3.00 |  |  | figure <= 3.00 | met | 67 |",
+		"| too much | 3.10 |  |  | figure <= 3.00 | MISSED | 0 |",
 	} {
 		if got := strings.Split(table.String(), "\n")[i+2]; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -1,0 +1,75 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A like machine is one of 2 cores. What it has been seen to do, and the share of it below which a run says nothing.
+const (
+	oneAtATime   = 620.0  // EndpointSlice writes/s
+	tenInFlight  = 1300.0 // the same
+	leastOfFloor = 0.8
+)
+
+// calibration is how many writes tell how fast an API server is.
+const calibration = 600
+
+// calibrate returns an error where an API server is far slower than others have been seen to be, unless the run is to go
+// on with any machine.
+func (b *bench) calibrate(ctx context.Context, m *member) error {
+	for width, usual := range map[int]float64{1: oneAtATime, 10: tenInFlight} {
+		rate, err := writeRate(ctx, m, width)
+		if err != nil {
+			return fmt.Errorf("calibrate: %w", err)
+		}
+		b.say("calibration: %.0f EndpointSlices written a second with %d in flight (elsewhere: %.0f)", rate, width, usual)
+		if rate >= leastOfFloor*usual {
+			continue
+		}
+		if !b.anyhow {
+			return fmt.Errorf("the floor is too low: %.0f writes/s with %d in flight, less than %.0f%% of %.0f: is the machine busy? Pass -any-machine to go on", rate, width, 100*leastOfFloor, usual)
+		}
+		b.say("the floor is too low; going on, as -any-machine says: the figures hold for this machine only, and the ratios say less")
+	}
+	return nil
+}
+
+// writeRate returns how many EndpointSlices a second a member's API server creates.
+func writeRate(ctx context.Context, m *member, width int) (float64, error) {
+	template, err := newSubject(m, 0)
+	if err != nil {
+		return 0, err
+	}
+	label := map[string]string{"bench": "calibration"}
+	began := time.Now()
+	err = each(ctx, width, slices.Collect(upTo(calibration)), func(ctx context.Context, i int) error {
+		slice := template.slice.DeepCopy()
+		slice.Name, slice.Labels = fmt.Sprintf("calibration-%d", i), label
+		return m.kube.Create(ctx, slice)
+	})
+	if err != nil {
+		return 0, err
+	}
+	rate := calibration / time.Since(began).Seconds()
+	return rate, m.kube.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, client.InNamespace(namespace), client.MatchingLabels(label))
+}
+
+// upTo counts from 0 to n-1.
+func upTo(n int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+)
+
+// roundTimeout bounds a round.
+const roundTimeout = 5 * time.Minute
+
+// sweep are the numbers of writes in flight that the floor is tried with.
+var sweep = []int{1, 4, 10, 16, 32}
+
+// propagation measures target 1: how many services a second become complete in two clusters, of many that are exported in
+// one of them at once.
+func propagation(ctx context.Context, b *bench) (err error) {
+	w, err := newWorld(ctx, 2, b.size, b.say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := b.calibrate(ctx, w.members[0]); err != nil {
+		return err
+	}
+	p, err := newPropagation(ctx, b, w)
+	if err != nil {
+		return err
+	}
+	width, err := p.bestWidth(ctx)
+	if err != nil {
+		return err
+	}
+	var agents, floors []float64
+	for round := range b.rounds {
+		floor, err := p.floor(ctx, p.subjects, width)
+		if err != nil {
+			return err
+		}
+		rate, err := p.agents(ctx, agentWork{})
+		if err != nil {
+			return err
+		}
+		agents, floors = append(agents, rate), append(floors, floor)
+		b.say("round %d of %d: %.1f services/s, floor %.1f", round+1, b.rounds, rate, floor)
+	}
+	b.rows = append(b.rows, report.Compare(fmt.Sprintf("propagation of %d services to 2 clusters, services/s", b.size), agents, floors, report.AtLeast(0.8)))
+	if !b.missed() {
+		return nil
+	}
+	b.say("once more, for a profile of the agents' CPU")
+	_, err = p.agents(ctx, agentWork{profile: true})
+	return err
+}
+
+// propagationRun are the rounds of target 1.
+type propagationRun struct {
+	*bench
+	w        *world
+	subjects []*subject
+}
+
+func newPropagation(ctx context.Context, b *bench, w *world) (*propagationRun, error) {
+	subjects, err := w.members[0].subjects(b.size)
+	if err != nil {
+		return nil, err
+	}
+	b.say("%d Services are written, with %d endpoints each", b.size, perSlice)
+	return &propagationRun{b, w, subjects}, w.members[0].fill(ctx, subjects)
+}
+
+// bestWidth returns the number of writes in flight with which the floor is fastest.
+func (p *propagationRun) bestWidth(ctx context.Context) (int, error) {
+	few := p.subjects[:min(len(p.subjects), max(20, p.size/5))]
+	best, most := 0, 0.0
+	for _, width := range sweep {
+		rate, err := p.floor(ctx, few, width)
+		if err != nil {
+			return 0, err
+		}
+		p.say("the floor with %d in flight: %.1f services/s", width, rate)
+		if rate > most {
+			best, most = width, rate
+		}
+	}
+	return best, nil
+}
+
+// floor returns how many services a second the bare client makes complete.
+func (p *propagationRun) floor(ctx context.Context, subjects []*subject, width int) (float64, error) {
+	_, stop, err := startBare(ctx, p.w, subjects, width)
+	if err != nil {
+		return 0, err
+	}
+	rate, err := p.exportAll(ctx, subjects)
+	return rate, errors.Join(err, stop(), p.w.wipe(ctx))
+}
+
+// agentWork says what else is done in a round.
+type agentWork struct{ profile bool }
+
+// agents returns how many services a second the agents make complete.
+func (p *propagationRun) agents(ctx context.Context, work agentWork) (float64, error) {
+	o, end, err := p.agentOptions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	running, err := startAgents(ctx, p.w, p.w.members, o)
+	if err != nil {
+		return 0, errors.Join(err, end())
+	}
+	before, err := p.shares(ctx, running)
+	if err != nil {
+		return 0, errors.Join(err, running.stop(), end())
+	}
+	profiled := func() error { return nil }
+	if work.profile {
+		profiled = p.profile(ctx, running)
+	}
+	rate, err := p.exportAll(ctx, p.subjects)
+	if err == nil {
+		err = p.tellShares(ctx, running, before)
+	}
+	return rate, errors.Join(err, profiled(), running.stop(), end(), p.w.wipe(ctx))
+}
+
+// exportAll exports all subjects at once and returns how many a second become complete.
+func (p *propagationRun) exportAll(ctx context.Context, subjects []*subject) (float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, err := watchArrivals(ctx, p.w, len(subjects))
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := each(ctx, setupWidth, subjects, func(ctx context.Context, s *subject) error {
+		return p.w.members[0].kube.Create(ctx, s.export.DeepCopy())
+	}); err != nil {
+		return 0, err
+	}
+	if err := a.await(ctx, roundTimeout); err != nil {
+		return 0, err
+	}
+	if n := cutOff(a.feeds); n > 0 {
+		p.say("the API servers have cut off %d of the harness' watches, which were opened again", n)
+	}
+	return float64(len(subjects)) / a.last.Sub(began).Seconds(), nil
+}

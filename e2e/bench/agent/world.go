@@ -1,0 +1,196 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// setupWidth is how many requests the harness has in flight while it prepares something.
+const setupWidth = 16
+
+// world is a hub and its members, real ones.
+type world struct {
+	lab     *lab.Lab
+	hub     *lab.Cluster
+	hubKube client.WithWatch // an administrator's
+	members []*member
+}
+
+// member is a member cluster as its users, its agent and the floor see it.
+type member struct {
+	id      clusterset.ClusterID
+	number  int // from 1; its pods have addresses of 10.<number>.0.0/16
+	cluster *lab.Cluster
+	kube    client.WithWatch // its users'
+	// local and remote are the agent's clients in the member and on the hub: with its credentials and no other rights, and
+	// with the encodings that it uses. The floor has the same.
+	local, remote client.WithWatch
+}
+
+// newWorld starts the hub and members "a", "b" and so on, each of which may publish so many services, of one slice each.
+func newWorld(ctx context.Context, members, services int, say sayer) (*world, error) {
+	options := lab.Options{Clusters: []lab.ClusterOptions{tuned(lab.Hub())}}
+	for n := range members {
+		options.Clusters = append(options.Clusters, tuned(lab.Member(memberName(n))))
+	}
+	say("%d API servers start", len(options.Clusters))
+	l, err := lab.New(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{lab: l, hub: l.Cluster("hub")}
+	if err := w.join(ctx, members, services); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return w, nil
+}
+
+// tuned has rounds cleaned up quickly; nothing of this is on the way of what is measured.
+func tuned(o lab.ClusterOptions) lab.ClusterOptions {
+	o.APIServerArgs = append(o.APIServerArgs, "--delete-collection-workers=16")
+	return o
+}
+
+func memberName(n int) string { return string(rune('a' + n)) }
+
+func (w *world) close() error { return w.lab.Close() }
+
+func (w *world) join(ctx context.Context, members, services int) error {
+	scheme, err := kinds()
+	if err != nil {
+		return err
+	}
+	if w.hubKube, err = w.hub.Client(scheme); err != nil {
+		return err
+	}
+	if err := membership.InitHub(ctx, w.hub); err != nil {
+		return err
+	}
+	for n := range members {
+		m := &member{id: clusterset.ClusterID(memberName(n)), number: n + 1, cluster: w.lab.Cluster(memberName(n))}
+		if err := m.join(ctx, w, scheme, services); err != nil {
+			return err
+		}
+		w.members = append(w.members, m)
+	}
+	return nil
+}
+
+// join makes the cluster a member, under the hub's quota and policies.
+func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme, services int) error {
+	toHub, err := membership.Join(ctx, w.hub, m.cluster, manifests.MemberOptions{
+		PodCIDRs: membership.PodCIDRs(m.number), MaxServices: services + 10, MaxEndpoints: services + 10,
+	})
+	if err != nil {
+		return err
+	}
+	toMember, err := membership.InstallAgent(ctx, m.cluster)
+	if err != nil {
+		return err
+	}
+	if m.kube, err = m.cluster.Client(scheme); err != nil {
+		return err
+	}
+	toMember.QPS = -1
+	if m.local, err = client.NewWithWatch(toMember, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if m.remote, err = hub.Client(toHub); err != nil {
+		return err
+	}
+	return m.kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+}
+
+func kinds() (*runtime.Scheme, error) {
+	scheme, err := agent.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return scheme, hubv1alpha1.AddToScheme(scheme)
+}
+
+// fill creates the Services and slices of subjects, which nobody exports yet.
+func (m *member) fill(ctx context.Context, subjects []*subject) error {
+	return each(ctx, setupWidth, subjects, func(ctx context.Context, s *subject) error {
+		return errors.Join(m.kube.Create(ctx, s.service.DeepCopy()), m.kube.Create(ctx, s.slice.DeepCopy()))
+	})
+}
+
+// subjects returns the first services of a member.
+func (m *member) subjects(n int) ([]*subject, error) {
+	var result []*subject
+	for i := range n {
+		s, err := newSubject(m, i)
+		if err != nil {
+			return nil, err
+		}
+		result = append(result, s)
+	}
+	return result, nil
+}
+
+// wipe deletes all that a round has led to, whoever wrote it. Nobody may be at work then.
+func (w *world) wipe(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range w.members {
+		group.Go(func() error { return m.wipe(ctx) })
+		for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}} {
+			group.Go(func() error { return w.hubKube.DeleteAllOf(ctx, kind, client.InNamespace(m.id.HubNamespace())) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
+}
+
+func (m *member) wipe(ctx context.Context) error {
+	here := client.InNamespace(namespace)
+	return errors.Join(
+		m.kube.DeleteAllOf(ctx, &mcsv1beta1.ServiceExport{}, here),
+		m.kube.DeleteAllOf(ctx, &mcsv1beta1.ServiceImport{}, here),
+		m.kube.DeleteAllOf(ctx, &corev1.Service{}, here, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}),
+		m.kube.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, here, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}),
+	)
+}
+
+// serviceCIDRs are those of the cluster as a flag of the agent takes them.
+func (m *member) serviceCIDRs() string {
+	var result []string
+	for _, cidr := range m.cluster.ServiceCIDRs {
+		result = append(result, cidr.String())
+	}
+	return strings.Join(slices.Clip(result), ",")
+}
+
+// each calls do for all, several at a time, until one fails.
+func each[T any](ctx context.Context, width int, all []T, do func(context.Context, T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(width)
+	for _, one := range all {
+		group.Go(func() error { return do(ctx, one) })
+	}
+	return group.Wait()
+}
