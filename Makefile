@@ -181,6 +181,23 @@ bench-dns: assets ## measure the DNS plugin against CoreDNS' own and a ceiling (
 	@go build -o bin/bench-dns ./e2e/bench/dns
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
 
+# make bench-propagation SIZE=100 ROUNDS=1 BENCHFLAGS=-any-machine for a quick look on a busy machine. 0: as the targets want it.
+SIZE ?= 0
+ROUNDS ?= 0
+BENCH_PARTS := propagation latency fanout
+.PHONY: bench $(BENCH_PARTS:%=bench-%)
+bench: bench-build ## measure agents against a bare client on the same API servers (an hour); bench-propagation, -latency, -fanout for a part (SIZE=, ROUNDS=)
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS)
+
+$(BENCH_PARTS:%=bench-%): bench-%: bench-build
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*
+
+.PHONY: bench-build
+bench-build: assets
+	@echo "build tombolo-agent and the benchmark"
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/tombolo-agent
+	@CGO_ENABLED=0 go build -trimpath -o bin/bench-agent ./e2e/bench/agent
+
 .PHONY: mutation
 mutation: $(GREMLINS) $(MUTATION) ## break the pure packages on purpose; the tests must notice (many minutes)
 	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=docs/mutation.md $(MUTATION_PACKAGES)

@@ -72,7 +72,7 @@ func startAgent(ctx context.Context, w *world, m *member, o agentOptions) (*agen
 		return nil, err
 	}
 	defer log.Close()
-	a.cmd = exec.Command("/bin/sh", "-c", recordScript, "bench", filepath.Join(folder, "tombolo-agent.pid"), o.program, //nolint:noctx // stop ends it, in order
+	a.cmd = exec.Command("/bin/sh", "-c", recordScript, "bench", filepath.Join(folder, "tombolo-agent.pid"), o.program,
 		"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+m.serviceCIDRs(),
 		"--metrics-bind-address="+a.metrics, "--health-probe-bind-address=0", "--pprof-address="+a.profile, "--leader-elect=false")
 	a.cmd.Stdout, a.cmd.Stderr = log, log
@@ -111,10 +111,11 @@ func (a *agentProcess) awaitReady(ctx context.Context, w *world) error {
 	heartbeat := &hubv1alpha1.Heartbeat{}
 	name := client.ObjectKey{Namespace: a.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := w.hubKube.Get(ctx, name, heartbeat); client.IgnoreNotFound(err) != nil {
+		err := client.IgnoreNotFound(w.hubKube.Get(ctx, name, heartbeat))
+		if err != nil {
 			return false, err
 		}
-		fresh := heartbeat.Spec.RenewTime.Time.After(a.began) && heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete
+		fresh := heartbeat.Spec.RenewTime.After(a.began) && heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete
 		return fresh, a.ended()
 	})
 	if err != nil {

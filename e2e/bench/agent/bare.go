@@ -39,15 +39,18 @@ type bareSubject struct {
 
 // startBare starts a floor with so many writes in flight in each of its stages: publication, and the import in each
 // member. It works until stop, which returns what has gone wrong.
-func startBare(ctx context.Context, w *world, subjects []*subject, width int) (*bare, func() error, error) {
+func startBare(ctx context.Context, w *world, subjects []*subject, width int, say sayer) (stop func() error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &bare{exporter: w.members[0], subjects: map[string]*bareSubject{}, width: width, fail: cancel}
 	for i, s := range subjects {
 		b.subjects[s.service.Name] = &bareSubject{subject: s, index: i, mirrored: make([]*discoveryv1.EndpointSlice, len(w.members))}
 	}
-	stop := func() error {
+	stop = func() error {
 		cancel(nil)
 		b.done.Wait()
+		if n := cutOff(b.feeds); n > 0 {
+			say("the API servers have cut off %d of the floor's watches, which were opened again", n)
+		}
 		if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // the very value that cancel(nil) leaves
 			return fmt.Errorf("the floor: %w", cause)
 		}
@@ -55,9 +58,9 @@ func startBare(ctx context.Context, w *world, subjects []*subject, width int) (*
 	}
 	if err := b.open(ctx, w); err != nil {
 		cancel(err)
-		return nil, nil, stop()
+		return nil, stop()
 	}
-	return b, stop, nil
+	return stop, nil
 }
 
 // open starts the stages and the watches that feed them.
@@ -118,6 +121,9 @@ func (b *bare) watch(ctx context.Context, c client.WithWatch, list client.Object
 
 // publish writes the records of a new export, and that this has been done.
 func (b *bare) publish(ctx context.Context, s *bareSubject, export *mcsv1beta1.ServiceExport) error {
+	if s.record != nil {
+		return nil // the watch was opened again
+	}
 	s.record = s.endpoints.DeepCopy()
 	if err := createRecord(ctx, b.exporter.remote, s.record); err != nil {
 		return err

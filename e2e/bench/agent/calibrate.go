@@ -26,20 +26,29 @@ const calibration = 600
 // calibrate returns an error where an API server is far slower than others have been seen to be, unless the run is to go
 // on with any machine.
 func (b *bench) calibrate(ctx context.Context, m *member) error {
-	for width, usual := range map[int]float64{1: oneAtATime, 10: tenInFlight} {
+	for _, width := range []int{1, 10} {
+		usual := map[int]float64{1: oneAtATime, 10: tenInFlight}[width]
 		rate, err := writeRate(ctx, m, width)
 		if err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
 		b.say("calibration: %.0f EndpointSlices written a second with %d in flight (elsewhere: %.0f)", rate, width, usual)
-		if rate >= leastOfFloor*usual {
-			continue
+		if err := b.judge(width, rate, usual); err != nil {
+			return err
 		}
-		if !b.anyhow {
-			return fmt.Errorf("the floor is too low: %.0f writes/s with %d in flight, less than %.0f%% of %.0f: is the machine busy? Pass -any-machine to go on", rate, width, 100*leastOfFloor, usual)
-		}
-		b.say("the floor is too low; going on, as -any-machine says: the figures hold for this machine only, and the ratios say less")
 	}
+	return nil
+}
+
+// judge returns an error where a rate is too low to go on with.
+func (b *bench) judge(width int, rate, usual float64) error {
+	if rate >= leastOfFloor*usual {
+		return nil
+	}
+	if !b.anyhow {
+		return fmt.Errorf("the floor is too low: %.0f writes/s with %d in flight, less than %.0f%% of %.0f: is the machine busy? Pass -any-machine to go on", rate, width, 100*leastOfFloor, usual)
+	}
+	b.say("the floor is too low; going on, as -any-machine says: the figures hold for this machine only, and the ratios say less")
 	return nil
 }
 

@@ -43,9 +43,8 @@ type sayer func(format string, args ...any)
 // bench is the run of one part.
 type bench struct {
 	settings
-	say      sayer
-	rows     []report.Row
-	profiles []string
+	say  sayer
+	rows []report.Row
 }
 
 // part is one of the benchmarks.
@@ -60,6 +59,8 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"propagation", 2000, 5, propagation},
+		{"latency", 300, 5, latency},
+		{"fanout", 16, 5, fanout},
 	}
 }
 

@@ -19,11 +19,7 @@ type share struct {
 	cpu  time.Duration
 }
 
-// shares asks for those of the agents, the API servers with their etcd, and this process.
-func (p *propagationRun) shares(ctx context.Context, running agents) (shares, error) {
-	return sharesOf(ctx, p.w, running)
-}
-
+// sharesOf asks for those of the agents, the API servers with their etcd, and this process.
 func sharesOf(ctx context.Context, w *world, running agents) (shares, error) {
 	var result shares
 	add := func(name string, pids ...int) error {
@@ -65,10 +61,11 @@ func (s shares) since(earlier shares) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *propagationRun) tellShares(ctx context.Context, running agents, before shares) error {
-	after, err := p.shares(ctx, running)
+// tellShares says where the CPU time has gone since an earlier count.
+func (b *bench) tellShares(ctx context.Context, w *world, running agents, before shares) error {
+	after, err := sharesOf(ctx, w, running)
 	if err == nil {
-		p.say("CPU: %s", after.since(before))
+		b.say("CPU: %s", after.since(before))
 	}
 	return err
 }

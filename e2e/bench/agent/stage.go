@@ -36,6 +36,10 @@ func (b *bare) newStage(ctx context.Context) *stage {
 	return s
 }
 
+// do gives a lane something to do; nothing where the subject is none of ours.
 func (s *stage) do(subject *bareSubject, job func(context.Context) error) {
+	if subject == nil {
+		return
+	}
 	s.lanes[subject.index%len(s.lanes)] <- job
 }

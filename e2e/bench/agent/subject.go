@@ -46,11 +46,12 @@ type subject struct {
 
 func subjectName(i int) string { return fmt.Sprintf("svc-%05d", i) }
 
-// address returns one of a service's endpoints; other variants are others. It lies in the CIDRs of the lab's n-th member.
-func address(n, service, endpoint, variant int) string {
-	at := (service*perSlice+endpoint)*2 + variant%2
-	return fmt.Sprintf("10.%d.%d.%d", n, at>>8&0xff, at&0xff)
-}
+// address returns the at-th address of the lab's n-th member's pods. The lower half is the endpoints', as they are written
+// first; the upper half is for changes.
+func address(n, at int) string { return fmt.Sprintf("10.%d.%d.%d", n, at>>8&0xff, at&0xff) }
+
+// firstChange is where the upper half begins.
+const firstChange = 1 << 15
 
 // newSubject returns the i-th service of the lab's n-th member.
 func newSubject(exporter *member, i int) (*subject, error) {
@@ -70,10 +71,13 @@ func newSubject(exporter *member, i int) (*subject, error) {
 	}
 	for e := range perSlice {
 		s.slice.Endpoints = append(s.slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address(exporter.number, i, e, 0)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+			Addresses: []string{address(exporter.number, (i*perSlice+e)%firstChange)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		})
 	}
-	return s, s.renderAs(exporter.id)
+	if err := s.renderAs(exporter.id); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // renderAs fills in what has to be written for the service, by the agents' own rules.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ func usageOf(ctx context.Context, pid int) (usage, error) {
 		return usageByPS(ctx, pid)
 	}
 	// The second field is a name in parentheses that may hold anything. utime, stime and rss are the 14th, 15th and 24th.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	var user, system, pages int
 	if _, err := fmt.Sscan(strings.Join([]string{fields[11], fields[12], fields[21]}, " "), &user, &system, &pages); err != nil {
 		return usage{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)

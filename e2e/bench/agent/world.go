@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,7 @@ type member struct {
 	// local and remote are the agent's clients in the member and on the hub: with its credentials and no other rights, and
 	// with the encodings that it uses. The floor has the same.
 	local, remote client.WithWatch
+	changes       atomic.Int64 // of endpoints, so that each gets another address
 }
 
 // newWorld starts the hub and members "a", "b" and so on, each of which may publish so many services, of one slice each.

@@ -1,0 +1,203 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// newBench returns the run of a part with very little to do, and a real agent's program.
+func newBench(t *testing.T, size int) *bench {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "tombolo-agent")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../cmd/tombolo-agent").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, output)
+	}
+	return &bench{settings: settings{size: size, rounds: 1, agent: program, out: t.TempDir(), anyhow: true}, say: t.Logf}
+}
+
+// figures checks that there is a row for each metric, and that it has figures.
+func (b *bench) figures(t *testing.T, metrics ...string) {
+	t.Helper()
+	var got []string
+	for _, row := range b.rows {
+		got = append(got, row.Metric)
+		compared := !strings.HasPrefix(row.Target, "figure")
+		if compared && (row.Tombolo <= 0 || row.Reference <= 0 || row.Ratio <= 0) {
+			t.Errorf("a figure is missing: %+v", row)
+		}
+	}
+	if diff := cmp.Diff(metrics, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlowAgents: the floor and the agents come to figures, and agents that are held back come to far smaller ones.
+func TestSlowAgents(t *testing.T) {
+	b := newBench(t, 12)
+	w, err := newWorld(t.Context(), 2, b.size, b.say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p, err := newPropagation(t.Context(), b, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor, err := p.floor(t.Context(), p.subjects, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual, err := p.agents(t.Context(), agentWork{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.delay = 500 * time.Millisecond // three writes at least follow each other in B, after one on the hub
+	slow, err := p.agents(t.Context(), agentWork{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("services/s: floor %.2f, agents %.2f, slow agents %.2f", floor, usual, slow)
+	if most := float64(b.size) / 2; slow <= 0 || slow > most {
+		t.Errorf("agents that wait half a second before each of four writes come to %.2f services/s; at most %.2f can be", slow, most)
+	}
+	if usual <= slow {
+		t.Errorf("agents come to %.2f services/s, slow ones to %.2f", usual, slow)
+	}
+}
+
+func TestFanout(t *testing.T) {
+	b := newBench(t, 2)
+	if err := fanout(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	b.figures(t,
+		"requests on the hub per change, 2 members",
+		"requests in the importing cluster with most, per change, 2 members",
+		"reads anywhere per change, 2 members",
+		"writes on the hub for a burst of 20 changes of one slice",
+		"writes for 20 updates of fields that nothing imports, and heartbeats of all",
+		"CPU of the agent in B per change, ms: 100 services to 20",
+	)
+	if row := b.rows[0]; row.Tombolo > 1 {
+		t.Errorf("a change of endpoints is written %.2f times on the hub", row.Tombolo)
+	}
+}
+
+func TestLatency(t *testing.T) {
+	b := newBench(t, 5)
+	if err := latency(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, what := range []string{"change to slice in B, quiet", "change to slice in B, 5 others a second", "export to import in B, quiet"} {
+		for _, q := range []string{"p50", "p99", "max"} {
+			want = append(want, what+", "+q+", ms")
+		}
+	}
+	b.figures(t, want...)
+}
+
+// TestFloorTooLow: a machine on which the floor is low is refused, unless any will do.
+func TestFloorTooLow(t *testing.T) {
+	usual := []float64{oneAtATime, tenInFlight}
+	b := &bench{say: t.Logf}
+	for name, c := range map[string]struct {
+		share   float64
+		anyhow  bool
+		refused bool
+	}{
+		"as usual":          {share: 1},
+		"just fast enough":  {share: leastOfFloor},
+		"too slow":          {share: leastOfFloor - 0.01, refused: true},
+		"too slow, anyhow":  {share: leastOfFloor - 0.01, anyhow: true},
+		"much faster":       {share: 3},
+		"far too slow":      {share: 0.01, refused: true},
+		"far too slow, any": {share: 0.01, anyhow: true},
+	} {
+		b.anyhow = c.anyhow
+		for i, width := range []int{1, 10} {
+			if err := b.judge(width, c.share*usual[i], usual[i]); (err != nil) != c.refused {
+				t.Errorf("%s, %d in flight: %v", name, width, err)
+			}
+		}
+	}
+}
+
+func TestParsePS(t *testing.T) {
+	for line, want := range map[string]usage{
+		"  1024 00:02\n": {cpu: 2 * time.Second, resident: 1 << 20},
+		"2048 1:02.50":   {cpu: 62*time.Second + 500*time.Millisecond, resident: 2 << 20},
+		"1 01:02:03":     {cpu: time.Hour + 2*time.Minute + 3*time.Second, resident: 1 << 10},
+		"1 2-01:00:00":   {cpu: 49 * time.Hour, resident: 1 << 10},
+	} {
+		if got, err := parsePS(line); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", line, got, err, want)
+		}
+	}
+	for _, line := range []string{"", "1024", "x 00:02", "1 x", "1 1-x", "1 00:02 3"} {
+		if got, err := parsePS(line); err == nil {
+			t.Errorf("%q is read as %+v", line, got)
+		}
+	}
+}
+
+// TestUsage: this process has used the machine.
+func TestUsage(t *testing.T) {
+	got, err := usageOf(t.Context(), os.Getpid())
+	if err != nil || got.resident < 1<<20 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := usageOf(t.Context(), 1<<30); err == nil {
+		t.Error("a process that does not exist has used something")
+	}
+}
+
+func TestRequests(t *testing.T) {
+	r := requests{}
+	for _, line := range []string{
+		`code="200",component="apiserver",dry_run="",group="discovery.k8s.io",resource="endpointslices",scope="resource",subresource="",verb="PUT",version="v1"} 3`,
+		`code="409",component="apiserver",dry_run="",group="discovery.k8s.io",resource="endpointslices",scope="resource",subresource="",verb="PUT",version="v1"} 2`,
+		`code="200",resource="serviceimports",subresource="status",verb="PUT"} 1`,
+		`code="200",resource="endpointslices",subresource="",verb="WATCH"} 7`,
+		`code="200",resource="leases",subresource="",verb="PUT"} 9`,
+	} {
+		if err := r.addSample("a", line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff("a PUT endpointslices 5, a PUT serviceimports/status 1", r.String()); diff != "" {
+		t.Error(diff)
+	}
+	if err := r.addSample("a", `resource="services",verb="PUT"} many`); err == nil {
+		t.Error("a value that is no number is taken")
+	}
+	earlier := requests{{"a", "PUT", "endpointslices"}: 4}
+	if got := r.since(earlier, "a").String(); got != "a PUT endpointslices 1, a PUT serviceimports/status 1" {
+		t.Error(got)
+	}
+	if got := r.since(nil, "b").total(anything); got != 0 {
+		t.Error(got)
+	}
+}
