@@ -1,0 +1,204 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// export is what one cluster exports of a service.
+type export struct {
+	cluster             string
+	silent              bool
+	age                 time.Time
+	service             *corev1.Service
+	labels, annotations map[string]string
+}
+
+// verdict is what a ServiceExport must say in its condition Valid.
+type verdict struct{ status, reason string }
+
+// judge says whether a ServiceExport exports anything (spec E5, E6, E9, C1).
+func (c Cluster) judge(key Key) verdict {
+	service := c.service(key)
+	switch {
+	case isReserved(key.Namespace):
+		return verdict{"False", "NamespaceReserved"}
+	case service == nil:
+		return verdict{"False", "NoService"}
+	case service.Labels[labelManagedBy] == ours, service.Spec.Type == corev1.ServiceTypeExternalName:
+		return verdict{"False", "InvalidServiceType"}
+	}
+	return verdict{"True", "Valid"}
+}
+
+// exports returns who exports a service, the oldest first (spec E1, R8).
+func (w World) exports(key Key) []export {
+	var all []export
+	for _, c := range w.Clusters {
+		said := c.export(key)
+		if said == nil || said.DeletionTimestamp != nil || c.judge(key).status != "True" || !w.mayPublish(c.ID, key.Namespace) {
+			continue
+		}
+		age := said.CreationTimestamp.Time
+		member, record := w.member(c.ID), w.record(c.ID, key)
+		if record != nil && member.Spec.ClaimedAges != "Trusted" {
+			if earliest := record.CreationTimestamp.Add(-10 * time.Minute); age.Before(earliest) {
+				age = earliest
+			}
+		}
+		all = append(all, export{
+			cluster: c.ID, silent: c.Silent, age: age, service: c.service(key),
+			labels: crossing(said.Spec.ExportedLabels), annotations: crossing(said.Spec.ExportedAnnotations),
+		})
+	}
+	slices.SortFunc(all, func(a, b export) int {
+		if a.age.Equal(b.age) {
+			return strings.Compare(a.cluster, b.cluster)
+		}
+		return a.age.Compare(b.age)
+	})
+	return all
+}
+
+// mayPublish reports whether the hub's administrator lets a member publish services of a namespace.
+func (w World) mayPublish(id, namespace string) bool {
+	member := w.member(id)
+	if member == nil {
+		return false
+	}
+	for _, allowed := range member.Spec.Namespaces {
+		if string(allowed) == namespace {
+			return true
+		}
+	}
+	return len(member.Spec.Namespaces) == 0
+}
+
+// crossing returns the labels or annotations that leave the cluster: not those that mean something to Kubernetes, or to
+// a GitOps tool (design decision 4). These are examples, of the many domains that do not.
+func crossing(metadata map[string]string) map[string]string {
+	result := map[string]string{}
+	for key, value := range metadata {
+		domain, _, _ := strings.Cut(key, "/")
+		if domain != key && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "argoproj.io")) {
+			continue
+		}
+		result[key] = value
+	}
+	return result
+}
+
+func (e export) headless() bool { return e.service.Spec.ClusterIP == corev1.ClusterIPNone }
+
+// port is a port of a Service, as clients know it.
+type port struct {
+	name, protocol, app string
+	number              int32
+}
+
+func (e export) ports() []port {
+	var result []port
+	for _, p := range e.service.Spec.Ports {
+		result = append(result, port{name: p.Name, protocol: string(p.Protocol), number: p.Port, app: text(p.AppProtocol)})
+	}
+	return result
+}
+
+// affinity returns the session affinity and its timeout in seconds.
+func (e export) affinity() (string, int32) {
+	if e.service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || e.headless() {
+		return "None", 0
+	}
+	return "ClientIP", *e.service.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds
+}
+
+// union returns the ports of all: no name twice, no protocol and number twice; the older export's port stays (spec R1).
+func union(exports []export) []port {
+	var all []port
+	for _, e := range exports {
+		for _, p := range e.ports() {
+			taken := false
+			for _, other := range all {
+				if other.name == p.name || other.protocol == p.protocol && other.number == p.number {
+					taken = true
+				}
+			}
+			if !taken {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// conflicts returns the reasons of condition Conflict: where any export differs from the oldest (spec C3, C4).
+func conflicts(exports []export) []string {
+	oldest := exports[0]
+	broken := map[string]bool{}
+	for _, other := range exports[1:] {
+		bothShared := !oldest.headless() && !other.headless()
+		mode, timeout := oldest.affinity()
+		otherMode, otherTimeout := other.affinity()
+		for reason, differs := range map[string]bool{
+			"PortConflict":                  !sameSet(oldest.ports(), other.ports()),
+			"TypeConflict":                  oldest.headless() != other.headless(),
+			"SessionAffinityConflict":       bothShared && mode != otherMode,
+			"SessionAffinityConfigConflict": bothShared && timeout != otherTimeout,
+			"LabelsConflict":                !maps.Equal(oldest.labels, other.labels),
+			"AnnotationsConflict":           !maps.Equal(oldest.annotations, other.annotations),
+			"InternalTrafficPolicyConflict": text(oldest.service.Spec.InternalTrafficPolicy) != text(other.service.Spec.InternalTrafficPolicy),
+			"TrafficDistributionConflict":   text(oldest.service.Spec.TrafficDistribution) != text(other.service.Spec.TrafficDistribution),
+			"IPFamilyConflict":              !sameSet(oldest.service.Spec.IPFamilies, other.service.Spec.IPFamilies),
+		} {
+			broken[reason] = broken[reason] || differs
+		}
+	}
+	var reasons []string
+	for _, reason := range []string{
+		"PortConflict", "TypeConflict", "SessionAffinityConflict", "SessionAffinityConfigConflict", "LabelsConflict",
+		"AnnotationsConflict", "InternalTrafficPolicyConflict", "TrafficDistributionConflict", "IPFamilyConflict",
+	} {
+		if broken[reason] {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// familiesOf returns the IP families of all exports, those of the oldest first.
+func familiesOf(exports []export) []corev1.IPFamily {
+	var all []corev1.IPFamily
+	for _, e := range exports {
+		for _, f := range e.service.Spec.IPFamilies {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// sameSet compares lists without doubles, in whatever order.
+func sameSet[T comparable](a, b []T) bool {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// text returns what an optional string says; "" where it says nothing.
+func text[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}

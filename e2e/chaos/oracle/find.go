@@ -1,0 +1,128 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// What Tombolo and KEP-1645 call things, written down once more: a constant that changed by mistake would go unseen.
+const (
+	ours = "tombolo-mcs.io"
+
+	labelManagedBy      = "app.kubernetes.io/managed-by"
+	labelSliceManagedBy = "endpointslice.kubernetes.io/managed-by"
+	labelSliceService   = "kubernetes.io/service-name"
+	labelHeadless       = "service.kubernetes.io/headless"
+	labelServiceName    = "multicluster.kubernetes.io/service-name"
+	labelSourceCluster  = "multicluster.kubernetes.io/source-cluster"
+	labelImported       = "multicluster.kubernetes.io/service-imported"
+	annotationDerived   = "multicluster.kubernetes.io/derived-service"
+)
+
+func isDerived(s corev1.Service) bool {
+	return s.Labels[labelManagedBy] == ours && s.Labels[labelServiceName] != ""
+}
+
+func isMirrored(s discoveryv1.EndpointSlice) bool {
+	return s.Labels[labelSliceManagedBy] == ours && s.Labels[labelServiceName] != ""
+}
+
+func isOurImport(i mcsv1beta1.ServiceImport) bool { return i.Labels[labelManagedBy] == ours }
+
+func (c Cluster) service(key Key) *corev1.Service {
+	for i, s := range c.Services {
+		if s.Namespace == key.Namespace && s.Name == key.Name {
+			return &c.Services[i]
+		}
+	}
+	return nil
+}
+
+func (c Cluster) export(key Key) *mcsv1beta1.ServiceExport {
+	for i, e := range c.Exports {
+		if e.Namespace == key.Namespace && e.Name == key.Name {
+			return &c.Exports[i]
+		}
+	}
+	return nil
+}
+
+func (c Cluster) serviceImport(key Key) *mcsv1beta1.ServiceImport {
+	for i, s := range c.Imports {
+		if s.Namespace == key.Namespace && s.Name == key.Name {
+			return &c.Imports[i]
+		}
+	}
+	return nil
+}
+
+// derived returns the derived Services of a key: there must not be more than one.
+func (c Cluster) derived(key Key) []corev1.Service {
+	var found []corev1.Service
+	for _, s := range c.Services {
+		if isDerived(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func (c Cluster) mirrored(key Key) []discoveryv1.EndpointSlice {
+	var found []discoveryv1.EndpointSlice
+	for _, s := range c.Slices {
+		if isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// sources returns the slices of the cluster's own Service of that name.
+func (c Cluster) sources(key Key) []discoveryv1.EndpointSlice {
+	var found []discoveryv1.EndpointSlice
+	for _, s := range c.Slices {
+		if !isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelSliceService] == key.Name {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// takes reports whether services of a namespace are imported here: it exists, is not about to go, and is not denied.
+func (c Cluster) takes(namespace string) bool {
+	if isReserved(namespace) {
+		return false
+	}
+	for _, denied := range c.Denied {
+		if namespace == denied {
+			return false
+		}
+	}
+	for _, n := range c.Namespaces {
+		if n.Name == namespace {
+			return n.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+// families are those that Services of the cluster can have.
+func (c Cluster) families() []corev1.IPFamily {
+	var found []corev1.IPFamily
+	for _, cidr := range c.ServiceCIDRs {
+		if cidr.Addr().Is4() {
+			found = append(found, corev1.IPv4Protocol)
+		} else {
+			found = append(found, corev1.IPv6Protocol)
+		}
+	}
+	return found
+}
+
+func isReserved(namespace string) bool {
+	return namespace == "kube-system" || namespace == "kube-public" || namespace == "kube-node-lease"
+}

@@ -1,0 +1,284 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// What is what somebody does to the clusters.
+type What string
+
+// What can be done.
+const (
+	// Source: the Service, its slices or its ServiceExport are changed, or the member's records of it on the hub.
+	Source What = "source"
+	// Hand: the import is touched by hand: ServiceImport, derived Service or mirrored slices.
+	Hand What = "hand"
+	// Namespace: the namespace is deleted. Key has no name.
+	Namespace What = "namespace"
+	// Silence: the agent stops, and is away for so long that it shows. Key is empty.
+	Silence What = "silence"
+)
+
+// Act is something that is done to a cluster. It is told before it is done: what follows from it comes after.
+type Act struct {
+	Cluster string
+	Key     Key
+	What    What
+}
+
+// Event is what a watch of a cluster has shown.
+type Event struct {
+	At      time.Time
+	Cluster string
+	// Object is a *Service, *EndpointSlice, *ServiceImport or *ServiceExport.
+	Object metav1.Object
+	// Gone says that the object has been deleted; it is as it was last.
+	Gone bool
+}
+
+// place is a service in a cluster.
+type place struct {
+	cluster string
+	key     Key
+}
+
+// origin is a service in an importing cluster, and one of its exporters.
+type origin struct {
+	place
+
+	source string
+}
+
+// History watches what happens between two times at which nothing moves, an epoch. Within an epoch it knows what was
+// exported at its beginning, and what was done since.
+type History struct {
+	acts map[Act]bool
+	// exporters are those of each service at the beginning of the epoch.
+	exporters map[Key][]string
+	exported  map[place]bool
+	// offered are the addresses that each cluster's own slices had at any time of the epoch.
+	offered map[place]map[string]bool
+	// objects are all objects as they were last seen, by cluster, kind, namespace and name.
+	objects map[string]metav1.Object
+	// derived are the derived Services as they were last seen while their service was exported, over all epochs.
+	derived map[place]*corev1.Service
+	// appeared are the endpoints that came up; whether they should have is known at the end of the epoch.
+	appeared []Finding
+	sources  []place
+	found    []Finding
+}
+
+// NewHistory returns a History of which nothing has happened.
+func NewHistory() *History {
+	h := &History{objects: map[string]metav1.Object{}, derived: map[place]*corev1.Service{}}
+	h.Begin(World{})
+	return h
+}
+
+// Begin ends the epoch and begins another with the world as it is, and returns what was wrong in the one that ends. All
+// events of it must have been seen.
+func (h *History) Begin(w World) []Finding {
+	found := h.found
+	for i, f := range h.appeared {
+		if p := h.sources[i]; !h.exported[p] || !h.offered[p][f.Text] {
+			f.Text = fmt.Sprintf("endpoint %s of %s appears, and was not exported", f.Text, p.cluster)
+			found = append(found, f)
+		}
+	}
+	h.acts, h.found, h.appeared, h.sources = map[Act]bool{}, nil, nil, nil
+	h.exporters, h.exported, h.offered = map[Key][]string{}, map[place]bool{}, map[place]map[string]bool{}
+	for _, key := range w.keys() {
+		for _, e := range w.exports(key) {
+			h.exporters[key] = append(h.exporters[key], e.cluster)
+		}
+		for _, c := range w.Clusters {
+			h.exported[place{c.ID, key}] = c.export(key) != nil
+			for _, s := range c.sources(key) {
+				h.offer(place{c.ID, key}, &s)
+			}
+		}
+	}
+	return found
+}
+
+// Do tells that something is about to be done.
+func (h *History) Do(act Act) { h.acts[act] = true }
+
+// Saw tells what a watch has shown, in the order of the watch.
+func (h *History) Saw(e Event) {
+	name := fmt.Sprintf("%s %T %s/%s", e.Cluster, e.Object, e.Object.GetNamespace(), e.Object.GetName())
+	before := h.objects[name]
+	if e.Gone {
+		delete(h.objects, name)
+	} else {
+		h.objects[name] = e.Object
+	}
+	if !isOurs(e.Object) || before != nil && !isOurs(before) {
+		h.sawForeign(e, before)
+		return
+	}
+	p := place{e.Cluster, keyOf(e.Object)}
+	switch o := e.Object.(type) {
+	case *mcsv1beta1.ServiceImport:
+		h.sawImport(e, p, before)
+	case *corev1.Service:
+		h.sawDerived(e, p, o)
+	case *discoveryv1.EndpointSlice:
+		h.sawMirrored(e, p, before)
+	}
+}
+
+// sawForeign notes what a cluster offers, and finds what somebody changed who was not us.
+func (h *History) sawForeign(e Event, before metav1.Object) {
+	p := place{e.Cluster, keyOf(e.Object)}
+	switch o := e.Object.(type) {
+	case *mcsv1beta1.ServiceExport:
+		h.exported[p] = h.exported[p] || !e.Gone
+	case *discoveryv1.EndpointSlice:
+		if o.Labels[labelSliceService] != "" {
+			h.offer(p, o)
+		}
+	}
+	if before == nil || h.done(p.cluster, p.key, Source) || h.done(p.cluster, p.key, Hand) {
+		return
+	}
+	if e.Gone {
+		h.reportf(Foreign, p, "%s was deleted by nobody", name(e.Object))
+	} else if was, is := content(before), content(e.Object); !reflect.DeepEqual(was, is) {
+		h.reportf(Foreign, p, "%s was changed by nobody: %v, was %v", name(e.Object), is, was)
+	}
+}
+
+func (h *History) sawImport(e Event, p place, before metav1.Object) {
+	replaced := before != nil && before.GetUID() != e.Object.GetUID()
+	if !e.Gone && !replaced || h.done(p.cluster, p.key, Hand) {
+		return
+	}
+	for _, exporter := range h.exporters[p.key] {
+		if !h.done(exporter, p.key, Source) {
+			h.reportf(Vanished, p, "the ServiceImport is gone, and %s exports the service all the time", exporter)
+			return
+		}
+	}
+}
+
+func (h *History) sawDerived(e Event, p place, s *corev1.Service) {
+	if e.Gone {
+		switch {
+		case h.done(p.cluster, p.key, Hand) && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+		case !h.touched(p.key):
+			h.reportf(Vanished, p, "the derived Service is gone, and nothing was done to the service")
+		case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+			delete(h.derived, p) // another life begins
+		}
+		return
+	}
+	last := h.derived[p]
+	h.derived[p] = s
+	if last == nil {
+		return
+	}
+	if last.Name != s.Name {
+		h.reportf(Name, p, "the derived Service is called %s, and was called %s", s.Name, last.Name)
+	}
+	for i := range min(len(last.Spec.ClusterIPs), len(s.Spec.ClusterIPs)) {
+		headless := last.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.ClusterIP == corev1.ClusterIPNone
+		if headless || last.Spec.IPFamilies[i] != s.Spec.IPFamilies[i] {
+			return
+		}
+		if last.Spec.ClusterIPs[i] != s.Spec.ClusterIPs[i] {
+			h.reportf(Address, p, "the derived Service has %s, and had %s", s.Spec.ClusterIPs[i], last.Spec.ClusterIPs[i])
+		}
+	}
+}
+
+// sawMirrored compares the addresses that a cluster has of one exporter before and after the event.
+func (h *History) sawMirrored(e Event, p place, before metav1.Object) {
+	slice, _ := e.Object.(*discoveryv1.EndpointSlice)
+	source := slice.Labels[labelSourceCluster]
+	now := h.mirrored(origin{p, source})
+	was := map[string]bool{}
+	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
+		was = addresses(old)
+	}
+	for address := range was {
+		if !now[address] && !h.mayGo(p, source) {
+			h.reportf(Outrun, p, "endpoint %s of %s is gone, and nothing was done to the service", address, source)
+		}
+	}
+	if e.Gone || h.done(p.cluster, p.key, Hand) {
+		return
+	}
+	for address := range addresses(slice) {
+		if !was[address] {
+			h.appeared = append(h.appeared, Finding{Unexported, p.cluster, p.key, address})
+			h.sources = append(h.sources, place{source, p.key})
+		}
+	}
+}
+
+// mayGo reports whether endpoints of an exporter may leave a cluster.
+func (h *History) mayGo(p place, source string) bool {
+	return h.touched(p.key) || h.done(p.cluster, p.key, Hand) || h.acts[Act{source, Key{}, Silence}]
+}
+
+// mirrored returns the addresses that a cluster has of an exporter, in all its slices.
+func (h *History) mirrored(o origin) map[string]bool {
+	result := map[string]bool{}
+	for name, object := range h.objects {
+		s, ok := object.(*discoveryv1.EndpointSlice)
+		if !ok || !isMirrored(*s) || keyOf(s) != o.key || s.Labels[labelSourceCluster] != o.source {
+			continue
+		}
+		if name == fmt.Sprintf("%s %T %s/%s", o.cluster, s, s.Namespace, s.Name) {
+			for address := range addresses(s) {
+				result[address] = true
+			}
+		}
+	}
+	return result
+}
+
+// touched reports whether anything was done to a service, in any cluster that exported it or does.
+func (h *History) touched(key Key) bool {
+	for act := range h.acts {
+		if act.What == Source && act.Key == key || act.What == Namespace && act.Key.Namespace == key.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// allTouched reports whether something was done to a service in each cluster that exported it.
+func (h *History) allTouched(key Key) bool {
+	return !slices.ContainsFunc(h.exporters[key], func(id string) bool { return !h.done(id, key, Source) })
+}
+
+// done reports whether something was done to a service in a cluster; the end of its namespace is everything.
+func (h *History) done(cluster string, key Key, what What) bool {
+	return h.acts[Act{cluster, key, what}] || h.acts[Act{cluster, Key{Namespace: key.Namespace}, Namespace}]
+}
+
+func (h *History) offer(p place, s *discoveryv1.EndpointSlice) {
+	if h.offered[p] == nil {
+		h.offered[p] = map[string]bool{}
+	}
+	for address := range addresses(s) {
+		h.offered[p][address] = true
+	}
+}
+
+func (h *History) reportf(rule Rule, p place, format string, args ...any) {
+	h.found = append(h.found, Finding{rule, p.cluster, p.key, fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,161 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oracle says what every cluster of a clusterset must hold, and what must never happen to it. It is the second
+// opinion that the product is compared with: small, slow, obviously right, written from the specification, and without
+// a line of the product's own code (tools/architecture sees to that). It is pure.
+//
+// World.Compare is for times in which nothing moves, History for what happens between them.
+package oracle
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// World is everything that exists, as somebody sees it who may read all clusters while nothing moves.
+type World struct {
+	Clusters []Cluster
+	// Members and Records are all that the hub holds of these kinds.
+	Members []hubv1alpha1.Member
+	Records []hubv1alpha1.PublishedService
+}
+
+// Cluster is a member and what it holds.
+type Cluster struct {
+	ID string
+	// ServiceCIDRs are its ranges for Services, the primary one first.
+	ServiceCIDRs []netip.Prefix
+	// Denied are the namespaces into which its administrator wants nothing imported.
+	Denied []string
+	// Silent says that its agent does not run, and that all others have noticed. It is not looked at itself then.
+	Silent bool
+
+	Namespaces []corev1.Namespace
+	Services   []corev1.Service
+	Slices     []discoveryv1.EndpointSlice
+	Exports    []mcsv1beta1.ServiceExport
+	Imports    []mcsv1beta1.ServiceImport
+}
+
+// Key is the namespace and name of a service, the same in all clusters.
+type Key = types.NamespacedName
+
+// Rule is what a Finding says is broken.
+type Rule string
+
+// The rules for times in which nothing moves, and those for all times.
+const (
+	// Imported: a ServiceImport is there exactly where it must be, and says what it must (spec I1-I8, R1-R7, C6).
+	Imported Rule = "imported"
+	// Derived: so is its derived Service (spec D1-D3).
+	Derived Rule = "derived"
+	// Endpoints: the mirrored slices hold exactly the endpoints that may serve, port by port (spec D4-D6, R2).
+	Endpoints Rule = "endpoints"
+	// Told: a ServiceExport's conditions are right (spec C1-C4).
+	Told Rule = "told"
+	// Recorded: the hub holds a record of each export and of nothing else (spec E1-E3).
+	Recorded Rule = "recorded"
+
+	// Unexported: no endpoint appears that its cluster has not exported (spec E1).
+	Unexported Rule = "unexported"
+	// Vanished: no import goes while a cluster exports the service (spec I2).
+	Vanished Rule = "vanished"
+	// Outrun: no endpoint goes before its cluster has said so, or has fallen silent (spec D9).
+	Outrun Rule = "outrun"
+	// Foreign: what is not Tombolo's stays as it is (spec I7).
+	Foreign Rule = "foreign"
+	// Name: a derived Service keeps its name (spec D2).
+	Name Rule = "name"
+	// Address: it keeps its addresses while its type and families stay (spec I5).
+	Address Rule = "address"
+)
+
+// Finding is one thing that is not as it must be.
+type Finding struct {
+	Rule    Rule
+	Cluster string
+	Key     Key
+	Text    string
+}
+
+// String returns a line for people.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s in %s: %s", f.Rule, f.Key, f.Cluster, f.Text)
+}
+
+// Compare returns all that is not as it must be, sorted by cluster and service; nil where all is well.
+func (w World) Compare() []Finding {
+	var found []Finding
+	for _, c := range w.Clusters {
+		if c.Silent {
+			continue
+		}
+		for _, key := range w.keys() {
+			found = append(found, w.compareImport(c, key)...)
+			found = append(found, w.compareExport(c, key)...)
+			found = append(found, w.compareRecord(c, key)...)
+		}
+	}
+	return found
+}
+
+// keys returns every service that any object speaks of, sorted.
+func (w World) keys() []Key {
+	seen := map[Key]bool{}
+	for _, c := range w.Clusters {
+		for _, e := range c.Exports {
+			seen[Key{Namespace: e.Namespace, Name: e.Name}] = true
+		}
+		for _, i := range c.Imports {
+			seen[Key{Namespace: i.Namespace, Name: i.Name}] = true
+		}
+		for _, s := range c.Services {
+			if isDerived(s) {
+				seen[Key{Namespace: s.Namespace, Name: s.Labels[labelServiceName]}] = true
+			}
+		}
+		for _, s := range c.Slices {
+			if isMirrored(s) {
+				seen[Key{Namespace: s.Namespace, Name: s.Labels[labelServiceName]}] = true
+			}
+		}
+	}
+	for _, r := range w.Records {
+		seen[Key{Namespace: string(r.Spec.Namespace), Name: string(r.Spec.Service)}] = true
+	}
+	var keys []Key
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+	})
+	return keys
+}
+
+func (w World) member(id string) *hubv1alpha1.Member {
+	for i := range w.Members {
+		if w.Members[i].Spec.ClusterID == id {
+			return &w.Members[i]
+		}
+	}
+	return nil
+}
+
+func (w World) record(id string, key Key) *hubv1alpha1.PublishedService {
+	for i, r := range w.Records {
+		if r.Namespace == "member-"+id && string(r.Spec.Namespace) == key.Namespace && string(r.Spec.Service) == key.Name {
+			return &w.Records[i]
+		}
+	}
+	return nil
+}
