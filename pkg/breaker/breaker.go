@@ -19,14 +19,14 @@ type Record struct {
 	Slice string
 }
 
-// Held returns the services, of those that imported names records of, of which records are missing and must not be
-// taken for withdrawn: all, where more than 20 records and more than half of them are missing, otherwise none.
-func Held(imported []Record, missing func(Record) bool) map[clusterset.ServiceKey]int {
-	held := map[clusterset.ServiceKey]int{}
+// Held returns the records, of those that imported names, that are missing and must not be taken for withdrawn, by their
+// service: all that are missing, where these are more than 20 and more than half, otherwise none.
+func Held(imported []Record, missing func(Record) bool) map[clusterset.ServiceKey][]Record {
+	held := map[clusterset.ServiceKey][]Record{}
 	count := 0
 	for _, record := range imported {
 		if missing(record) {
-			held[record.Key]++
+			held[record.Key] = append(held[record.Key], record)
 			count++
 		}
 	}

@@ -16,15 +16,15 @@ import (
 type Hold struct {
 	Member clusterset.ClusterID
 	Since  time.Time
-	// Records are how many of the member's records are missing of each service.
-	Records map[clusterset.ServiceKey]int
+	// Records are the member's records that are missing, by their service.
+	Records map[clusterset.ServiceKey][]breaker.Record
 }
 
 // Total returns how many records are missing.
 func (h Hold) Total() int {
 	total := 0
-	for _, count := range h.Records {
-		total += count
+	for _, records := range h.Records {
+		total += len(records)
 	}
 	return total
 }
@@ -69,13 +69,17 @@ func (s *Store) Judge(now time.Time, imported func() (map[clusterset.ClusterID][
 	defer s.mu.Unlock()
 	var found []Hold
 	for _, id := range slices.Sorted(maps.Keys(have)) {
+		earlier, before := s.holds.held[id]
 		records := breaker.Held(have[id], func(r breaker.Record) bool { return s.missing(id, r) })
+		if len(records) == 0 { // what little is missing of a greater loss is no withdrawal for that
+			records = s.stillMissing(earlier, have[id])
+		}
 		if len(records) == 0 || id == s.own {
 			delete(s.holds.held, id)
 			continue
 		}
 		hold := Hold{Member: id, Since: now, Records: records}
-		if earlier, ok := s.holds.held[id]; ok {
+		if before {
 			hold.Since = earlier.Since
 		} else {
 			found = append(found, hold)
@@ -85,6 +89,17 @@ func (s *Store) Judge(now time.Time, imported func() (map[clusterset.ClusterID][
 	s.holds.judged = listing
 	s.forgetWithdrawn(have)
 	return found, nil
+}
+
+// stillMissing returns the records of a hold that are still missing, of those that this cluster has.
+func (s *Store) stillMissing(hold Hold, have []breaker.Record) map[clusterset.ServiceKey][]breaker.Record {
+	result := map[clusterset.ServiceKey][]breaker.Record{}
+	for _, r := range have {
+		if slices.Contains(hold.Records[r.Key], r) && s.missing(hold.Member, r) {
+			result[r.Key] = append(result[r.Key], r)
+		}
+	}
+	return result
 }
 
 // forgetWithdrawn forgets the deletions that have taken effect in this cluster.
@@ -124,15 +139,16 @@ func (s *Store) Holds() []Hold {
 	return all
 }
 
-// returned notes that a record of a member is there; what was held for its sake is held no longer.
+// returned notes that a record of a member is there; what was held for its sake is held no longer. It may have been there
+// all the time.
 func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
 	delete(s.holds.withdrawn, record{id, r})
 	hold, ok := s.holds.held[id]
-	if !ok || hold.Records[r.Key] == 0 {
+	if !ok {
 		return
 	}
-	hold.Records[r.Key]--
-	if hold.Records[r.Key] == 0 {
+	missing := slices.DeleteFunc(slices.Clone(hold.Records[r.Key]), func(held breaker.Record) bool { return held == r }) // others read it
+	if hold.Records[r.Key] = missing; len(missing) == 0 {
 		delete(hold.Records, r.Key)
 	}
 	if len(hold.Records) == 0 {
@@ -144,7 +160,7 @@ func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
 func (s *Store) heldFor(key clusterset.ServiceKey) []clusterset.ClusterID {
 	var members []clusterset.ClusterID
 	for id, hold := range s.holds.held {
-		if hold.Records[key] > 0 {
+		if len(hold.Records[key]) > 0 {
 			members = append(members, id)
 		}
 	}

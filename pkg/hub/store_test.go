@@ -64,6 +64,10 @@ func recordOf(id clusterset.ClusterID, k clusterset.ServiceKey) *hubv1alpha1.Pub
 	return &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: serviceRecordName(k)}}
 }
 
+func endpointsOf(id clusterset.ClusterID, k clusterset.ServiceKey, slice string) *hubv1alpha1.PublishedEndpoints {
+	return &hubv1alpha1.PublishedEndpoints{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: serviceRecordName(k) + "." + slice}}
+}
+
 // services returns n service keys.
 func services(n int) []clusterset.ServiceKey {
 	var keys []clusterset.ServiceKey
@@ -208,6 +212,56 @@ func TestAllReturns(t *testing.T) {
 	}
 	if holds := f.Holds(); len(holds) > 0 {
 		t.Errorf("still held: %+v", holds)
+	}
+}
+
+// TestReturnsOneByOne: of a service whose records are held, each is held until it returns itself. Neither another one nor
+// the same one once more stands for it.
+//
+// spec: E3
+func TestReturnsOneByOne(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := synced(t, []clusterset.ServiceKey{k})
+	have := []breaker.Record{{Key: k}}
+	for i := range 24 {
+		have = append(have, breaker.Record{Key: k, Slice: fmt.Sprintf("%010d", i)})
+	}
+	f.list(kindService)
+	if _, err := f.Judge(time.Time{}, func() (map[clusterset.ClusterID][]breaker.Record, error) {
+		return map[clusterset.ClusterID][]breaker.Record{"a": have}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range have {
+		f.watch(kindService, table.Update, recordOf("a", k))
+	}
+	for _, r := range have[2:] {
+		f.watch(kindEndpoints, table.Update, endpointsOf("a", k, r.Slice))
+	}
+	f.watch(kindEndpoints, table.Add, endpointsOf("a", k, "another"))
+	f.want("without the last one", k, Unknown)
+	f.watch(kindEndpoints, table.Add, endpointsOf("a", k, have[1].Slice))
+	f.want("with all", k, Complete)
+}
+
+// TestPartReturned: when the hub is listed while a part of what it lost has returned, the rest is held on.
+//
+// spec: E3
+func TestPartReturned(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f := synced(t, keys)
+	f.list(kindService)
+	f.judge(time.Time{}, keys)
+	var returned []any
+	for _, k := range keys[5:] {
+		returned = append(returned, recordOf("a", k))
+	}
+	f.list(kindService, returned...)
+	f.judge(time.Time{}, keys)
+	for i, k := range keys {
+		f.want("after another list", k, map[bool]Knowledge{true: Unknown, false: Complete}[i < 5])
 	}
 }
 
