@@ -4,6 +4,8 @@
 package clusterset_test
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -149,4 +151,35 @@ func TestLongestNames(t *testing.T) {
 	if problems := validation.IsDNS1123Subdomain(slice); len(problems) > 0 {
 		t.Errorf("%s is no slice name: %v", slice, problems)
 	}
+}
+
+// FuzzClusterID: what is accepted as an ID is a DNS label, its namespace on the hub is one too, and leads back to it; no
+// other namespace does. What is refused is named in the error.
+//
+// spec: N7
+func FuzzClusterID(f *testing.F) {
+	for _, seed := range []string{
+		"a", "east-1", "0", "", "-", "a-", "A", "a.b", "ü", "member-a", "a\n", "a/../b", strings.Repeat("x", 56), strings.Repeat("x", 57), strings.Repeat("x", 64),
+	} {
+		f.Add(seed)
+	}
+	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := clusterset.ParseClusterID(s)
+		namespace := clusterset.ClusterID(s).HubNamespace()
+		back, isMembers := clusterset.ClusterIDOfHubNamespace(namespace)
+		if isMembers != (err == nil) || isMembers && string(back) != s {
+			t.Errorf("ID %q: %v, but namespace %q leads to %q, %t", s, err, namespace, back, isMembers)
+		}
+		legal := label.MatchString(s) && label.MatchString(namespace)
+		if legal != (err == nil) || err == nil && string(id) != s {
+			t.Errorf("ID %q is taken for %q, %v", s, id, err)
+		}
+		if err != nil && s != "" && !strings.Contains(err.Error(), strconv.Quote(s)) {
+			t.Errorf("ID %q is refused without a word of it: %v", s, err)
+		}
+		if other, ok := clusterset.ClusterIDOfHubNamespace(s); ok && other.HubNamespace() != s {
+			t.Errorf("namespace %q leads to %q, whose namespace is another", s, other)
+		}
+	})
 }
