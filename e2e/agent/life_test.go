@@ -188,6 +188,7 @@ func testHeadless(t *testing.T, a, b *member) {
 	if _, headless := mirrored[0].Labels["service.kubernetes.io/headless"]; !headless {
 		t.Errorf("the slice is not marked as headless: %v", mirrored[0].Labels)
 	}
+	a.endpoints(t, k, "a 10.1.0.1::13432", "a 10.1.0.2::13432")
 	own, err := a.mirrored(t.Context(), k)
 	must(t, err)
 	if len(own) != 1 || own[0].Endpoints[0].NodeName == nil || *own[0].Endpoints[0].NodeName != "node-1" {
