@@ -41,6 +41,7 @@ type arrivals struct {
 // clusterArrivals are those in one cluster.
 type clusterArrivals struct {
 	all   *arrivals
+	id    clusterset.ClusterID
 	facts map[string]fact // by service
 	need  fact
 }
@@ -49,25 +50,40 @@ type clusterArrivals struct {
 func watchArrivals(ctx context.Context, w *world, n int) (*arrivals, error) {
 	a := &arrivals{want: n * len(w.members), done: make(chan struct{})}
 	for i, m := range w.members {
-		c := &clusterArrivals{all: a, facts: map[string]fact{}, need: ready | mirrored}
+		need := ready | mirrored
 		if i == 0 {
-			c.need |= exported
+			need |= exported
 		}
-		a.clusters = append(a.clusters, c)
-		for _, o := range []struct {
-			list client.ObjectList
-			tell func(client.Object)
-		}{
-			{&mcsv1beta1.ServiceImportList{}, c.imported}, {&discoveryv1.EndpointSliceList{}, c.sliced}, {&mcsv1beta1.ServiceExportList{}, c.exported},
-		} {
-			f, err := openFeed(ctx, m.kube, o.list, namespace, o.tell)
-			if err != nil {
-				return nil, err
-			}
-			a.feeds = append(a.feeds, f)
+		if err := a.watch(ctx, m, need); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
+}
+
+// watchImport returns when the watches of a member that is to import n subjects are open.
+func watchImport(ctx context.Context, m *member, n int) (*arrivals, error) {
+	a := &arrivals{want: n, done: make(chan struct{})}
+	err := a.watch(ctx, m, ready|mirrored)
+	return a, err
+}
+
+func (a *arrivals) watch(ctx context.Context, m *member, need fact) error {
+	c := &clusterArrivals{all: a, id: m.id, facts: map[string]fact{}, need: need}
+	a.clusters = append(a.clusters, c)
+	for _, o := range []struct {
+		list client.ObjectList
+		tell func(client.Object)
+	}{
+		{&mcsv1beta1.ServiceImportList{}, c.imported}, {&discoveryv1.EndpointSliceList{}, c.sliced}, {&mcsv1beta1.ServiceExportList{}, c.exported},
+	} {
+		f, err := openFeed(ctx, m.kube, o.list, namespace, o.tell)
+		if err != nil {
+			return err
+		}
+		a.feeds = append(a.feeds, f)
+	}
+	return nil
 }
 
 func (c *clusterArrivals) imported(o client.Object) {
@@ -119,14 +135,14 @@ func (a *arrivals) await(ctx context.Context, within time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var counts []string
-	for i, c := range a.clusters {
+	for _, c := range a.clusters {
 		had := map[fact]int{}
 		for _, f := range c.facts {
 			for _, one := range []fact{ready, mirrored, exported} {
 				had[one] += int(f & one / one)
 			}
 		}
-		counts = append(counts, fmt.Sprintf("%s has %d imports, %d slices, %d exports", memberName(i), had[ready], had[mirrored], had[exported]))
+		counts = append(counts, fmt.Sprintf("%s has %d imports, %d slices, %d exports", c.id, had[ready], had[mirrored], had[exported]))
 	}
 	return fmt.Errorf("%d of %d are complete after %s (%s): %w", a.complete, a.want, within, strings.Join(counts, "; "), ctx.Err())
 }

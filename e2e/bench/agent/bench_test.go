@@ -119,6 +119,27 @@ func TestLatency(t *testing.T) {
 	b.figures(t, want...)
 }
 
+func TestRestart(t *testing.T) {
+	b := newBench(t, 10)
+	if err := restart(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	b.figures(t,
+		"restart with 10 imported slices until in sync, s; reference: to list and decode the same",
+		"the same on its own, s",
+		"writes after the restart, besides the change",
+		"change made meanwhile to slice in B, ms after the caches' sync",
+		"start to first reconcile, s",
+		"idle CPU with 10 services, % of a core",
+	)
+	if row := b.rows[2]; row.Tombolo != 0 {
+		t.Errorf("a restart leads to %v writes", row.Tombolo)
+	}
+	if row := b.rows[4]; row.Tombolo <= 0 {
+		t.Errorf("%v s from the start to the first reconcile", row.Tombolo)
+	}
+}
+
 // TestFloorTooLow: a machine on which the floor is low is refused, unless any will do.
 func TestFloorTooLow(t *testing.T) {
 	usual := []float64{oneAtATime, tenInFlight}

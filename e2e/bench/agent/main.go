@@ -34,6 +34,7 @@ type settings struct {
 	agent  string
 	out    string
 	anyhow bool
+	always bool
 	delay  time.Duration
 }
 
@@ -61,6 +62,7 @@ func parts() []part {
 		{"propagation", 2000, 5, propagation},
 		{"latency", 300, 5, latency},
 		{"fanout", 16, 5, fanout},
+		{"restart", 10_000, 1, restart},
 	}
 }
 
@@ -71,6 +73,7 @@ func main() {
 	flag.StringVar(&s.agent, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.StringVar(&s.out, "out", "out", "folder for the figures, as bench-<part>.json and bench-<part>.md")
 	flag.BoolVar(&s.anyhow, "any-machine", false, "go on although the API servers are far slower than has been seen elsewhere: the ratios say less then")
+	flag.BoolVar(&s.always, "profile", false, "take profiles of the agents' CPU in propagation even where no target is missed")
 	flag.DurationVar(&s.delay, "agent-delay", 0, "hold back whatever agents send for so long, to see that it shows")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())

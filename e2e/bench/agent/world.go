@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -48,6 +49,7 @@ type member struct {
 	// local and remote are the agent's clients in the member and on the hub: with its credentials and no other rights, and
 	// with the encodings that it uses. The floor has the same.
 	local, remote client.WithWatch
+	toHub         *rest.Config
 	changes       atomic.Int64 // of endpoints, so that each gets another address
 }
 
@@ -119,6 +121,7 @@ func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme, ser
 	if m.local, err = client.NewWithWatch(toMember, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
+	m.toHub = toHub
 	if m.remote, err = hub.Client(toHub); err != nil {
 		return err
 	}

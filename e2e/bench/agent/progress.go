@@ -1,0 +1,113 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// metricsInterval is how often an agent is asked how far it has come.
+const metricsInterval = 100 * time.Millisecond
+
+// samples returns the agent's metrics of a name, added up over the label sets that contain all of some texts.
+func (a *agentProcess) samples(ctx context.Context, name string, having ...string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	sum := 0.0
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		labels, ok := strings.CutPrefix(lines.Text(), name+"{")
+		if !ok || !containsAll(labels, having) {
+			continue
+		}
+		value, err := strconv.ParseFloat(labels[strings.LastIndex(labels, " ")+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s of the agent of %s: %w", name, a.id, err)
+		}
+		sum += value
+	}
+	return sum, lines.Err()
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitWorkedOff returns when the agent has looked at so many imports and nothing waits or is being worked on.
+func (a *agentProcess) awaitWorkedOff(ctx context.Context, imports int) (time.Time, error) {
+	last := ""
+	err := wait.PollUntilContextTimeout(ctx, metricsInterval, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		looked, err := a.samples(ctx, "controller_runtime_reconcile_total", `controller="imports"`)
+		if err != nil {
+			return false, a.ended() // it does not listen yet
+		}
+		waiting, err := a.samples(ctx, "workqueue_depth")
+		if err != nil {
+			return false, err
+		}
+		busy, err := a.samples(ctx, "controller_runtime_active_workers")
+		last = fmt.Sprintf("%.0f of %d imports looked at, %.0f wait", looked, imports, waiting)
+		return looked >= float64(imports) && waiting+busy == 0, err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the agent of %s is not in sync (%s): %w\nIts log ends:\n%s", a.id, last, err, a.logTail())
+	}
+	return time.Now(), nil
+}
+
+// cachesSynced returns when, by its own log, the agent began to work on imports and had read from the hub: the later of
+// the two.
+func (a *agentProcess) cachesSynced() (time.Time, error) {
+	file, err := os.Open(a.log)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer file.Close()
+	var workers, connected time.Time
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var line struct {
+			Time            time.Time `json:"time"`
+			Msg, Controller string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			continue // a line of a library's
+		}
+		switch {
+		case line.Msg == "Starting workers" && line.Controller == "imports":
+			workers = line.Time
+		case line.Msg == "connected to the hub":
+			connected = line.Time
+		}
+	}
+	if workers.IsZero() || connected.IsZero() {
+		return time.Time{}, fmt.Errorf("the agent of %s does not say when its caches were in sync; its log ends:\n%s", a.id, a.logTail())
+	}
+	if connected.After(workers) {
+		return connected, lines.Err()
+	}
+	return workers, lines.Err()
+}
