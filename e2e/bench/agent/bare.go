@@ -38,8 +38,9 @@ type bareSubject struct {
 }
 
 // startBare starts a floor with so many writes in flight in each of its stages: publication, and the import in each
-// member. It works until stop, which returns what has gone wrong.
-func startBare(ctx context.Context, w *world, subjects []*subject, width int, say sayer) (stop func() error, err error) {
+// member. It works until stop, which returns what has gone wrong. The context that is returned ends as soon as something
+// has: nothing more is to be waited for then.
+func startBare(ctx context.Context, w *world, subjects []*subject, width int, say sayer) (working context.Context, stop func() error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &bare{exporter: w.members[0], subjects: map[string]*bareSubject{}, width: width, fail: cancel}
 	for i, s := range subjects {
@@ -58,9 +59,9 @@ func startBare(ctx context.Context, w *world, subjects []*subject, width int, sa
 	}
 	if err := b.open(ctx, w); err != nil {
 		cancel(err)
-		return nil, stop()
+		return nil, nil, stop()
 	}
-	return stop, nil
+	return ctx, stop, nil
 }
 
 // open starts the stages and the watches that feed them.

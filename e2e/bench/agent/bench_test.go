@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +86,28 @@ func TestSlowAgents(t *testing.T) {
 	}
 	if usual <= slow {
 		t.Errorf("agents come to %.2f services/s, slow ones to %.2f", usual, slow)
+	}
+}
+
+// TestFloorFails: where the floor cannot write, the run fails at once and says why.
+func TestFloorFails(t *testing.T) {
+	b := newBench(t, 1)
+	w, err := newWorld(t.Context(), 2, b.size, b.say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p, err := newPropagation(t.Context(), b, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.subjects[0].endpoints.Namespace = "member-b" // where A may write nothing
+	if _, err := p.floor(t.Context(), p.subjects, 1); err == nil || !strings.Contains(err.Error(), "the floor: ") || !errors.Is(err, context.Canceled) {
+		t.Errorf("the floor fails with: %v", err)
 	}
 }
 

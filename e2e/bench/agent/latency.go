@@ -97,11 +97,11 @@ func compare(metric string, agents, floors series, of func(lap) []float64, p50, 
 }
 
 func (r *latencyRun) floor(ctx context.Context) (lap, error) {
-	stop, err := startBare(ctx, r.w, r.subjects, latencyWidth, r.say)
+	working, stop, err := startBare(ctx, r.w, r.subjects, latencyWidth, r.say)
 	if err != nil {
 		return lap{}, err
 	}
-	result, err := r.lap(ctx)
+	result, err := r.lap(working)
 	return result, errors.Join(err, stop(), r.w.wipe(ctx))
 }
 

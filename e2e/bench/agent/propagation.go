@@ -97,11 +97,11 @@ func (p *propagationRun) bestWidth(ctx context.Context) (int, error) {
 
 // floor returns how many services a second the bare client makes complete.
 func (p *propagationRun) floor(ctx context.Context, subjects []*subject, width int) (float64, error) {
-	stop, err := startBare(ctx, p.w, subjects, width, p.say)
+	working, stop, err := startBare(ctx, p.w, subjects, width, p.say)
 	if err != nil {
 		return 0, err
 	}
-	rate, err := p.exportAll(ctx, p.w, subjects)
+	rate, err := p.exportAll(working, p.w, subjects)
 	return rate, errors.Join(err, stop(), p.w.wipe(ctx))
 }
 

@@ -32,6 +32,10 @@ import (
 // setupWidth is how many requests the harness has in flight while it prepares something.
 const setupWidth = 16
 
+// roomy is how many times what a member publishes its quota admits: the hub counts what a round has deleted some seconds
+// later only, and rounds follow each other quickly.
+const roomy = 20
+
 // world is a hub and its members, real ones.
 type world struct {
 	lab     *lab.Lab
@@ -105,7 +109,7 @@ func (w *world) join(ctx context.Context, members, services int) error {
 // join makes the cluster a member, under the hub's quota and policies.
 func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme, services int) error {
 	toHub, err := membership.Join(ctx, w.hub, m.cluster, manifests.MemberOptions{
-		PodCIDRs: membership.PodCIDRs(m.number), MaxServices: services + 10, MaxEndpoints: services + 10,
+		PodCIDRs: membership.PodCIDRs(m.number), MaxServices: roomy * services, MaxEndpoints: roomy * services,
 	})
 	if err != nil {
 		return err
