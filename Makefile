@@ -169,6 +169,30 @@ e2e: lab-assets ## tell the users' stories on complete clusters with pods and tr
 	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/lab; fi; \
 	go test -v -count=1 -timeout 40m -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
+# make chaos CHAOS_SEED=7 repeats a run; CHAOS_FAULTS='hub restarted,quota used up' has these faults only, and CHAOS_TIME=15m
+# goes on with faults for so long. Every fault comes once in any case.
+CHAOS_SEED ?=
+CHAOS_FAULTS ?=
+CHAOS_TIME ?=
+.PHONY: chaos
+chaos: assets ## break everything there is while services change, with an independent checker watching (20 minutes at most; CHAOS_SEED=)
+	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_FAULTS='$(CHAOS_FAULTS)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
+	mkdir -p out; go test -v -count=1 -timeout 25m -run '^TestChaos$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
+
+.PHONY: chaos-bugs
+chaos-bugs: assets ## put each bug of e2e/chaos/bugs into a copy of the product; the checker must notice (some minutes)
+	@CHAOS_BUGS=1 KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestBugs$$' ./e2e/chaos
+
+# How long each fuzz target is fuzzed.
+FUZZTIME ?= 1m
+.PHONY: fuzz
+fuzz: ## fuzz all fuzz targets, one after the other (FUZZTIME=5m each)
+	@grep -rEo --include='*_test.go' --exclude-dir=bin --exclude-dir=out '^func Fuzz[A-Za-z]+' . | sort | while IFS=: read -r file target; do \
+		target="$${target#func }"; package="$$(dirname "$$file")"; \
+		echo "fuzz $$target of $$package"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 10s "$$package" </dev/null; \
+	done
+
 .PHONY: spec-coverage
 spec-coverage: ## which tests cover which line of docs/spec.md, and the gaps
 	@go run ./tools/speccoverage $(if $(SPEC_REQUIRE),-require=$(SPEC_REQUIRE))

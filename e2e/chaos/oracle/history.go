@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -39,7 +38,6 @@ type Act struct {
 
 // Event is what a watch of a cluster has shown.
 type Event struct {
-	At      time.Time
 	Cluster string
 	// Object is a *Service, *EndpointSlice, *ServiceImport or *ServiceExport.
 	Object metav1.Object

@@ -79,6 +79,11 @@ const (
 	Address Rule = "address"
 )
 
+// Rules returns all rules.
+func Rules() []Rule {
+	return []Rule{Imported, Derived, Endpoints, Told, Recorded, Unexported, Vanished, Outrun, Foreign, Name, Address}
+}
+
 // Finding is one thing that is not as it must be.
 type Finding struct {
 	Rule    Rule

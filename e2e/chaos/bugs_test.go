@@ -1,0 +1,290 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+)
+
+// bug is a patch of bugs/ that makes the product worse, a scene in which that shows, and the rule under which the checker
+// must find it.
+type bug struct {
+	patch string
+	rule  oracle.Rule
+	scene func(context.Context, *world) error
+}
+
+func bugs() []bug {
+	return []bug{
+		{"merge-prefers-the-youngest", oracle.Imported, nothingMore},
+		{"render-leaves-ports-unnamed", oracle.Derived, nothingMore},
+		{"merge-serves-lost-ports", oracle.Endpoints, nothingMore},
+		{"exportstatus-sees-no-conflicts", oracle.Told, nothingMore},
+		{"publish-forgets-withdrawals", oracle.Recorded, withdrawnScene},
+		{"sources-take-all-slices", oracle.Unexported, nothingMore},
+		{"breaker-believes-everything", oracle.Vanished, lossScene},
+		{"presence-ages-all-with-a-frozen-hub", oracle.Outrun, frozenScene},
+		{"apply-takes-what-is-foreign", oracle.Foreign, foreignScene},
+		{"render-changes-its-mind-about-names", oracle.Name, nothingMore},
+		{"imports-forget-addresses", oracle.Address, handScene},
+	}
+}
+
+// TestEveryRuleHasABug: each rule of the checker has a bug that it must find, each patch is one of them, and applies.
+func TestEveryRuleHasABug(t *testing.T) {
+	t.Parallel()
+	rules := map[oracle.Rule]bool{}
+	var names []string
+	for _, b := range bugs() {
+		rules[b.rule] = true
+		names = append(names, filepath.Join("bugs", b.patch+".patch"))
+		if _, err := overlay(b.patch, t.TempDir()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, rule := range oracle.Rules() {
+		if !rules[rule] {
+			t.Errorf("no bug breaks rule %s", rule)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join("bugs", "*.patch"))
+	must(t, err)
+	slices.Sort(names)
+	if !slices.Equal(kept, names) {
+		t.Errorf("bugs/ holds %v, and these are tried: %v", kept, names)
+	}
+}
+
+// TestBugs: the checker finds nothing in the product, and each bug in a copy of it. It runs with make chaos-bugs.
+func TestBugs(t *testing.T) {
+	if os.Getenv("CHAOS_BUGS") == "" {
+		t.Skip("make chaos-bugs runs it")
+	}
+	good, err := program()
+	must(t, err)
+	w := newWorld(t, good, rand.New(rand.NewPCG(1, 1)), "a", "b")
+	must(t, w.furnish(t.Context()))
+	for _, b := range bugs() {
+		if only := os.Getenv("CHAOS_BUGS"); only != "1" && only != b.patch {
+			continue
+		}
+		t.Run(b.patch, func(t *testing.T) {
+			bad := filepath.Join(t.TempDir(), "tombolo-agent")
+			must(t, buildBug(t, b.patch, bad))
+			must(t, w.with(good, nil))
+			_, never, wrong, err := w.settled(t.Context())
+			must(t, err)
+			if len(never)+len(wrong) > 0 && !after(b) {
+				t.Fatalf("found in the product itself: %v %v", never, wrong)
+			}
+			found, err := w.play(t.Context(), bad, b.scene)
+			must(t, err)
+			if !slices.ContainsFunc(found, func(f oracle.Finding) bool { return f.Rule == b.rule }) {
+				t.Errorf("rule %s finds nothing; found were %v", b.rule, found)
+			}
+			for _, f := range found[:min(len(found), 3)] {
+				t.Log(f)
+			}
+			must(t, w.with(good, w.tidy))
+		})
+	}
+}
+
+// after reports whether the product has to repair first what the bug before did: what it does to that end is not judged.
+func after(b bug) bool { return b.patch != bugs()[0].patch }
+
+// with has all agents run another program, and does something while none runs.
+func (w *world) with(path string, between func(context.Context) error) error {
+	for _, m := range w.members {
+		if err := m.agent.stop(); err != nil {
+			return err
+		}
+		m.agent.path = path
+	}
+	if between != nil {
+		if err := between(context.Background()); err != nil {
+			return err
+		}
+	}
+	for _, m := range w.members {
+		if err := m.agent.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// play has a scene happen under a program and returns what the checker finds in the end, or found on the way.
+func (w *world) play(ctx context.Context, path string, scene func(context.Context, *world) error) ([]oracle.Finding, error) {
+	if err := w.with(path, nil); err != nil {
+		return nil, err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	for _, m := range w.members {
+		if err := w.offer(ctx, m, service(k, uint(m.index)), w.random); err != nil {
+			return nil, err
+		}
+		if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.rest(ctx); err != nil {
+		return nil, err
+	}
+	if err := scene(ctx, w); err != nil {
+		return nil, err
+	}
+	wrong, err := w.rest(ctx)
+	seen, lookErr := w.look(ctx)
+	return slices.Concat(wrong, w.watch.begin(seen)), errors.Join(err, lookErr)
+}
+
+// rest waits until what the checker finds has not changed for a while, and returns it.
+func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
+	var last []oracle.Finding
+	since := time.Now()
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		seen, err := w.look(ctx)
+		if err != nil {
+			return false, err
+		}
+		if found := seen.Compare(); !reflect.DeepEqual(found, last) {
+			last, since = found, time.Now()
+		}
+		return time.Since(since) > 8*time.Second, nil
+	})
+	return last, err
+}
+
+// tidy takes away what scenes have made.
+func (w *world) tidy(ctx context.Context) error {
+	for _, m := range w.members {
+		for _, name := range []string{"web", "theirs"} {
+			if err := w.withdraw(ctx, m, oracle.Key{Namespace: aside, Name: name}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func nothingMore(context.Context, *world) error { return nil }
+
+func withdrawnScene(ctx context.Context, w *world) error {
+	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
+}
+
+// lossScene is lossHeld without its proof, which the bug would have fail.
+func lossScene(ctx context.Context, w *world) error {
+	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
+	defer cancel()
+	if err := lossHeld(ctx, w); err != nil && !errors.Is(err, errNoEffect) && !apierrors.IsNotFound(errors.Unwrap(err)) {
+		return err
+	}
+	return nil
+}
+
+func frozenScene(ctx context.Context, w *world) error {
+	return w.without(ctx, 40*time.Second, w.hubKube, w.hub.APIServer.Freeze, w.hub.APIServer.Thaw)
+}
+
+// foreignScene has a ServiceImport of somebody else in the way of an export.
+func foreignScene(ctx context.Context, w *world) error {
+	k := oracle.Key{Namespace: aside, Name: "theirs"}
+	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
+}
+
+// obstruct makes a ServiceImport that is not Tombolo's.
+func (w *world) obstruct(ctx context.Context, m *member, k oracle.Key) error {
+	theirs := &mcsv1beta1.ServiceImport{ObjectMeta: meta(k), Spec: mcsv1beta1.ServiceImportSpec{
+		Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 1, Protocol: corev1.ProtocolTCP}},
+	}}
+	return m.Create(ctx, theirs)
+}
+
+// handScene deletes derived Services by hand.
+func handScene(ctx context.Context, w *world) error {
+	for i := range stillServices {
+		m, k := w.members[1], stillKey(i)
+		w.watch.will(oracle.Hand, m.id, k)
+		found := &mcsv1beta1.ServiceImport{}
+		if err := m.Get(ctx, k, found); err != nil {
+			return err
+		}
+		derived := &corev1.Service{ObjectMeta: meta(oracle.Key{Namespace: still, Name: found.Annotations["multicluster.kubernetes.io/derived-service"]})}
+		if err := m.Delete(ctx, derived); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildBug builds the agent with a patch, of which the tree remains untouched.
+func buildBug(t *testing.T, patch, into string) error {
+	t.Helper()
+	file, err := overlay(patch, t.TempDir())
+	if err != nil {
+		return err
+	}
+	return build(filepath.Join("..", ".."), into, "-overlay="+file)
+}
+
+// overlay applies a patch to copies of the files that it changes, and returns the path of a file that tells the compiler
+// to take those.
+func overlay(patch, folder string) (string, error) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join("bugs", patch+".patch"))
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
+		if !ok {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		into := filepath.Join(folder, name)
+		replace[filepath.Join(root, name)] = into
+		if err := errors.Join(os.MkdirAll(filepath.Dir(into), 0o755), os.WriteFile(into, content, 0o600)); err != nil {
+			return "", err
+		}
+	}
+	command := exec.Command("git", "apply", "-")
+	command.Dir, command.Stdin = folder, strings.NewReader(string(text))
+	command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s does not apply: %w\n%s", patch, err, output)
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(folder, "overlay.json"), os.WriteFile(filepath.Join(folder, "overlay.json"), content, 0o600)
+}

@@ -1,0 +1,169 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// fault is something that goes wrong, under steady change.
+type fault struct {
+	name string
+	// during makes it happen and ends it. It returns an error where the fault did not take effect, or could not be made.
+	during func(context.Context, *world) error
+	// calm says that nothing else changes meanwhile.
+	calm bool
+}
+
+// row is what is known of a fault at the end.
+type row struct {
+	times      []time.Duration
+	violations int
+}
+
+// TestChaos injects each fault at least once, in an order that the seed gives, and goes on for as long as CHAOS_TIME says.
+// It runs with make chaos.
+//
+// spec: E1, E3, I2, I5, I7, D2, D7, D9
+func TestChaos(t *testing.T) {
+	if os.Getenv("CHAOS") == "" {
+		t.Skip("make chaos runs it")
+	}
+	seed := seed(t)
+	t.Logf("CHAOS_SEED=%d", seed)
+	path, err := program()
+	must(t, err)
+	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
+	must(t, w.furnish(t.Context()))
+	w.startAgents(t)
+	table := map[string]*row{}
+	w.recover(t, "the start", table)
+	end := time.Now().Add(duration(t))
+	for round := 0; round == 0 || time.Now().Before(end); round++ {
+		order := chosen(t)
+		w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, f := range order {
+			if round > 0 && time.Now().After(end) || t.Failed() {
+				break
+			}
+			w.inject(t, f, table)
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table))
+}
+
+// inject has a fault happen while services change, and looks at what came of it when all is quiet again.
+func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
+	t.Helper()
+	t.Logf("%s: %s", time.Now().Format(time.TimeOnly), f.name)
+	c := &churn{cancel: func() {}}
+	if !f.calm {
+		c = w.startChurn(t.Context(), "")
+	}
+	if err := f.during(t.Context(), w); err != nil {
+		t.Errorf("%s: %v", f.name, err)
+	}
+	if err := c.stop(); err != nil {
+		t.Errorf("%s: %v", f.name, err)
+	}
+	if !f.calm && c.changes.Load() == 0 {
+		t.Errorf("%s: nothing changed meanwhile", f.name)
+	}
+	w.recover(t, f.name, table)
+}
+
+// recover waits until all is well again and notes how long that took.
+func (w *world) recover(t *testing.T, name string, table map[string]*row) {
+	t.Helper()
+	took, never, wrong, err := w.settled(t.Context())
+	must(t, err)
+	for _, found := range slices.Concat(never, wrong) {
+		t.Errorf("%s: %s", name, found)
+	}
+	if table[name] == nil {
+		table[name] = &row{}
+	}
+	table[name].times = append(table[name].times, took)
+	table[name].violations += len(never) + len(wrong)
+}
+
+// printed returns the closing table.
+func printed(table map[string]*row) string {
+	lines := []string{fmt.Sprintf("%-55s %8s %12s %12s %10s", "fault", "injected", "recover p50", "recover max", "violations")}
+	names := make([]string, 0, len(table))
+	for name := range table {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		r := table[name]
+		slices.Sort(r.times)
+		p50, most := r.times[len(r.times)/2], r.times[len(r.times)-1]
+		lines = append(lines, fmt.Sprintf("%-55s %8d %11.1fs %11.1fs %10d", name, len(r.times), p50.Seconds(), most.Seconds(), r.violations))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// chosen returns the faults that CHAOS_FAULTS names, separated by commas; all where it is empty.
+func chosen(t *testing.T) []fault {
+	t.Helper()
+	names := os.Getenv("CHAOS_FAULTS")
+	if names == "" {
+		return faults()
+	}
+	var result []fault
+	for _, f := range faults() {
+		if slices.Contains(strings.Split(names, ","), f.name) {
+			result = append(result, f)
+		}
+	}
+	if len(result) == 0 {
+		t.Fatalf("CHAOS_FAULTS=%s names no fault", names)
+	}
+	return result
+}
+
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("CHAOS_SEED")
+	if text == "" {
+		return rand.Uint64()
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	must(t, err)
+	return value
+}
+
+// duration is how long faults go on; every fault comes once at least.
+func duration(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("CHAOS_TIME")
+	if text == "" {
+		return 0
+	}
+	value, err := time.ParseDuration(text)
+	must(t, err)
+	return value
+}

@@ -1,0 +1,273 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+)
+
+// The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault says so:
+// of them the checker knows at every moment what must not happen.
+const (
+	moving = "moving"
+	still  = "still"
+	// aside is for what faults make of their own.
+	aside = "aside"
+	// plain holds what is not exported.
+	plain = "plain"
+)
+
+// stillServices is how many there are. With their slices they are more than the losses of a member that are believed.
+const stillServices = 12
+
+func namespaces() []string { return []string{moving, still, aside, plain} }
+
+func stillKey(i int) oracle.Key {
+	return oracle.Key{Namespace: still, Name: fmt.Sprintf("still-%02d", i)}
+}
+
+// service returns a Service; its shape, ports and settings are those of a number.
+func service(k oracle.Key, shape uint) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: meta(k)}
+	s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
+	s.Spec.Ports = []corev1.ServicePort{port("http", 80+int32(shape%2))}
+	if shape%3 == 1 {
+		s.Spec.Ports = append(s.Spec.Ports, port("extra", 90))
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	}
+	if shape%3 == 2 {
+		s.Spec.Ports[0].Name = ""
+		s.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferClose)
+	}
+	if shape%5 == 4 {
+		s.Spec.ClusterIP, s.Spec.SessionAffinity = corev1.ClusterIPNone, ""
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+	}
+	return s
+}
+
+func port(name string, number int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number, TargetPort: intstr.FromInt32(number + 8000)}
+}
+
+// slice returns an EndpointSlice of a Service as Kubernetes would write it, with as many endpoints as are asked for.
+func (m *member) slice(s *corev1.Service, family discoveryv1.AddressType, endpoints int, random *rand.Rand) *discoveryv1.EndpointSlice {
+	result := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: s.Name + map[discoveryv1.AddressType]string{"IPv4": "-v4", "IPv6": "-v6"}[family],
+			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"},
+		},
+		AddressType: family,
+	}
+	for _, p := range s.Spec.Ports {
+		result.Ports = append(result.Ports, discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(p.TargetPort.IntVal)})
+	}
+	for i := range endpoints {
+		address := fmt.Sprintf("10.%d.%d.%d", m.index, random.IntN(250), i+1)
+		if family == discoveryv1.AddressTypeIPv6 {
+			address = fmt.Sprintf("fd00:%d::%x:%x", m.index, random.IntN(250)+1, i+1)
+		}
+		result.Endpoints = append(result.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address}, NodeName: new("node-1"), Zone: new("zone-1"),
+			Conditions: discoveryv1.EndpointConditions{Ready: new(random.IntN(4) > 0), Serving: new(true), Terminating: new(false)},
+		})
+	}
+	return result
+}
+
+func exportOf(k oracle.Key) *mcsv1beta1.ServiceExport {
+	return &mcsv1beta1.ServiceExport{ObjectMeta: meta(k)}
+}
+
+// offer creates a Service with slices, and the export, whatever is there already.
+func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random *rand.Rand) error {
+	k := client.ObjectKeyFromObject(s)
+	w.watch.will(oracle.Source, m.id, k)
+	created := s.DeepCopy()
+	if err := m.Create(ctx, created); err != nil {
+		return err
+	}
+	for _, family := range []discoveryv1.AddressType{"IPv4", "IPv6"} {
+		if err := m.Create(ctx, m.slice(s, family, 1+random.IntN(3), random)); err != nil {
+			return err
+		}
+	}
+	return m.Create(ctx, exportOf(k))
+}
+
+// furnish makes namespaces in all members, services that stay as they are, and services that nobody exports. Every third
+// of those that stay is exported by all, the others by the first two members.
+func (w *world) furnish(ctx context.Context) error {
+	for _, m := range w.members {
+		for _, name := range namespaces() {
+			if err := m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				return err
+			}
+		}
+		hidden := service(oracle.Key{Namespace: plain, Name: "hidden"}, 0)
+		if err := errors.Join(m.Create(ctx, hidden), m.Create(ctx, m.slice(hidden, "IPv4", 2, w.random))); err != nil {
+			return err
+		}
+		// A neighbour of the services that stay: nobody exports it either.
+		neighbour := service(oracle.Key{Namespace: still, Name: "neighbour"}, 0)
+		if err := errors.Join(m.Create(ctx, neighbour), m.Create(ctx, m.slice(neighbour, "IPv4", 2, w.random))); err != nil {
+			return err
+		}
+		for i := range stillServices {
+			if m.index == 3 && i%3 > 0 {
+				continue
+			}
+			if err := w.offer(ctx, m, service(stillKey(i), uint(i)), w.random); err != nil {
+				return err
+			}
+		}
+	}
+	theirs := oracle.Key{Namespace: still, Name: "theirs"} // somebody else's import is in its way in the second member
+	return errors.Join(w.obstruct(ctx, w.members[1], theirs), w.offer(ctx, w.members[0], service(theirs, 0), w.random))
+}
+
+// churn changes services of the moving namespace until it is stopped, each change after a moment's pause.
+type churn struct {
+	w       *world
+	random  *rand.Rand
+	changes atomic.Int64
+	// spared is a member that nothing is changed in.
+	spared string
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	failed error
+}
+
+// startChurn begins; spared, if not empty, is a member that is left alone.
+func (w *world) startChurn(ctx context.Context, spared string) *churn {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &churn{w: w, random: rand.New(rand.NewPCG(w.random.Uint64(), 1)), spared: spared, cancel: cancel}
+	c.done.Go(func() {
+		for ctx.Err() == nil {
+			if err := c.change(ctx); err != nil && ctx.Err() == nil && !isPassing(err) {
+				c.failed = err
+				return
+			}
+			pause(ctx, time.Duration(50+c.random.IntN(200))*time.Millisecond)
+		}
+	})
+	return c
+}
+
+// stop ends the changes and returns what went wrong with them.
+func (c *churn) stop() error {
+	c.cancel()
+	c.done.Wait()
+	if c.failed != nil {
+		return fmt.Errorf("change services: %w", c.failed)
+	}
+	return nil
+}
+
+// isPassing reports whether an error comes from what is done to the clusters: API servers are away, what was there a
+// moment ago has gone.
+func isPassing(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return true // the connection
+	}
+	return apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsUnauthorized(err)
+}
+
+// change makes one change.
+func (c *churn) change(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	m := c.w.members[c.random.IntN(len(c.w.members))]
+	if m.id == c.spared {
+		return nil
+	}
+	k := oracle.Key{Namespace: moving, Name: fmt.Sprintf("svc-%d", c.random.IntN(8))}
+	c.w.watch.will(oracle.Source, m.id, k)
+	found := &corev1.Service{}
+	err := m.Get(ctx, k, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.changes.Add(1)
+		return c.w.renew(ctx, m, service(k, uint(c.random.IntN(30))), c.random)
+	case err != nil:
+		return err
+	}
+	c.changes.Add(1)
+	switch c.random.IntN(6) {
+	case 0:
+		return c.w.withdraw(ctx, m, k)
+	case 1:
+		return m.Delete(ctx, exportOf(k))
+	case 2:
+		return m.Delete(ctx, found)
+	case 3:
+		found.Spec.Ports[0].Port = 80 + int32(c.random.IntN(3))
+		return m.Update(ctx, found)
+	case 4:
+		export := &mcsv1beta1.ServiceExport{}
+		if err := m.Get(ctx, k, export); err != nil {
+			return err
+		}
+		export.Spec.ExportedLabels = map[string]string{"team": fmt.Sprint(c.random.IntN(2)), "argocd.argoproj.io/instance": "x"}
+		return m.Update(ctx, export)
+	default:
+		slice := &discoveryv1.EndpointSlice{}
+		if err := m.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name + "-v4"}, slice); err != nil {
+			return err
+		}
+		slice.Endpoints = m.slice(found, "IPv4", c.random.IntN(4), c.random).Endpoints
+		return m.Update(ctx, slice)
+	}
+}
+
+// renew makes a service anew, with what is left of an older one.
+func (w *world) renew(ctx context.Context, m *member, s *corev1.Service, random *rand.Rand) error {
+	k := client.ObjectKeyFromObject(s)
+	for _, family := range []string{"-v4", "-v6"} {
+		old := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name + family}}
+		if err := client.IgnoreNotFound(m.Delete(ctx, old)); err != nil {
+			return err
+		}
+	}
+	if err := client.IgnoreNotFound(m.Delete(ctx, exportOf(k))); err != nil {
+		return err
+	}
+	return w.offer(ctx, m, s, random)
+}
+
+// withdraw takes away an export with its Service and slices.
+func (w *world) withdraw(ctx context.Context, m *member, k oracle.Key) error {
+	w.watch.will(oracle.Source, m.id, k)
+	for _, o := range []client.Object{
+		exportOf(k), &corev1.Service{ObjectMeta: meta(k)},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name + "-v4"}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name + "-v6"}},
+	} {
+		if err := client.IgnoreNotFound(m.Delete(ctx, o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// recordsByHand deletes a member's records on the hub one by one, which is watched: they come back.
+func recordsByHand(ctx context.Context, w *world) error {
+	k := stillKey(w.random.IntN(stillServices))
+	w.watch.will(oracle.Source, "a", k)
+	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: k.Namespace + "." + k.Name}}
+	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		return err
+	}
+	before := record.UID
+	if err := w.hubKube.Delete(ctx, record); err != nil {
+		return err
+	}
+	return eventually(ctx, func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+			return err
+		}
+		if record.UID == before {
+			return errNoEffect
+		}
+		return nil
+	})
+}
+
+// quotaUsedUp has the hub refuse another export of a member.
+func quotaUsedUp(ctx context.Context, w *world) error {
+	m := w.members[0]
+	hub := &member{Client: w.hubKube}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: manifests.MemberResourceQuota}}
+	var before corev1.ResourceList
+	err := hub.edit(ctx, quota, func() {
+		before = quota.Spec.Hard.DeepCopy()
+		for name := range quota.Spec.Hard {
+			quota.Spec.Hard[name] = resource.MustParse("1")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		export := &mcsv1beta1.ServiceExport{}
+		if err := m.Get(ctx, k, export); err != nil {
+			return err
+		}
+		if c := apimeta.FindStatusCondition(export.Status.Conditions, "Ready"); c == nil || c.Reason != "Failed" {
+			return fmt.Errorf("the export is not refused (%v): %w", export.Status.Conditions, errNoEffect)
+		}
+		return nil
+	})
+	return errors.Join(err, hub.edit(ctx, quota, func() { quota.Spec.Hard = before }), w.clearAside(ctx))
+}
+
+// lossHeld has the hub lose all records of a member while nobody looks. Those who come back do not believe it. The member
+// itself takes its exports for the youngest until the hub has recorded them again, so where its services differ from those
+// of others, as they do in the moving namespace, something else may win for a moment.
+func lossHeld(ctx context.Context, w *world) error {
+	seen, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range seen.Clusters[0].Exports {
+		if e.Namespace == moving {
+			w.watch.will(oracle.Source, "a", client.ObjectKeyFromObject(&e))
+		}
+	}
+	for _, m := range w.members {
+		if err := m.agent.stop(); err != nil {
+			return err
+		}
+	}
+	lost := client.InNamespace("member-a")
+	err = errors.Join(w.hubKube.DeleteAllOf(ctx, &hubv1alpha1.PublishedService{}, lost), w.hubKube.DeleteAllOf(ctx, &hubv1alpha1.PublishedEndpoints{}, lost))
+	if err != nil {
+		return err
+	}
+	for _, m := range w.members[1:] {
+		if err := m.agent.start(); err != nil {
+			return err
+		}
+		err := eventually(ctx, func(ctx context.Context) error {
+			found := &mcsv1beta1.ServiceImport{}
+			if err := m.Get(ctx, stillKey(0), found); err != nil {
+				return err
+			}
+			if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionHeld") {
+				return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return w.members[0].agent.start()
+}
+
+// withdrawnOneByOne withdraws many services by single deletions, which need nobody's consent.
+func withdrawnOneByOne(ctx context.Context, w *world) error {
+	const many = 60
+	m := w.members[0]
+	var keys []oracle.Key
+	for i := range many {
+		k := oracle.Key{Namespace: aside, Name: fmt.Sprintf("many-%03d", i)}
+		keys = append(keys, k)
+		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+			return err
+		}
+	}
+	count := func(want int) error {
+		return eventually(ctx, func(ctx context.Context) error {
+			list := &mcsv1beta1.ServiceImportList{}
+			if err := w.members[1].List(ctx, list, client.InNamespace(aside)); err != nil {
+				return err
+			}
+			if len(list.Items) != want {
+				return fmt.Errorf("%d imports, want %d: %w", len(list.Items), want, errNoEffect)
+			}
+			return nil
+		})
+	}
+	if err := count(many); err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := w.withdraw(ctx, m, k); err != nil {
+			return err
+		}
+	}
+	return count(0)
+}
+
+// exportedOverAndOver exports a service and withdraws it again, 200 times in a row.
+func exportedOverAndOver(ctx context.Context, w *world) error {
+	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+		return err
+	}
+	for range 200 {
+		if err := m.Delete(ctx, exportOf(k)); err != nil {
+			return err
+		}
+		if err := m.Create(ctx, exportOf(k)); err != nil {
+			return err
+		}
+	}
+	export := &mcsv1beta1.ServiceExport{}
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := m.Get(ctx, k, export); err != nil {
+			return err
+		}
+		if !apimeta.IsStatusConditionTrue(export.Status.Conditions, "Ready") {
+			return fmt.Errorf("the last of 200 exports is not out: %w", errNoEffect)
+		}
+		return nil
+	})
+	return errors.Join(err, w.clearAside(ctx))
+}
+
+// twoAgents runs a second agent for a cluster beside the first, without an election.
+func twoAgents(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(len(w.members))]
+	second := &agent{path: m.agent.path, folder: m.agent.folder, name: "second", args: m.agent.args}
+	if err := second.start(); err != nil {
+		return err
+	}
+	pause(ctx, 20*time.Second)
+	err := error(nil)
+	if !second.runs() || !m.agent.runs() {
+		err = fmt.Errorf("not both agents of %s run: %w", m.id, errNoEffect)
+	}
+	return errors.Join(err, second.kill())
+}
+
+// wrongID has a cluster claim another's ID. It publishes nothing, and the other does not notice.
+func wrongID(ctx context.Context, w *world) error {
+	m := w.members[2]
+	property := &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}
+	restarts := m.agent.ends()
+	if err := m.edit(ctx, property, func() { property.Spec.Value = "a" }); err != nil {
+		return err
+	}
+	err := eventually(ctx, func(context.Context) error {
+		if m.agent.ends() == restarts {
+			return fmt.Errorf("the agent goes on under another ID: %w", errNoEffect)
+		}
+		return nil
+	})
+	pause(ctx, 10*time.Second)
+	if edited := m.edit(ctx, property, func() { property.Spec.Value = m.id }); edited != nil {
+		return edited
+	}
+	// What it does under the wrong ID ends with it.
+	return errors.Join(err, m.agent.kill(), m.agent.start())
+}
+
+// revoked takes a member's credentials for the hub away and gives it others.
+func revoked(ctx context.Context, w *world) error {
+	m := w.members[1]
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-b", Name: manifests.MemberServiceAccount}}
+	if err := w.hubKube.Delete(ctx, account.DeepCopy()); err != nil {
+		return err
+	}
+	scheme := w.hubKube.Scheme()
+	stale, err := client.New(m.hubConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the old token is good (%v): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Without credentials its heartbeat is not renewed: the others may count it as silent.
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	m.line.cut()
+	pause(ctx, 10*time.Second)
+	if err := client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)); err != nil {
+		return err
+	}
+	renewed, err := w.hub.ServiceAccountConfig(ctx, account.Namespace, account.Name)
+	if err != nil {
+		return err
+	}
+	m.hubConfig.BearerToken = renewed.BearerToken
+	if err := m.renew(renewed.BearerToken); err != nil {
+		return err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error { return w.members[0].Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
+	return errors.Join(err, w.withdraw(ctx, m, k))
+}

@@ -1,0 +1,283 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcscrd "sigs.k8s.io/mcs-api/config/crd"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+)
+
+func memberRestarted(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(len(w.members))]
+	pause(ctx, 2*time.Second)
+	if err := m.cluster.APIServer.Stop(ctx); err != nil {
+		return err
+	}
+	err := m.List(ctx, &mcsv1beta1.ServiceExportList{}, client.Limit(1))
+	pause(ctx, time.Second)
+	if ended := m.cluster.APIServer.Start(ctx); ended != nil {
+		return ended
+	}
+	if err == nil {
+		return fmt.Errorf("%s answers: %w", m.id, errNoEffect)
+	}
+	return nil
+}
+
+// memberDies has a member's agent end and come back. Meanwhile the others go without its endpoints where they can.
+func memberDies(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(2)]
+	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
+		return fmt.Errorf("before it: %v %v: %w", never, wrong, err)
+	}
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	if err := m.agent.kill(); err != nil {
+		return err
+	}
+	w.silent[m.id] = true
+	defer delete(w.silent, m.id)
+	_, never, wrong, err := w.settled(ctx)
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	if err != nil || len(never)+len(wrong) > 0 {
+		return fmt.Errorf("while %s is dead: %v %v: %w", m.id, never, wrong, err)
+	}
+	for i := range stillServices { // headless ones keep them
+		mirrored, err := w.other(m).mirrored(ctx, stillKey(i), m.id)
+		if err != nil {
+			return err
+		}
+		if len(mirrored) == 0 {
+			return m.agent.start()
+		}
+	}
+	return fmt.Errorf("no endpoint of %s has left: %w", m.id, errNoEffect)
+}
+
+// other returns a member that is not m.
+func (w *world) other(m *member) *member { return w.members[m.index%len(w.members)] }
+
+// mirrored returns the slices that a member has of another's service.
+func (m *member) mirrored(ctx context.Context, k oracle.Key, source string) ([]discoveryv1.EndpointSlice, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err := m.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingLabels{
+		mcsv1beta1.LabelServiceName: k.Name, mcsv1beta1.LabelSourceCluster: source,
+	})
+	return list.Items, err
+}
+
+// editedByHand changes and deletes each kind of object of an import; what should be there comes back.
+func editedByHand(ctx context.Context, w *world) error {
+	for round := range 2 {
+		m := w.members[w.random.IntN(len(w.members))]
+		k := stillKey(w.random.IntN(stillServices))
+		w.watch.will(oracle.Hand, m.id, k)
+		serviceImport := &mcsv1beta1.ServiceImport{}
+		if err := m.Get(ctx, k, serviceImport); err != nil {
+			return err
+		}
+		name := client.ObjectKey{Namespace: still, Name: serviceImport.Annotations["multicluster.kubernetes.io/derived-service"]}
+		derived := &corev1.Service{}
+		if err := m.Get(ctx, name, derived); err != nil {
+			return err
+		}
+		mirrored, err := m.mirrored(ctx, k, "a")
+		if err != nil || len(mirrored) == 0 {
+			return fmt.Errorf("slices of %s: %d, %w", k, len(mirrored), err)
+		}
+		acts := []func() error{
+			func() error {
+				return m.edit(ctx, serviceImport, func() { serviceImport.Spec.Ports, serviceImport.Labels["x"] = []mcsv1beta1.ServicePort{}, "y" })
+			},
+			func() error {
+				return m.edit(ctx, derived, func() { derived.Spec.Ports[0].Port, derived.Spec.Selector = 7777, map[string]string{"app": "x"} })
+			},
+			func() error { return m.edit(ctx, &mirrored[0], func() { mirrored[0].Endpoints = nil }) },
+			func() error { return m.Delete(ctx, &mirrored[0]) },
+			func() error { return m.Delete(ctx, derived) },
+			func() error { return m.Delete(ctx, serviceImport) },
+		}
+		if round > 0 { // a Service and its import together would take the memory of the addresses away
+			acts = acts[:5]
+		} else {
+			acts = append(acts[:4], acts[5])
+		}
+		for _, act := range acts {
+			if err := client.IgnoreNotFound(act()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// edit changes an object as it is now.
+func (m *member) edit(ctx context.Context, o client.Object, change func()) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := m.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		before := o.GetResourceVersion()
+		change()
+		if err := m.Update(ctx, o); err != nil {
+			return err
+		}
+		if o.GetResourceVersion() == before {
+			return fmt.Errorf("%T %s did not change: %w", o, o.GetName(), errNoEffect)
+		}
+		return nil
+	})
+}
+
+// namespaceAnew deletes a namespace into which services are imported, and makes it again.
+func namespaceAnew(ctx context.Context, w *world) error {
+	m := w.members[2]
+	before, after := &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
+	if err := w.furnishAside(ctx); err != nil {
+		return err
+	}
+	if err := m.Get(ctx, client.ObjectKey{Name: aside}, before); err != nil {
+		return err
+	}
+	w.watch.will(oracle.Namespace, m.id, oracle.Key{Namespace: aside})
+	if err := m.Delete(ctx, before.DeepCopy()); err != nil {
+		return err
+	}
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := client.IgnoreAlreadyExists(m.Create(ctx, after)); err != nil {
+			return err
+		}
+		if err := m.Get(ctx, client.ObjectKey{Name: aside}, after); err != nil {
+			return err
+		}
+		if after.UID == before.UID {
+			after = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
+			return errNoEffect
+		}
+		return nil
+	})
+	return errors.Join(err, w.clearAside(ctx))
+}
+
+// furnishAside has the first member export a service in the namespace for that.
+func (w *world) furnishAside(ctx context.Context) error {
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, w.members[0], service(k, 0), w.random); err != nil {
+		return err
+	}
+	for _, m := range w.members {
+		if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) clearAside(ctx context.Context) error {
+	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
+}
+
+// writesRefused has a member's API server refuse whatever the agent writes in one namespace. The others go on.
+func writesRefused(ctx context.Context, w *world) error {
+	m := w.members[1]
+	policy, binding := refusal()
+	if err := errors.Join(m.Create(ctx, policy), m.Create(ctx, binding)); err != nil {
+		return err
+	}
+	probe := service(oracle.Key{Namespace: aside, Name: "probe"}, 0)
+	probe.Labels = map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := m.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a write is not refused (%v): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, w.members[0], service(k, 1), w.random); err != nil {
+		return err
+	}
+	elsewhere := oracle.Key{Namespace: moving, Name: "elsewhere"}
+	if err := w.offer(ctx, w.members[0], service(elsewhere, 1), w.random); err != nil {
+		return err
+	}
+	if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, elsewhere, &mcsv1beta1.ServiceImport{}) }); err != nil {
+		return fmt.Errorf("the other namespaces do not go on: %w", err)
+	}
+	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("it was imported (%v): %w", err, errNoEffect)
+	}
+	if err := errors.Join(m.Delete(ctx, binding), m.Delete(ctx, policy)); err != nil {
+		return err
+	}
+	if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
+		return err
+	}
+	return errors.Join(w.clearAside(ctx), w.withdraw(ctx, w.members[0], elsewhere))
+}
+
+// refusal returns a policy that refuses all objects with Tombolo's mark in one namespace, and its binding.
+func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	name := metav1.ObjectMeta{Name: "chaos.example.com"}
+	rule := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{"", "discovery.k8s.io", "multicluster.x-k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"services", "endpointslices", "serviceimports"}},
+	}}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}},
+		Validations: []admissionv1.Validation{{
+			Expression: `object.metadata.namespace != "` + aside + `" || !has(object.metadata.labels) || object.metadata.labels.all(k, object.metadata.labels[k] != "tombolo-mcs.io")`,
+			Message:    "nothing of the kind here",
+		}},
+	}}
+	return policy, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+}
+
+// importsUndefined removes the CRD of ServiceImports from a member, with all of them, and adds it again.
+func importsUndefined(ctx context.Context, w *world) error {
+	m := w.members[1]
+	seen, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range seen.Clusters {
+		for _, i := range c.Imports {
+			w.watch.will(oracle.Hand, m.id, client.ObjectKeyFromObject(&i))
+		}
+	}
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("serviceimports.multicluster.x-k8s.io")
+	if err := m.Delete(ctx, definition); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		if err := m.List(ctx, &mcsv1beta1.ServiceImportList{}); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+			return fmt.Errorf("ServiceImports are still known (%v): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	pause(ctx, 5*time.Second)
+	return errors.Join(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD))
+}

@@ -1,0 +1,259 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// patience is how long the clusters may take to agree once a fault has ended: an API server that was restarted takes half
+// a minute until its admission policies find the Members again, and a token that was renewed a minute until it is read.
+const patience = 3 * time.Minute
+
+// ending is the member whose namespaces are deleted.
+const ending = "c"
+
+// world is a hub, its members with their agents, and the checker that watches them.
+type world struct {
+	hub     *lab.Cluster
+	hubKube client.Client
+	members []*member
+	watch   *recorder
+	random  *rand.Rand
+	// silent are the members whose agent is down for so long that everybody has noticed.
+	silent map[string]bool
+}
+
+// member is a member cluster.
+type member struct {
+	client.Client
+	id                             string
+	cluster                        *lab.Cluster
+	index                          int
+	agent                          *agent
+	line                           *line
+	hubConfig                      *rest.Config
+	localKubeconfig, hubKubeconfig string
+}
+
+func (m *member) folder() string { return filepath.Dir(m.cluster.Kubeconfig()) }
+
+func (m *member) serviceCIDRs() string {
+	var all []string
+	for _, cidr := range m.cluster.ServiceCIDRs {
+		all = append(all, cidr.String())
+	}
+	return strings.Join(all, ",")
+}
+
+// newWorld starts a hub and members, whose agents are of the program at path but do not run yet.
+func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *world {
+	t.Helper()
+	options := []lab.ClusterOptions{lab.Hub()}
+	for _, id := range ids {
+		o := lab.Member(id)
+		if id == ending { // without controllers a namespace never ends
+			o.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
+		}
+		options = append(options, o)
+	}
+	l := lab.Start(t, options...)
+	w := &world{hub: l.Cluster("hub"), random: random, silent: map[string]bool{}}
+	w.hubKube = clientOf(t, w.hub)
+	must(t, membership.InitHub(t.Context(), w.hub))
+	for i, id := range ids {
+		w.members = append(w.members, w.join(t, l.Cluster(id), i+1))
+		w.members[i].agent = agentOf(t, w.members[i], path)
+	}
+	w.watch = newRecorder(t, w.members)
+	return w
+}
+
+// join makes a cluster the n-th member, whose pods have addresses of 10.<n>.0.0/16 and fd00:<n>::/64.
+func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
+	t.Helper()
+	m := &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, index: n}
+	config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(n)})
+	must(t, err)
+	m.line, m.hubConfig = newLine(t, config)
+	local, err := membership.InstallAgent(t.Context(), cluster)
+	must(t, err)
+	m.localKubeconfig = filepath.Join(m.folder(), "agent.kubeconfig")
+	must(t, lab.WriteKubeconfig(m.localKubeconfig, local))
+	m.hubKubeconfig = filepath.Join(m.folder(), "hub.kubeconfig")
+	must(t, m.renew(config.BearerToken))
+	must(t, writeKubeconfig(m.hubKubeconfig, m.hubConfig, m.tokenFile()))
+	return m
+}
+
+func (m *member) tokenFile() string { return filepath.Join(m.folder(), "hub.token") }
+
+// renew gives the agent another token for the hub, as a kubelet would: by replacing the file.
+func (m *member) renew(token string) error {
+	if err := os.WriteFile(m.tokenFile()+".new", []byte(token), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(m.tokenFile()+".new", m.tokenFile())
+}
+
+// writeKubeconfig writes a kubeconfig whose token is in a file of its own.
+func writeKubeconfig(path string, config *rest.Config, token string) error {
+	content, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "hub",
+		"clusters": []any{map[string]any{"name": "hub", "cluster": map[string]any{
+			"server": config.Host, "certificate-authority-data": config.CAData,
+		}}},
+		"users":    []any{map[string]any{"name": "hub", "user": map[string]any{"tokenFile": token}}},
+		"contexts": []any{map[string]any{"name": "hub", "context": map[string]any{"cluster": "hub", "user": "hub"}}},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// startAgents starts all agents.
+func (w *world) startAgents(t *testing.T) {
+	t.Helper()
+	for _, m := range w.members {
+		must(t, m.agent.start())
+	}
+}
+
+// look reads everything that exists.
+func (w *world) look(ctx context.Context) (oracle.World, error) {
+	var result oracle.World
+	members, records := &hubv1alpha1.MemberList{}, &hubv1alpha1.PublishedServiceList{}
+	for _, list := range []client.ObjectList{members, records} {
+		if err := w.hubKube.List(ctx, list); err != nil {
+			return result, fmt.Errorf("hub: %w", err)
+		}
+	}
+	result.Members, result.Records = members.Items, records.Items
+	for _, m := range w.members {
+		namespaces, services, slices := &corev1.NamespaceList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
+		exports, imports := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
+		for _, list := range []client.ObjectList{namespaces, services, slices, exports, imports} {
+			if err := m.List(ctx, list); err != nil {
+				return result, fmt.Errorf("%s: %w", m.id, err)
+			}
+		}
+		result.Clusters = append(result.Clusters, oracle.Cluster{
+			ID: m.id, ServiceCIDRs: m.cluster.ServiceCIDRs, Silent: w.silent[m.id], Denied: []string{"tombolo-system"},
+			Namespaces: namespaces.Items, Services: services.Items, Slices: slices.Items, Exports: exports.Items, Imports: imports.Items,
+		})
+	}
+	return result, nil
+}
+
+// settled waits until all clusters hold what they must, and the watches have seen all of it. It returns how long that
+// took, what must never have happened and did since the last time, and what is still wrong after patience.
+func (w *world) settled(ctx context.Context) (took time.Duration, never, wrong []oracle.Finding, err error) {
+	begin := time.Now()
+	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		seen, err := w.look(ctx)
+		if err != nil {
+			wrong = []oracle.Finding{{Text: err.Error()}}
+			return false, nil
+		}
+		if wrong = seen.Compare(); len(wrong) > 0 {
+			return false, nil
+		}
+		if took == 0 {
+			took = time.Since(begin)
+		}
+		behind := w.watch.behind(seen)
+		if len(behind) > 0 {
+			wrong = []oracle.Finding{{Text: "the watches have not seen " + strings.Join(behind, ", ")}}
+			return false, nil
+		}
+		never = w.watch.begin(seen)
+		return true, nil
+	})
+	if err != nil && len(wrong) > 0 && ctx.Err() == nil {
+		return time.Since(begin), w.watch.begin(oracle.World{}), wrong, nil
+	}
+	return took, never, nil, err
+}
+
+// clientOf returns a client for all kinds.
+func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
+	t.Helper()
+	c, err := cluster.Client(schemeOf(t))
+	must(t, err)
+	return c
+}
+
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, aboutv1beta1.AddToScheme,
+	} {
+		must(t, add(scheme))
+	}
+	return scheme
+}
+
+// eventually waits until check succeeds; on a timeout it returns check's last error.
+func eventually(ctx context.Context, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not within %s: %w", patience, last)
+	}
+	return nil
+}
+
+// pause waits, while something goes on elsewhere that is to go on for so long.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func meta(k oracle.Key) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
