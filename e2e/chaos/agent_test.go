@@ -54,8 +54,6 @@ type agent struct {
 	command *exec.Cmd
 	exited  chan struct{}
 	wanted  bool
-	// restarts counts the ends that nobody had asked for.
-	restarts int
 }
 
 // start runs the agent until stop or kill. Should it end by itself it is started again, as a kubelet would.
@@ -96,7 +94,6 @@ func (a *agent) again(ended *exec.Cmd) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.wanted && a.command == ended {
-		a.restarts++
 		if err := a.launch(); err != nil {
 			a.wanted = false
 		}
@@ -142,13 +139,6 @@ func (a *agent) runs() bool {
 	default:
 		return true
 	}
-}
-
-// ends returns how often the process has ended without being asked to.
-func (a *agent) ends() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.restarts
 }
 
 func (a *agent) log() string { return filepath.Join(a.folder, a.name+".log") }

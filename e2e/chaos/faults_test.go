@@ -35,8 +35,6 @@ func faults() []fault {
 		{name: "mass withdrawal one by one", during: withdrawnOneByOne},
 		{name: "200 exports and withdrawals in a row", during: exportedOverAndOver},
 		{name: "two agents with one ID", during: twoAgents},
-		{name: "wrong cluster ID", during: wrongID},
-		{name: "CRD of imports removed and added", during: importsUndefined, calm: true},
 		{name: "credentials revoked and renewed", during: revoked},
 	}
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -197,28 +196,6 @@ func twoAgents(ctx context.Context, w *world) error {
 		err = fmt.Errorf("not both agents of %s run: %w", m.id, errNoEffect)
 	}
 	return errors.Join(err, second.kill())
-}
-
-// wrongID has a cluster claim another's ID. It publishes nothing, and the other does not notice.
-func wrongID(ctx context.Context, w *world) error {
-	m := w.members[2]
-	property := &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}
-	restarts := m.agent.ends()
-	if err := m.edit(ctx, property, func() { property.Spec.Value = "a" }); err != nil {
-		return err
-	}
-	err := eventually(ctx, func(context.Context) error {
-		if m.agent.ends() == restarts {
-			return fmt.Errorf("the agent goes on under another ID: %w", errNoEffect)
-		}
-		return nil
-	})
-	pause(ctx, 10*time.Second)
-	if edited := m.edit(ctx, property, func() { property.Spec.Value = m.id }); edited != nil {
-		return edited
-	}
-	// What it does under the wrong ID ends with it.
-	return errors.Join(err, m.agent.kill(), m.agent.start())
 }
 
 // revoked takes a member's credentials for the hub away and gives it others.

@@ -13,13 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcscrd "sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
@@ -252,32 +248,4 @@ func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingA
 	return policy, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}}
-}
-
-// importsUndefined removes the CRD of ServiceImports from a member, with all of them, and adds it again.
-func importsUndefined(ctx context.Context, w *world) error {
-	m := w.members[1]
-	seen, err := w.look(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range seen.Clusters {
-		for _, i := range c.Imports {
-			w.watch.will(oracle.Hand, m.id, client.ObjectKeyFromObject(&i))
-		}
-	}
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	definition.SetName("serviceimports.multicluster.x-k8s.io")
-	if err := m.Delete(ctx, definition); err != nil {
-		return err
-	}
-	err = eventually(ctx, func(ctx context.Context) error {
-		if err := m.List(ctx, &mcsv1beta1.ServiceImportList{}); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
-			return fmt.Errorf("ServiceImports are still known (%v): %w", err, errNoEffect)
-		}
-		return nil
-	})
-	pause(ctx, 5*time.Second)
-	return errors.Join(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD))
 }

@@ -177,10 +177,12 @@ func (w *world) look(ctx context.Context) (oracle.World, error) {
 func (w *world) settled(ctx context.Context) (took time.Duration, never, wrong []oracle.Finding, err error) {
 	begin := time.Now()
 	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		seen, err := w.look(ctx)
-		if err != nil {
-			wrong = []oracle.Finding{{Text: err.Error()}}
-			return false, nil
+		seen, unseen := w.look(ctx)
+		if unseen != nil { // an API server is not back yet, or the time is over
+			if ctx.Err() == nil {
+				wrong = []oracle.Finding{{Text: unseen.Error()}}
+			}
+			return false, ctx.Err()
 		}
 		if wrong = seen.Compare(); len(wrong) > 0 {
 			return false, nil
