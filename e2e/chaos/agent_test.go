@@ -23,12 +23,12 @@ const heartbeat = 5 * time.Second
 
 // program is the agent's executable, built once for all tests.
 var program = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "tombolo-chaos-")
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(folder, "tombolo-agent"), build(filepath.Join("..", ".."), filepath.Join(folder, "tombolo-agent"))
+	path := filepath.Join(programFolder, "tombolo-agent")
+	return path, build(filepath.Join("..", ".."), path)
 })
+
+// programFolder goes with the tests.
+var programFolder string
 
 // build builds the agent of the module at root.
 func build(root, into string, flags ...string) error {

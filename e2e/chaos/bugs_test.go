@@ -38,7 +38,7 @@ func bugs() []bug {
 	return []bug{
 		{"merge-prefers-the-youngest", oracle.Imported, nothingMore},
 		{"render-leaves-ports-unnamed", oracle.Derived, nothingMore},
-		{"merge-serves-lost-ports", oracle.Endpoints, nothingMore},
+		{"merge-serves-lost-ports", oracle.Endpoints, lostPortScene},
 		{"exportstatus-sees-no-conflicts", oracle.Told, nothingMore},
 		{"publish-forgets-withdrawals", oracle.Recorded, withdrawnScene},
 		{"sources-take-all-slices", oracle.Unexported, nothingMore},
@@ -189,6 +189,16 @@ func (w *world) tidy(ctx context.Context) error {
 }
 
 func nothingMore(context.Context, *world) error { return nil }
+
+// lostPortScene has members export a service whose ports bear one name and two numbers: one of them loses.
+func lostPortScene(ctx context.Context, w *world) error {
+	for i, m := range w.members {
+		if err := w.offer(ctx, m, service(oracle.Key{Namespace: aside, Name: "theirs"}, uint(i)), w.random); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func withdrawnScene(ctx context.Context, w *world) error {
 	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})

@@ -22,7 +22,15 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	folder, err := os.MkdirTemp("", "tombolo-chaos-")
+	if err != nil {
+		panic(err)
+	}
+	programFolder = folder
 	m.Run()
+	if err := os.RemoveAll(folder); err != nil {
+		panic(err)
+	}
 }
 
 // fault is something that goes wrong, under steady change.
