@@ -25,6 +25,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -125,6 +126,27 @@ func TestCRDsAbsent(t *testing.T) {
 	k := key{Namespace: namespace(t, a), Name: "web"}
 	a.exportService(t, clusterIPService(k, port("http", 80)))
 	a.imported(t, k)
+}
+
+// TestCRDMadeAnew: the definition of ServiceImports is deleted under a running agent, and with it all imports; when it is back, so
+// are they.
+//
+// spec: I1
+func TestCRDMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.imported(t, k)
+	b.deleteCRD(t, "serviceimports.multicluster.x-k8s.io")
+	must(t, membership.InstallCRDs(t.Context(), b.cluster))
+	b.imported(t, k)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 }
 
 // TestRestart: what went on while an agent was down is made up for, and what has not changed is not written again.

@@ -167,7 +167,7 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	// at once. No watch would bring that back to us.
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.client.Create(ctx, object) })
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) || isKindGone(err):
 		return err
 	case !apierrors.IsAlreadyExists(err):
 		return stale(err)
@@ -188,6 +188,18 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
 	object.SetResourceVersion(existing.GetResourceVersion())
 	return stale(w.client.Update(ctx, object))
+}
+
+// isKindGone reports whether a create has failed because the API server does not serve the kind, as after its definition was
+// deleted. No watch brings that back: what watches the kind has seen all its objects go already. (Where it is the namespace that
+// is missing, the error names it.)
+func isKindGone(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == ""
 }
 
 func taken(existing client.Object) error {
