@@ -144,7 +144,7 @@ func (a *arrivals) await(ctx context.Context, within time.Duration) error {
 		}
 		counts = append(counts, fmt.Sprintf("%s has %d imports, %d slices, %d exports", c.id, had[ready], had[mirrored], had[exported]))
 	}
-	return fmt.Errorf("%d of %d are complete after %s (%s): %w", a.complete, a.want, within, strings.Join(counts, "; "), ctx.Err())
+	return fmt.Errorf("%d of %d are complete, of which all should be within %s (%s): %w", a.complete, a.want, within, strings.Join(counts, "; "), ctx.Err())
 }
 
 // cutOff returns how often watches were cut off.

@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -35,6 +38,9 @@ const setupWidth = 16
 // roomy is how many times what a member publishes its quota admits: the hub counts what a round has deleted some seconds
 // later only, and rounds follow each other quickly.
 const roomy = 20
+
+// underWay is how long a request may be carried out after it was given up.
+const underWay = 500 * time.Millisecond
 
 // world is a hub and its members, real ones.
 type world struct {
@@ -160,8 +166,22 @@ func (m *member) subjects(n int) ([]*subject, error) {
 	return result, nil
 }
 
-// wipe deletes all that a round has led to, whoever wrote it. Nobody may be at work then.
+// wipe deletes all that a round has led to, whoever wrote it, until nothing is left: a request that was given up when the
+// round ended may still have been carried out.
 func (w *world) wipe(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := w.deleteAll(ctx); err != nil {
+			return false, err
+		}
+		return w.isEmpty(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
+}
+
+func (w *world) deleteAll(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range w.members {
 		group.Go(func() error { return m.wipe(ctx) })
@@ -169,10 +189,29 @@ func (w *world) wipe(ctx context.Context) error {
 			group.Go(func() error { return w.hubKube.DeleteAllOf(ctx, kind, client.InNamespace(m.id.HubNamespace())) })
 		}
 	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("clean up: %w", err)
+	return group.Wait()
+}
+
+// isEmpty reports whether nothing is there that a round leads to, once whatever was under way has been carried out.
+func (w *world) isEmpty(ctx context.Context) (bool, error) {
+	if err := pause(ctx, underWay); err != nil {
+		return false, err
 	}
-	return nil
+	for _, m := range w.members {
+		for _, list := range []client.ObjectList{&corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}} {
+			options := []client.ListOption{client.InNamespace(namespace)}
+			switch list.(type) {
+			case *corev1.ServiceList:
+				options = append(options, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy})
+			case *discoveryv1.EndpointSliceList:
+				options = append(options, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy})
+			}
+			if err := m.kube.List(ctx, list, options...); err != nil || meta.LenList(list) > 0 {
+				return false, err
+			}
+		}
+	}
+	return true, nil
 }
 
 func (m *member) wipe(ctx context.Context) error {
