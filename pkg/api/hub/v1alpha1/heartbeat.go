@@ -29,6 +29,9 @@ type Heartbeat struct {
 type HeartbeatSpec struct {
 	// renewTime is when the member wrote this, by its own clock. It is for people to read: liveness is judged by whether
 	// renewals arrive, never by comparing clocks.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
 	RenewTime metav1.MicroTime `json:"renewTime"`
 
 	// clusterUID is the UID of the member's kube-system namespace. It tells two clusters apart that bear one ID.

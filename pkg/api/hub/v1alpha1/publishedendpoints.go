@@ -57,6 +57,9 @@ type PublishedEndpointsSpec struct {
 	// triggerTime is when the change that this record reflects happened in its cluster, by that cluster's clock. It is
 	// for measuring only.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
 	TriggerTime *metav1.MicroTime `json:"triggerTime,omitempty"`
 }
 

@@ -44,6 +44,9 @@ type PublishedServiceSpec struct {
 	Service ServiceName `json:"service"`
 
 	// exportedAt is the creationTimestamp of the ServiceExport, as the member claims it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}Z$`
 	ExportedAt metav1.Time `json:"exportedAt"`
 
 	// type is the type that importing clusters give the service.
