@@ -21,14 +21,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 )
 
 // name is the agent's in Events, leases and requests.
 const name = "tombolo-agent"
-
-// gracePeriods is how many heartbeat intervals a member may be silent.
-const gracePeriods = 4
 
 // Run runs an agent until ctx ends; then it returns nil. It returns an error where the options are wrong, the lease is
 // lost, or the cluster's ID changes. Anything that is merely away, it waits for.
@@ -47,7 +45,7 @@ func Run(ctx context.Context, options Options) error {
 	mgr, err := manager.New(member, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Log,
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                         cache.Options{DefaultTransform: sources.Compact},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.ProfileAddress,

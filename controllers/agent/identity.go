@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"strings"
 
+	"github.com/golang-jwt/jwt/v5"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -35,6 +39,9 @@ func identify(ctx context.Context, member client.Reader, options Options) (ident
 	var result identity
 	var err error
 	if result.id, result.declared, err = clusterID(ctx, member, options.ClusterID); err != nil {
+		return identity{}, err
+	}
+	if err := checkAccount(options.Hub, result.id); err != nil {
 		return identity{}, err
 	}
 	system := &metav1.PartialObjectMetadata{}
@@ -67,6 +74,37 @@ func clusterID(ctx context.Context, member client.Reader, fallback string) (clus
 		return "", false, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
 	}
 	return id, true, nil
+}
+
+// serviceAccountPrefix is what the API server puts before a ServiceAccount's namespace and name.
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// checkAccount returns an error where the token for the hub is another member's: then the ID is wrong, or the token is
+// (spec K2). This is known without the hub. It returns nil where the credentials do not say whose they are.
+func checkAccount(hub *rest.Config, id clusterset.ClusterID) error {
+	token := hub.BearerToken
+	if hub.BearerTokenFile != "" {
+		content, err := os.ReadFile(hub.BearerTokenFile)
+		if err != nil {
+			return fmt.Errorf("read the token for the hub: %w", err)
+		}
+		token = string(content)
+	}
+	claims := &jwt.RegisteredClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(token), claims); err != nil {
+		return nil //nolint:nilerr // the hub takes other tokens too; it is for the hub to judge them
+	}
+	account, ok := strings.CutPrefix(claims.Subject, serviceAccountPrefix)
+	if !ok {
+		return nil
+	}
+	namespace, _, _ := strings.Cut(account, ":")
+	if owner, ok := clusterset.ClusterIDOfHubNamespace(namespace); ok && owner != id {
+		return fmt.Errorf("the token for the hub is that of member %q, but this cluster says that it is %q: set the ClusterProperty %s "+
+			"(or --cluster-id) back, or let the cluster leave the clusterset and join again under the new ID",
+			owner, id, aboutv1beta1.ClusterIDProperty)
+	}
+	return nil
 }
 
 // serviceCIDRs returns the ranges that the cluster takes its Services' addresses from.

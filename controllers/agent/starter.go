@@ -205,9 +205,9 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
 	present := &presence.Presence{
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
-		Interval: s.options.HeartbeatInterval, Grace: gracePeriods * s.options.HeartbeatInterval, Confirmation: s.options.Confirmation,
+		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, Confirmation: s.options.Confirmation,
 		Store: store, Hub: toHub, Progress: progress,
-		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, gracePeriods*s.options.HeartbeatInterval),
+		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
 	}
 	return parts{
@@ -217,7 +217,8 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},
 		imports: &imports.Reconciler{
-			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
+			Admitted: func() bool { return store.Heard() && present.Admitted() },
+			Sources:  reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},

@@ -51,7 +51,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return errors.Join(
 		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
 		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
-		c.Watch(sources.FromHub(r.Sources.Hub, r.Sources.ExportKeys)),
+		c.Watch(sources.FromHub(r.Sources.Hub, sources.NewPacer(clock.RealClock{}), r.Sources.ExportKeys)),
 		c.Watch(r.Outcomes.Source()),
 	)
 }

@@ -32,9 +32,12 @@ import (
 // Reconciler imports one service at a time.
 type Reconciler struct {
 	Sources sources.Reader
-	// Members reads this cluster from the same cache as Sources.
+	// Member reads this cluster from the same cache as Sources.
 	Member client.Reader
 	Writer apply.Writer
+	// Admitted reports whether this cluster may speak for its ID (spec K2), as far as the hub has been heard. While it may
+	// not, what the hub holds under the ID is another cluster's, and what this cluster holds stays as it is.
+	Admitted func() bool
 	// IPFamilies are those that this cluster's Services can have.
 	IPFamilies []corev1.IPFamily
 	// State returns what is known of a member's life, and Policies what becomes of the endpoints of silent ones.
@@ -58,15 +61,16 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	if err != nil {
 		return fmt.Errorf("create controller imports: %w", err)
 	}
+	pacer := sources.NewPacer(clock.RealClock{})
 	return errors.Join(
-		c.Watch(source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Typed[*mcsv1beta1.ServiceImport](sources.SameName))),
+		c.Watch(source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName))),
 		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
 		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
-		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.DerivedService))),
+		c.Watch(source.Kind(members, &corev1.Service{}, sources.Paced[*corev1.Service](pacer, sources.DerivedService))),
 		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService))),
-		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.MirroredService))),
+		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService))),
 		c.Watch(source.Kind(members, namespaceMetadata(), r.servicesOfNamespace())),
-		c.Watch(sources.FromHub(r.Sources.Hub, r.everything)),
+		c.Watch(sources.FromHub(r.Sources.Hub, pacer, r.everything)),
 	)
 }
 
@@ -92,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	view, err := r.gather(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if !r.Admitted() { // asked after the hub's records were read: what is known then decides about them
+		return reconcile.Result{}, nil
 	}
 	if view.place == absent {
 		r.Metrics.found(request.NamespacedName, view, decision{})

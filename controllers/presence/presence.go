@@ -79,7 +79,7 @@ func (p *Presence) Start(ctx context.Context) error {
 	heard := listen(p.Store)
 	timer := p.Clock.NewTimer(0)
 	defer timer.Stop()
-	wasAdmitted := false
+	refused := ""
 	for {
 		regular := false
 		select {
@@ -94,12 +94,13 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.judge(heard.take())
 		}
 		p.confirm()
-		admitted := p.Admitted()
-		if admitted && !wasAdmitted {
+		refusal := p.Refusal()
+		if refusal != refused {
+			p.Log.Info("whether this cluster may speak for its ID has changed", "refusal", refusal)
 			p.Store.Refresh() // what waited for this may go ahead
 		}
-		wasAdmitted = admitted
-		if admitted && p.Store.Synced() && (regular || p.outdated()) {
+		refused = refusal
+		if refusal == "" && p.Store.Synced() && (regular || p.outdated()) {
 			p.report(p.beat(ctx))
 		}
 	}

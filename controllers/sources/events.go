@@ -9,13 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -25,8 +26,8 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // FromHub returns a controller's source of what changes on the hub. all returns the services to look at when any may
 // have changed: after the hub was listed, and when it becomes known what a member exports. What another member changes
-// too often is looked at less often.
-func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
+// too often is looked at less often, by the pacer.
+func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		everything := make(chan struct{}, 1)
 		signal := func() {
@@ -35,21 +36,20 @@ func FromHub(store *hub.Store, all func(context.Context) ([]clusterset.ServiceKe
 			default: // one is pending already
 			}
 		}
-		pacer := newPacer(clock.RealClock{})
-		store.Subscribe(func(event hub.Event) {
-			if event.All {
+		store.Subscribe(func(news hub.Event) {
+			if news.All {
 				signal()
 				return
 			}
 			priority := 0
-			if event.Backlog {
+			if news.Backlog {
 				priority = handler.LowPriority
 			}
-			if event.Cluster == "" {
-				Enqueue(q, priority, event.Key)
+			if news.Cluster == "" {
+				Enqueue(q, priority, news.Key)
 				return
 			}
-			pacer.pace(contribution{event.Cluster, event.Key}, func() { Enqueue(q, priority, event.Key) })
+			pacer.pace(contribution{news.Cluster, news.Key}, func() { Enqueue(q, priority, news.Key) })
 		})
 		signal()
 		go func() {
@@ -99,6 +99,36 @@ func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, boo
 		}
 		return []reconcile.Request{{NamespacedName: key}}
 	})
+}
+
+// Paced is Typed for objects that the controller writes itself. What a member changes too often would else be looked at with
+// each echo of what was written for it, out of step. The label of the source cluster says because of whom an object is as it is.
+func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
+	look := func(q queue, object client.Object) {
+		key, ok := keyOf(object)
+		if !ok {
+			return
+		}
+		because := contribution{clusterset.ClusterID(object.GetLabels()[mcsv1beta1.LabelSourceCluster]), key}
+		pacer.pace(because, func() { Enqueue(q, 0, key) })
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) {
+			if key, ok := keyOf(e.Object); ok && e.IsInInitialList {
+				Enqueue(q, handler.LowPriority, key)
+				return
+			}
+			look(q, e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+			before, _ := keyOf(e.ObjectOld)
+			if now, _ := keyOf(e.ObjectNew); now != before { // an edit has moved it to another service
+				look(q, e.ObjectOld)
+			}
+			look(q, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { look(q, e.Object) },
+	}
 }
 
 // SameName is a key function for objects that bear their service's name.

@@ -14,7 +14,7 @@ import (
 )
 
 // What one member can do to one service in every other cluster: one write on the hub becomes one in each of them
-// (design decision 4). The first changes are never delayed.
+// (design decision 4). Each look takes a token, those at the echo of what was written too. The first are never delayed.
 const (
 	changesPerSecond = 20
 	changesAtOnce    = 50
@@ -23,8 +23,9 @@ const (
 // fewBuckets is how many buckets are not worth clearing out.
 const fewBuckets = 1024
 
-// pacer keeps a token bucket for each member and service.
-type pacer struct {
+// Pacer has a service looked at less often where a member changes it too often: it keeps a token bucket for each member
+// and service.
+type Pacer struct {
 	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
@@ -45,14 +46,15 @@ type bucket struct {
 	due time.Time
 }
 
-func newPacer(c clock.WithDelayedExecution) *pacer {
-	return &pacer{clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
+// NewPacer returns a Pacer with full buckets.
+func NewPacer(c clock.WithDelayedExecution) *Pacer {
+	return &Pacer{clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
 }
 
 // pace has look called because a member has changed its contribution to a service: at once, or when it is due, or not
 // where a call is still to come, which will see this change too. (A delay given to the queue would not do: the queue
 // forgets it where the service waits there already, and whoever relied on it would be missed.)
-func (p *pacer) pace(c contribution, look func()) {
+func (p *Pacer) pace(c contribution, look func()) {
 	wait, due := p.delay(c)
 	switch {
 	case due && wait == 0:
@@ -63,7 +65,7 @@ func (p *pacer) pace(c contribution, look func()) {
 }
 
 // delay returns in what time a service is due to be looked at, and false where that is due already.
-func (p *pacer) delay(c contribution) (time.Duration, bool) {
+func (p *Pacer) delay(c contribution) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -82,7 +84,7 @@ func (p *pacer) delay(c contribution) (time.Duration, bool) {
 }
 
 // clearOut forgets the buckets that are full, once there are many.
-func (p *pacer) clearOut(now time.Time) {
+func (p *Pacer) clearOut(now time.Time) {
 	if len(p.buckets) < p.enough {
 		return
 	}

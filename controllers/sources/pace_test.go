@@ -5,10 +5,17 @@ package sources
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -24,7 +31,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	const changes, apart = 2000, time.Millisecond
 	c := clocktesting.NewFakeClock(start)
-	p := newPacer(c)
+	p := NewPacer(c)
 	made, seen, looks := 0, 0, 0
 	look := func() { seen, looks = made, looks+1 }
 	for range changes {
@@ -61,11 +68,74 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// What is written because of a member's changes brings no looks beside those that the changes are due.
+//
+// spec: D9
+func TestPacedEchoes(t *testing.T) {
+	t.Parallel()
+	const changes, apart = 2000, time.Millisecond
+	c := clocktesting.NewFakeClock(start)
+	p := NewPacer(c)
+	echo := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Labels: map[string]string{
+		discoveryv1.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: web.Name, mcsv1beta1.LabelSourceCluster: "a",
+	}}}
+	outputs := Paced[*discoveryv1.EndpointSlice](p, MirroredService)
+	made, written, looks, toCome := 0, 0, 0, false
+	var q lookers
+	q.look = func(r reconcile.Request) {
+		if r.NamespacedName != web {
+			t.Errorf("looked at %s", r)
+		}
+		looks++
+		toCome = toCome || written < made
+		written = made
+	}
+	for range changes {
+		made++
+		p.pace(contribution{"a", web}, func() { Enqueue(q, 0, web) })
+		c.Step(apart)
+		if toCome { // the watch brings back what was written
+			toCome = false
+			outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: echo}, q)
+		}
+	}
+	c.Step(time.Second / changesPerSecond)
+	if written != made {
+		t.Errorf("of %d changes %d are written", made, written)
+	}
+	if most := changesAtOnce + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; looks > most {
+		t.Errorf("%d changes in 2 s are looked at %d times, more than %d", changes, looks, most)
+	}
+	moved := echo.DeepCopy()
+	moved.Labels[mcsv1beta1.LabelServiceName] = "api"
+	var seen []string
+	c.Step(time.Minute)
+	q.look = func(r reconcile.Request) { seen = append(seen, r.Name) }
+	outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: moved}, q)
+	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: moved}, q)
+	outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo}, q)
+	for range 2 * changesAtOnce { // what there is already when the agent starts
+		outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo, IsInInitialList: true}, q)
+	}
+	want := append([]string{"web", "api", "api", "web"}, slices.Repeat([]string{"web"}, 2*changesAtOnce)...)
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("looked at (-want +got):\n%s", diff)
+	}
+}
+
+// lookers is a queue that is worked off at once.
+type lookers struct {
+	queue
+	look func(reconcile.Request)
+}
+
+func (l lookers) Add(r reconcile.Request) { l.look(r) }
+
 // Many services do not make many buckets for good.
 func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(start)
-	p := newPacer(c)
+	p := NewPacer(c)
 	most := 0
 	for i := range 100 * fewBuckets {
 		p.pace(contribution{"a", clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint(i)}}, func() {})

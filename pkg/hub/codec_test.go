@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -408,6 +410,48 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 	}
 }
 
+// labRecords returns the records of a sort as a lab's hub had them, as if berlin had published them.
+func labRecords(t interface{ Fatal(...any) }, sort string) [][]byte {
+	files, err := filepath.Glob(filepath.Join("testdata", "lab", sort+".*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no records of a lab: ", err)
+	}
+	asBerlins := strings.NewReplacer("member-cluster-a", "member-berlin", "member-cluster-b", "member-berlin",
+		`"10.2.`, `"10.1.`, "fd00:1::", "fd01::", "fd00:2::", "fd01::")
+	var texts [][]byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, []byte(asBerlins.Replace(string(text))))
+	}
+	return texts
+}
+
+// TestLabRecords: what agents of a lab have published is accepted whole.
+func TestLabRecords(t *testing.T) {
+	t.Parallel()
+	for _, text := range labRecords(t, "service") {
+		record := &hubv1alpha1.PublishedService{}
+		if err := json.Unmarshal(text, record); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeService(record, berlin()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, text := range labRecords(t, "endpoints") {
+		record := &hubv1alpha1.PublishedEndpoints{}
+		if err := json.Unmarshal(text, record); err != nil {
+			t.Fatal(err)
+		}
+		if slice, errs := decodeEndpoints(record, berlin()); slice == nil || len(slice.Endpoints) == 0 || len(errs) > 0 {
+			t.Errorf("%s: %+v, %v", record.Name, slice, errs)
+		}
+	}
+}
+
 // FuzzDecodeService: what is accepted is harmless, and is the same when it is published again.
 func FuzzDecodeService(f *testing.F) {
 	for _, export := range []clusterset.Export{
@@ -423,6 +467,9 @@ func FuzzDecodeService(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+		f.Add(text)
+	}
+	for _, text := range labRecords(f, "service") {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -516,6 +563,9 @@ func FuzzDecodeEndpoints(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+		f.Add(text)
+	}
+	for _, text := range labRecords(f, "endpoints") {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -9,15 +9,18 @@ package hub
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -110,6 +113,15 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 			return into, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			rewound, err := c.rewound(ctx, list.DeepCopyObject().(client.ObjectList), options.ResourceVersion)
+			if err != nil {
+				c.note(k, err)
+				return nil, err
+			}
+			if rewound {
+				c.log.Info("the hub is back at an earlier state, as after a restore; reading everything anew", "kind", k)
+				return nil, apierrors.NewResourceExpired("the hub is at an earlier resource version than " + options.ResourceVersion)
+			}
 			watcher, err := c.client.Watch(ctx, list, &client.ListOptions{Raw: &options})
 			c.note(k, err)
 			return watcher, err
@@ -127,12 +139,45 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 	reflector.RunWithContext(ctx)
 }
 
+// rewound reports whether the hub is at an earlier resource version than one that was seen there, as after a restore from a
+// backup. An API server keeps a watch that begins in its future silent until its changes have come so far, which may take
+// weeks. into is any list of the kind. (A hub that has come further than before the restore, when it is asked for the first time,
+// cannot be told from one that was never restored.)
+func (c *Connection) rewound(ctx context.Context, into client.ObjectList, seen string) (bool, error) {
+	if seen == "" || seen == "0" {
+		return false, nil
+	}
+	if err := c.client.List(ctx, into, client.Limit(1)); err != nil {
+		return false, err
+	}
+	order, err := resourceversion.CompareResourceVersion(into.GetResourceVersion(), seen)
+	if err != nil {
+		return false, nil //nolint:nilerr // versions that are no numbers cannot be compared; then nothing is known
+	}
+	return order < 0, nil
+}
+
 // note records how a request for a kind went, and says so where that is news. When the hub is back, everything is looked at
 // again: whoever could not write to it meanwhile is waiting to try once more, each service for itself and up to 10 s.
 func (c *Connection) note(k kind, err error) {
+	if c.isAway(k, err) {
+		c.store.Missed()
+	}
 	if c.recorded(k, err) == Reachable {
 		c.store.Refresh()
 	}
+}
+
+// isAway reports whether a request for a kind has failed in a way that says more than that a hub is busy: none is answered, or
+// not this one a second time.
+func (c *Connection) isAway(k kind, err error) bool {
+	if err == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answers := slices.ContainsFunc(kinds[:], func(other kind) bool { return other != k && c.broken[other] == nil })
+	return c.broken[k] != nil || !answers
 }
 
 // recorded records how a request for a kind went and returns the new state of the connection; empty where it is as before.

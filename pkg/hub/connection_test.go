@@ -13,7 +13,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestReturn: when the hub is back after all kinds have answered, everything is looked at again, once.
+// TestReturn: when the hub is back after all kinds have answered, everything is looked at again, once; and where nothing has been
+// read of it, also when it is found to be away.
 func TestReturn(t *testing.T) {
 	t.Parallel()
 	store := NewStore("own", clusterset.Fence{})
@@ -24,20 +25,46 @@ func TestReturn(t *testing.T) {
 	for _, k := range kinds {
 		c.note(k, nil)
 	}
+	if store.Heard() {
+		t.Error("the hub has been heard before it was read or missed")
+	}
 	away := errors.New("connection refused")
 	c.note(kindService, away)
 	c.note(kindMember, away)
 	c.note(kindMember, nil)
+	if store.Heard() {
+		t.Error("a hub that answers most requests is taken to be away")
+	}
+	c.note(kindService, away)
+	if !store.Heard() {
+		t.Error("that the hub is away is not noticed")
+	}
 	all := Event{All: true, Backlog: true}
-	if diff := cmp.Diff([]Event{all}, events); diff != "" {
+	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
 		t.Errorf("while one kind does not answer (-want +got):\n%s", diff)
 	}
 	c.note(kindService, nil)
 	c.note(kindService, nil)
-	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
+	if diff := cmp.Diff([]Event{all, all, all}, events); diff != "" {
 		t.Errorf("when the hub is back (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]Reachability{Reachable, Unreachable, Reachable}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
+// TestAway: a hub that answers nothing is away at once, also to one that has just started.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	store := NewStore("own", clusterset.Fence{})
+	c := NewConnection(store, nil, logr.Discard(), func(Reachability) {})
+	for i, k := range kinds {
+		if store.Heard() {
+			t.Errorf("the hub is away after %d of %d requests have failed", i, len(kinds))
+		}
+		c.note(k, errors.New("connection refused"))
+	}
+	if !store.Heard() {
+		t.Error("that the hub is away is not noticed")
 	}
 }

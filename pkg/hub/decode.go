@@ -5,6 +5,7 @@ package hub
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,6 +107,8 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p policy) (clusterset.ServiceKey, error) {
 	key := clusterset.ServiceKey{Namespace: string(namespace), Name: string(service)}
 	switch {
+	case namespace == "" && service == "": // as a spec is that could not be decoded
+		return key, errors.New("it cannot be read: it has no form that this version knows")
 	case name != serviceRecordName(key):
 		return key, fmt.Errorf("its name does not say that it is service %s", key)
 	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Label(key.Name)) > 0:

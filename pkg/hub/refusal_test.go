@@ -238,6 +238,7 @@ func TestEndpointRefusals(t *testing.T) {
 		"nothing wrong":           {func(*record) {}, 2, nil},
 		"no endpoints":            {func(r *record) { r.Spec.Groups = nil }, 0, nil},
 		"another service":         {func(r *record) { r.Spec.Service = "api" }, -1, []string{"its name does not say that it is service shop/api"}},
+		"nothing that was read":   {func(r *record) { r.Spec = hubv1alpha1.PublishedEndpointsSpec{} }, -1, []string{"it cannot be read: it has no form that this version knows"}},
 		"no slice in the name":    {func(r *record) { r.Name = "shop.web" }, -1, []string{"its name does not say that it is service shop/web"}},
 		"an empty one":            {func(r *record) { r.Name = "shop.web." }, -1, []string{`"shop.web." is no slice of family IPv4 or IPv6`}},
 		"a name without dots":     {func(r *record) { r.Name = "shop" }, -1, []string{"its name does not say that it is service shop/web"}},

@@ -28,6 +28,8 @@ type Service struct {
 	Knowledge map[clusterset.ClusterID]Knowledge
 	// Held are the members whose records for the service are missing and not believed to be gone, sorted.
 	Held []clusterset.ClusterID
+	// Listed says that the hub's records of all kinds had been seen.
+	Listed bool
 }
 
 // Service returns what the hub is known to hold about a service, and what the absence of records of the named clusters
@@ -39,6 +41,7 @@ func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID
 	result := Service{
 		Own: s.services[key][s.own], OwnExport: s.ownExport(key),
 		Knowledge: make(map[clusterset.ClusterID]Knowledge, len(named)), Held: s.heldFor(key),
+		Listed: s.isListed(),
 	}
 	for _, id := range named {
 		result.Knowledge[id] = s.knowledgeOf(id, key)

@@ -29,6 +29,8 @@ type Store struct {
 	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
 	renewals map[clusterset.ClusterID]string
 	holds    holds
+	// away says that the hub could not be read at some time.
+	away bool
 }
 
 // Event says for which services the hub's records, or what they mean, may have changed.
@@ -154,13 +156,35 @@ func (s *Store) Synced() bool {
 	return s.synced()
 }
 
-func (s *Store) synced() bool { return len(s.listed) == len(kinds) && s.members[s.own] != nil }
+func (s *Store) synced() bool { return s.isListed() && s.members[s.own] != nil }
 
 // Listed reports whether the hub's records of all kinds have been seen, whether or not we are a member.
 func (s *Store) Listed() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.listed) == len(kinds)
+	return s.isListed()
+}
+
+func (s *Store) isListed() bool { return len(s.listed) == len(kinds) }
+
+// Heard reports whether the hub has told what it holds, or is known to be away. Before that, nobody can say whether what
+// is to be read of it will come in a moment.
+func (s *Store) Heard() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.away || s.isListed()
+}
+
+// Missed notes that the hub could not be read. If nothing is known of it yet, every service is looked at the first time:
+// whoever waited to hear of the hub goes on without.
+func (s *Store) Missed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away || s.isListed() {
+		return
+	}
+	s.away = true
+	s.notify(Event{All: true, Backlog: true})
 }
 
 // Member returns the Member of a cluster as the hub's administrator wrote it; nil if none is known. It must not be
@@ -169,6 +193,14 @@ func (s *Store) Member(id clusterset.ClusterID) *hubv1alpha1.Member {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.members[id]
+}
+
+// Record returns what a cluster has published of a service, as it stands on the hub; nil where nothing is known. It must not
+// be changed.
+func (s *Store) Record(id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.services[key][id]
 }
 
 // Heartbeat returns the last Heartbeat of a cluster; nil if none is known. It must not be changed.

@@ -294,3 +294,22 @@ func TestForeignNamespaces(t *testing.T) {
 		t.Errorf("services: %v", keys)
 	}
 }
+
+// TestRecordsTakeNoMoreThanTheyHold: a record of endpoints is held without the room that decoding leaves behind its addresses.
+func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
+	t.Parallel()
+	f, key := newFill(t), services(1)[0]
+	record := endpointsOf("a", key, "0123456789")
+	addresses := append(make([]hubv1alpha1.IPAddress, 0, 150), "10.1.0.1", "10.1.0.2")
+	hostnames := append(make([]hubv1alpha1.Hostname, 0, 150), "web-0", "web-1")
+	record.Spec.Groups = append(make([]hubv1alpha1.EndpointGroup, 0, 150), hubv1alpha1.EndpointGroup{Addresses: addresses, Hostnames: hostnames})
+	want := record.DeepCopy()
+	f.list(kindEndpoints, record)
+	got := f.endpoints[key]["a"][record.Name]
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the record has changed (-want +got):\n%s", diff)
+	}
+	if groups := got.Spec.Groups; cap(groups) > 2 || cap(groups[0].Addresses) > 4 || cap(groups[0].Hostnames) > 4 {
+		t.Errorf("there is room for %d groups, %d addresses and %d hostnames", cap(groups), cap(groups[0].Addresses), cap(groups[0].Hostnames))
+	}
+}

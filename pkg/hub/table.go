@@ -6,6 +6,7 @@ package hub
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,12 +153,22 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			if s.endpoints[key][id] == nil {
 				set(s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
 			}
+			clip(o)
 			s.endpoints[key][id][o.Name] = o
 			s.returned(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
 			return []Event{s.recordChanged(key, id)}
 		}
 	}
 	return nil
+}
+
+// clip gives back the room that decoding has left behind the addresses of a record: they are most of what is held.
+func clip(o *hubv1alpha1.PublishedEndpoints) {
+	o.Spec.Groups = slices.Clone(o.Spec.Groups)
+	for i := range o.Spec.Groups {
+		g := &o.Spec.Groups[i]
+		g.Addresses, g.Hostnames = slices.Clone(g.Addresses), slices.Clone(g.Hostnames)
+	}
 }
 
 // remove forgets an object of a member and returns what that concerns.

@@ -27,6 +27,9 @@ const (
 	Silent State = "Silent"
 )
 
+// GracePeriods is how many heartbeat intervals a member may be silent before it counts as such.
+const GracePeriods = 4
+
 const (
 	// firstHold is how often a member must have renewed its heartbeat after a silence to count as alive again.
 	firstHold = 2

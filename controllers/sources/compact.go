@@ -1,0 +1,67 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+var withoutManagedFields = cache.TransformStripManagedFields()
+
+// Compact is a transformation of what a cache holds: without managed fields, and an EndpointSlice with as little memory as
+// its content needs. Decoding leaves room behind its endpoints and gives each of them conditions and a zone of its own. Of
+// slices that are not ours it drops what nobody here reads. It returns its argument, changed.
+func Compact(object any) (any, error) {
+	object, err := withoutManagedFields(object)
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return object, err
+	}
+	slice.Endpoints = slices.Clone(slice.Endpoints)
+	zones := pool[string]{}
+	conditions := pool[bool]{}
+	addresses := gather(slice.Endpoints)
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		n := len(e.Addresses)
+		e.Addresses, addresses = addresses[:n:n], addresses[n:]
+		e.Zone = zones.share(e.Zone)
+		e.Conditions.Ready = conditions.share(e.Conditions.Ready)
+		e.Conditions.Serving = conditions.share(e.Conditions.Serving)
+		e.Conditions.Terminating = conditions.share(e.Conditions.Terminating)
+		if !isMirror(slice) { // ours hold neither, and would be put right if somebody added one
+			e.TargetRef, e.DeprecatedTopology = nil, nil
+		}
+	}
+	return slice, err
+}
+
+// gather returns the addresses of all endpoints, one endpoint's after another's.
+func gather(endpoints []discoveryv1.Endpoint) []string {
+	n := 0
+	for i := range endpoints {
+		n += len(endpoints[i].Addresses)
+	}
+	all := make([]string, 0, n)
+	for i := range endpoints {
+		all = append(all, endpoints[i].Addresses...)
+	}
+	return all
+}
+
+// pool holds one pointer to each value.
+type pool[T comparable] map[T]*T
+
+func (p pool[T]) share(value *T) *T {
+	if value == nil {
+		return nil
+	}
+	if _, known := p[*value]; !known {
+		p[*value] = value
+	}
+	return p[*value]
+}

@@ -1,0 +1,119 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// sliceOf returns a slice as a controller of that name writes it, with so many endpoints.
+func sliceOf(manager string, endpoints int) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-1", ResourceVersion: "7",
+			Labels: map[string]string{discoveryv1.LabelManagedBy: manager, discoveryv1.LabelServiceName: "web"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(80))}},
+	}
+	for i := range endpoints {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses:  []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250), fmt.Sprintf("10.2.%d.%d", i/250, i%250)}[:1+i%2],
+			Conditions: discoveryv1.EndpointConditions{Ready: new(i%3 > 0), Serving: new(true), Terminating: new(false)},
+			Zone:       new(fmt.Sprintf("zone-%d", i%2)),
+			Hostname:   new(fmt.Sprintf("web-%d", i)),
+			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Name: fmt.Sprintf("web-%d", i)},
+		})
+	}
+	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.9.9"}})
+	return slice
+}
+
+// compact returns what a cache holds instead of a slice.
+func compact(t *testing.T, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	t.Helper()
+	held, err := Compact(slice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held.(*discoveryv1.EndpointSlice)
+}
+
+// TestCompact: a cache holds of a slice what is read of it, and that once.
+func TestCompact(t *testing.T) {
+	for manager, keepsAll := range map[string]bool{clusterset.ManagedBy: true, "endpointslice-controller.k8s.io": false} {
+		slice := sliceOf(manager, 100)
+		want := slice.DeepCopy()
+		slice.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+		if !keepsAll {
+			for i := range want.Endpoints {
+				want.Endpoints[i].TargetRef = nil
+			}
+		}
+		slice.Endpoints[100].DeprecatedTopology = map[string]string{"a": "b"}
+		if keepsAll {
+			want.Endpoints[100].DeprecatedTopology = map[string]string{"a": "b"} // somebody has added it: that is to be seen
+		}
+		got := compact(t, slice)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("managed by %s (-want +got):\n%s", manager, diff)
+		}
+		if first, third := got.Endpoints[0], got.Endpoints[2]; first.Zone != third.Zone || first.Conditions.Serving != third.Conditions.Serving {
+			t.Error("two endpoints hold the same zone or condition twice")
+		}
+		got.Endpoints[0].Addresses = append(got.Endpoints[0].Addresses, "more")
+		if got.Endpoints[1].Addresses[0] == "more" {
+			t.Error("an endpoint's addresses run into the next one's")
+		}
+		if diff := cmp.Diff(want.Endpoints[1:], compact(t, got).Endpoints[1:]); diff != "" {
+			t.Errorf("what is compact already changes (-want +got):\n%s", diff)
+		}
+	}
+	if other, err := Compact("a tombstone"); other != "a tombstone" || err != nil {
+		t.Errorf("something else becomes %v, %v", other, err)
+	}
+}
+
+// TestCompactTakesLess: the memory of slices that came as protobuf, as they do.
+func TestCompactTakesLess(t *testing.T) {
+	const count = 200
+	original, err := sliceOf(clusterset.ManagedBy, 99).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode := func() *discoveryv1.EndpointSlice {
+		slice := &discoveryv1.EndpointSlice{}
+		if err := slice.Unmarshal(original); err != nil {
+			t.Fatal(err)
+		}
+		return slice
+	}
+	heap := func(hold func() *discoveryv1.EndpointSlice) uint64 {
+		var before, after runtime.MemStats
+		held := make([]*discoveryv1.EndpointSlice, 0, count)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range count {
+			held = append(held, hold())
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(held)
+		return (after.HeapAlloc - before.HeapAlloc) / (count * 100)
+	}
+	usual, less := heap(decode), heap(func() *discoveryv1.EndpointSlice { return compact(t, decode()) })
+	t.Logf("%d bytes an endpoint, %d when compact", usual, less)
+	if less > usual*4/5 {
+		t.Errorf("an endpoint takes %d bytes, %d when compact: that is no great difference", usual, less)
+	}
+}
