@@ -130,11 +130,11 @@ func (w *world) startDNS(t *testing.T, content string) {
 }
 
 // resolve asks the DNS of b; a has none.
-func (w *world) resolve(_ context.Context, m *survey.Member) (survey.Resolver, error) {
+func (w *world) resolve(_ context.Context, m *survey.Member) ([]survey.Resolver, error) {
 	if m.ID != w.b.id {
 		return nil, nil
 	}
-	return survey.Server(w.dns.Servers()[0].Addr().String()), nil
+	return []survey.Resolver{survey.Server(w.dns.Servers()[0].Addr().String())}, nil
 }
 
 // find returns what an administrator of all clusters sees.

@@ -147,7 +147,7 @@ func (n *networkCheck) tell(from clusterset.ClusterID, listeners []listener, res
 			case !asked:
 				n.r.failf("%s -> %s, %s: nothing is known; run it again", from, l.id, family)
 			case problem != "":
-				n.r.failf("%s -> %s, %s: %s", from, l.id, family, problem)
+				n.r.failf("%s -> %s, %s: %s", from, l.id, family, plain(problem))
 			default:
 				n.r.okf("%s -> %s, %s (%s)", from, l.id, family, address)
 			}

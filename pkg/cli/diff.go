@@ -114,13 +114,14 @@ func (d *diffing) show(where string, a apply.Act) {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
 	fmt.Fprintf(d.out, "%s: %s %s %s\n", where, a.Verb, kind[strings.Index(kind, ".")+1:], client.ObjectKeyFromObject(a.Object))
 	if a.Err != nil {
-		fmt.Fprintf(d.out, "  would be refused: %v\n", a.Err)
+		fmt.Fprintf(d.out, "  would be refused: %s\n", plain(a.Err.Error()))
 	}
 	if a.Observed == nil || a.Verb == "delete" {
 		return
 	}
 	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(essence(a.Observed), essence(a.Object)), "\n"), "\n") {
-		fmt.Fprintf(d.out, "  %s\n", strings.ReplaceAll(line, "\u00a0", " "))
+		line = strings.NewReplacer("\u00a0", " ", "\t", "  ").Replace(line) // cmp's spaces vary, so that nobody parses them
+		fmt.Fprintf(d.out, "  %s\n", plain(line))
 	}
 }
 

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/survey"
@@ -53,7 +51,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
 	cmd.Flags().DurationVar(&t.settle, "settle", 3*time.Second, "how long what looks broken may take to mend itself")
-	cmd.Flags().StringVarP(&t.output, "output", "o", "", "json or yaml; text where empty")
+	cmd.Flags().StringVarP((*string)(&t.output), "output", "o", "", "json or yaml; text where empty")
 	return cmd
 }
 
@@ -63,7 +61,7 @@ type tracing struct {
 	from    string
 	servers map[string]string
 	settle  time.Duration
-	output  string
+	output  format
 }
 
 func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, service string) error {
@@ -71,8 +69,7 @@ func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	if err != nil {
 		return err
 	}
-	show, err := printerOf(t.output)
-	if err != nil {
+	if err := t.output.check(formatTable, formatJSON, formatYAML); err != nil {
 		return err
 	}
 	found, err := t.find(ctx, usual, streams.ErrOut)
@@ -83,13 +80,17 @@ func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 		return usageError{fmt.Errorf("--from=%s: none of the contexts leads to such a member", t.from)}
 	}
 	result, err := survey.Trace(ctx, survey.Tracing{
-		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Resolve: t.resolver, Settle: t.settle,
+		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Resolve: t.resolvers, Settle: t.settle,
 	})
 	if err != nil {
 		return err
 	}
-	if err := show(streams.Out, result); err != nil {
-		return err
+	if t.output.isData() {
+		if err := printData(streams.Out, t.output, result); err != nil {
+			return err
+		}
+	} else {
+		printTrace(streams.Out, result)
 	}
 	if result.Broken() != nil {
 		return errBroken
@@ -97,49 +98,26 @@ func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	return nil
 }
 
-// resolver returns who answers a member's DNS questions.
-func (t *tracing) resolver(ctx context.Context, m *survey.Member) (survey.Resolver, error) {
+// resolvers returns who answer a member's DNS questions.
+func (t *tracing) resolvers(ctx context.Context, m *survey.Member) ([]survey.Resolver, error) {
 	switch server := t.servers[string(m.ID)]; server {
 	case "none":
 		return nil, nil
 	case "":
 		return survey.ClusterDNS(ctx, m)
 	default:
-		return survey.Server(server), nil
+		return []survey.Resolver{survey.Server(server)}, nil
 	}
-}
-
-// printerOf returns how to print a trace.
-func printerOf(output string) (func(io.Writer, survey.Traced) error, error) {
-	switch output {
-	case "":
-		return printTrace, nil
-	case "json":
-		return func(w io.Writer, t survey.Traced) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(t)
-		}, nil
-	case "yaml":
-		return func(w io.Writer, t survey.Traced) error {
-			content, err := yaml.Marshal(t)
-			if err == nil {
-				_, err = w.Write(content)
-			}
-			return err
-		}, nil
-	}
-	return nil, usageError{fmt.Errorf("--output=%s: must be json or yaml", output)}
 }
 
 // marks of the states of a hop.
 var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
 
-// printTrace prints the verdict first, then the hops.
-func printTrace(w io.Writer, t survey.Traced) error {
+// printTrace prints the verdict first, then the hops. What was found quotes API servers and other members.
+func printTrace(w io.Writer, t survey.Traced) {
 	if broken := t.Broken(); broken != nil {
-		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, where(broken.Cluster), broken.Found)
-		fmt.Fprintf(w, "What to do:\n  %s\n\n", broken.Fix)
+		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, where(broken.Cluster), plain(broken.Found))
+		fmt.Fprintf(w, "What to do:\n  %s\n\n", plain(broken.Fix))
 	} else {
 		fmt.Fprintf(w, "%s works, as far as can be seen from here.\n\n", t.Key)
 	}
@@ -148,11 +126,8 @@ func printTrace(w io.Writer, t survey.Traced) error {
 		width = max(width, len(step.Cluster))
 	}
 	for _, step := range t.Steps {
-		if _, err := fmt.Fprintf(w, "  %-6s  %-*s  %-15s  %s\n", marks[step.State], width, step.Cluster, step.Hop, step.Found); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "  %-6s  %-*s  %-15s  %s\n", marks[step.State], width, step.Cluster, step.Hop, plain(step.Found))
 	}
-	return nil
 }
 
 func where(id clusterset.ClusterID) string {

@@ -77,17 +77,13 @@ func sortedKeys(keys []clusterset.ServiceKey) []clusterset.ServiceKey {
 
 // member returns a member without what its services say of it.
 func (a *assessment) member(id clusterset.ClusterID) MemberStatus {
-	m := MemberStatus{ID: id, State: StateNeverHeard, Publication: string(a.hub.Publication(id))}
+	life := a.hub.lifeOf(id)
+	m := MemberStatus{ID: id, State: life.state(a.grace(id)), Publication: string(a.hub.Publication(id))}
 	if beat := a.hub.Records.Heartbeat(id); beat != nil {
 		m.Version = beat.Spec.AgentVersion
 	}
-	if silence, heard := a.hub.Silence(id); heard {
-		seconds := int64(silence / time.Second)
-		m.SilentSeconds = &seconds
-		m.State = StateConnected
-		if silence > a.grace(id) {
-			m.State = StateSilent
-		}
+	if life.known {
+		m.SilentSeconds = new(int64(life.silence / time.Second))
 	}
 	sight, reached := a.sights[id]
 	if !reached {
@@ -116,7 +112,7 @@ func (a *assessment) grace(id clusterset.ClusterID) time.Duration {
 	if s, ok := a.sights[id]; ok && s.Grace > 0 {
 		return s.Grace
 	}
-	return gracePeriods * defaultHeartbeat
+	return defaultGrace
 }
 
 func isHeld(serviceImport *mcsv1beta1.ServiceImport) bool {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -22,14 +23,17 @@ import (
 // zone is that of the clusterset (KEP-1645).
 const zone = "clusterset.local"
 
-// Resolver answers the DNS questions of a member's pods.
+// Resolver is one of those who answer the DNS questions of a member's pods.
 type Resolver interface {
+	fmt.Stringer
 	// Exchange returns the answer to a question.
 	Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error)
 }
 
 // answer is what a member's DNS says of a service's name.
 type answer struct {
+	// by is who says so, where others are asked too.
+	by        string
 	code      string
 	addresses []string // sorted
 	err       error
@@ -38,23 +42,36 @@ type answer struct {
 // dnsTime is how long a DNS server may take: as long as resolvers in pods wait.
 const dnsTime = 5 * time.Second
 
-// ask asks a member's DNS for the service's addresses of both families; nil where nobody is to be asked.
-func (t *tracer) ask(ctx context.Context, v *view) *answer {
-	resolver, err := t.Resolve(ctx, v.look.Member)
+// ask asks each of a member's DNS servers for the service's addresses of both families: a pod may come to any. It returns none
+// where nobody is to be asked.
+func (t *tracer) ask(ctx context.Context, v *view) []answer {
+	resolvers, err := t.Resolve(ctx, v.look.Member)
 	if err != nil {
-		return &answer{err: err}
+		return []answer{{err: err}}
 	}
-	if resolver == nil {
-		return nil
+	answers := make([]answer, len(resolvers))
+	var group sync.WaitGroup
+	for i, resolver := range resolvers {
+		group.Go(func() {
+			answers[i] = t.askOne(ctx, resolver)
+			if len(resolvers) > 1 {
+				answers[i].by = resolver.String()
+			}
+		})
 	}
+	group.Wait()
+	return answers
+}
+
+func (t *tracer) askOne(ctx context.Context, resolver Resolver) answer {
 	ctx, cancel := context.WithTimeout(ctx, dnsTime)
 	defer cancel()
-	result := &answer{}
+	result := answer{}
 	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		question := new(dns.Msg).SetQuestion(nameInDNS(t.Key), kind)
 		reply, err := resolver.Exchange(ctx, question)
 		if err != nil {
-			return &answer{err: err}
+			return answer{err: err}
 		}
 		result.code = dns.RcodeToString[reply.Rcode]
 		if reply.Rcode != dns.RcodeSuccess {
@@ -83,29 +100,42 @@ func addressesIn(reply *dns.Msg) []string {
 	return result
 }
 
-// resolved compares what the member's DNS says with what its import says.
+// resolved compares what the member's DNS servers say with what its import says: the first that says something else is told.
 func (v *view) resolved() []Step {
-	name := strings.TrimSuffix(nameInDNS(v.Known.Key), ".")
-	if v.answer == nil {
+	want := v.resolvable()
+	for _, a := range v.answers {
+		if wrong := v.misresolved(a, want); wrong != nil {
+			return wrong
+		}
+	}
+	if len(v.answers) == 0 {
 		return nil
 	}
-	want := v.resolvable()
+	return []Step{v.step(HopDNS, OK, strings.TrimSuffix(nameInDNS(v.Known.Key), ".")+" is "+listed(want), "")}
+}
+
+// misresolved returns what is wrong with an answer.
+func (v *view) misresolved(a answer, want []string) []Step {
+	name := strings.TrimSuffix(nameInDNS(v.Known.Key), ".")
+	if a.by != "" {
+		name = a.by + ": " + name
+	}
 	context := v.look.Member.Place.Name
 	switch {
-	case v.answer.err != nil:
-		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, v.answer.err),
+	case a.err != nil:
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, a.err),
 			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns", context))}
-	case v.answer.code == "NXDOMAIN" && len(want) > 0:
+	case a.code == "NXDOMAIN" && len(want) > 0:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): nobody serves %s there, or who serves it is behind", name, zone),
 			fmt.Sprintf("kubectl clusterset dns --context %s; then the logs of deployment/tombolo-dns", context))}
-	case v.answer.code != "NOERROR" && v.answer.code != "NXDOMAIN":
-		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is answered by %s", name, v.answer.code),
+	case a.code != "NOERROR" && a.code != "NXDOMAIN":
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is answered by %s", name, a.code),
 			fmt.Sprintf("the logs of deployment/tombolo-dns, or of CoreDNS, in %s", context))}
-	case !slices.Equal(v.answer.addresses, want):
-		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is %s, but should be %s", name, listed(v.answer.addresses), listed(want)),
+	case !slices.Equal(a.addresses, want):
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is %s, but should be %s", name, listed(a.addresses), listed(want)),
 			fmt.Sprintf("the DNS is behind: the logs of deployment/tombolo-dns in %s", context))}
 	}
-	return []Step{v.step(HopDNS, OK, name+" is "+listed(want), "")}
+	return nil
 }
 
 // resolvable returns the addresses that the service's name stands for, sorted: those of the import, or of the ready
@@ -156,6 +186,9 @@ func listed(addresses []string) string {
 func Server(address string) Resolver { return server(address) }
 
 type server string
+
+// String returns its address.
+func (s server) String() string { return string(s) }
 
 // Exchange asks the server.
 func (s server) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {

@@ -112,10 +112,10 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 	var result []ExplainedExport
 	for _, export := range byAge {
 		e := ExplainedExport{
-			Cluster: export.Cluster, State: h.state(export.Cluster), Since: metav1.NewTime(export.Age),
+			Cluster: export.Cluster, State: h.lifeOf(export.Cluster).state(defaultGrace), Since: metav1.NewTime(export.Age),
 			Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints,
 		}
-		own := h.Snapshot.Store(export.Cluster, clusterset.Fence{}).Service(export.Key).Own
+		own := h.Records.Record(export.Cluster, export.Key)
 		if own != nil && !own.Spec.ExportedAt.UTC().Equal(export.Age) {
 			claimed := metav1.NewTime(own.Spec.ExportedAt.UTC())
 			e.Claimed = &claimed
@@ -123,18 +123,6 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 		result = append(result, e)
 	}
 	return result
-}
-
-// state returns whether the hub hears of a member, by the grace period that members have where nothing else is said.
-func (h *Hub) state(id clusterset.ClusterID) State {
-	silence, heard := h.Silence(id)
-	switch {
-	case !heard:
-		return StateNeverHeard
-	case silence > gracePeriods*defaultHeartbeat:
-		return StateSilent
-	}
-	return StateConnected
 }
 
 func explainField(f merge.Field, merged merge.Merged, byAge []clusterset.Export) ExplainedField {

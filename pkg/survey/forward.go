@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -28,22 +31,35 @@ const dnsService = "kube-dns"
 // errNoDNS says that a cluster has no pods that answer DNS questions, or none that can be found.
 var errNoDNS = errors.New("no ready pod is behind Service kube-system/" + dnsService)
 
-// ClusterDNS returns a Resolver that asks a pod of the cluster's own DNS, through the API server, over TCP.
-func ClusterDNS(ctx context.Context, m *Member) (Resolver, error) {
-	slices := &discoveryv1.EndpointSliceList{}
-	if err := m.Client.List(ctx, slices, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{discoveryv1.LabelServiceName: dnsService}); err != nil {
+// mostAsked is how many of a cluster's DNS pods are asked.
+const mostAsked = 10
+
+// ClusterDNS returns Resolvers that ask the ready pods of the cluster's own DNS, at most ten of them, through the API server,
+// over TCP.
+func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
+	found := &discoveryv1.EndpointSliceList{}
+	if err := m.Client.List(ctx, found, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{discoveryv1.LabelServiceName: dnsService}); err != nil {
 		return nil, fmt.Errorf("list the endpoints of Service %s: %w", dnsService, err)
 	}
-	for _, slice := range slices.Items {
+	pods := map[forwarded]bool{} // a pod has an endpoint of each family
+	for _, slice := range found.Items {
 		port := portNamed(slice.Ports, "dns-tcp")
 		for _, endpoint := range slice.Endpoints {
 			ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
 			if ready && port != 0 && endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
-				return forwarded{m, endpoint.TargetRef.Name, port}, nil
+				pods[forwarded{m, endpoint.TargetRef.Name, port}] = true
 			}
 		}
 	}
-	return nil, errNoDNS
+	if len(pods) == 0 {
+		return nil, errNoDNS
+	}
+	sorted := slices.SortedFunc(maps.Keys(pods), func(a, b forwarded) int { return strings.Compare(a.pod, b.pod) })
+	result := make([]Resolver, 0, mostAsked)
+	for _, pod := range sorted[:min(mostAsked, len(sorted))] {
+		result = append(result, pod)
+	}
+	return result, nil
 }
 
 func portNamed(ports []discoveryv1.EndpointPort, name string) int32 {
@@ -61,6 +77,9 @@ type forwarded struct {
 	pod    string
 	port   int32
 }
+
+// String returns the pod's name.
+func (f forwarded) String() string { return "pod " + f.pod }
 
 // Exchange forwards a port to the pod for as long as the question takes.
 func (f forwarded) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {

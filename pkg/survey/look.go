@@ -108,7 +108,7 @@ func (l *Look) state(id clusterset.ClusterID) liveness.State {
 	if id == l.Member.ID {
 		return liveness.Live
 	}
-	if silence, heard := l.hub.Silence(id); heard && silence <= l.Member.Settings.Grace() {
+	if l.hub.lifeOf(id).state(l.Member.Settings.Grace()) == StateConnected {
 		return liveness.Live
 	}
 	return liveness.Unknown

@@ -27,6 +27,7 @@ import (
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Member is a member cluster that can be reached.
@@ -58,11 +59,11 @@ type Settings struct {
 // defaultHeartbeat is the time between heartbeats where nothing else is said.
 const defaultHeartbeat = 10 * time.Second
 
-// gracePeriods is how many of them may be missing.
-const gracePeriods = 4
+// defaultGrace is how long a member may be silent then.
+const defaultGrace = liveness.GracePeriods * defaultHeartbeat
 
 // Grace returns how long the member may be silent before others take it for dead.
-func (s Settings) Grace() time.Duration { return gracePeriods * s.Heartbeat }
+func (s Settings) Grace() time.Duration { return liveness.GracePeriods * s.Heartbeat }
 
 // scheme returns the kinds that are read.
 func scheme() (*runtime.Scheme, error) {

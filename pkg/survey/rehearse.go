@@ -54,7 +54,7 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	outcomes := publish.NewOutcomes()
 	published := &publish.Reconciler{
 		Sources: l.reader, Hub: apply.ToHub(l.published, l.Member.ID.HubNamespace()).Rehearse(noted(&r.Published)),
-		Admitted: func() bool { return true }, Progress: publish.NewProgress(), Outcomes: outcomes,
+		Admitted: admitted, Progress: publish.NewProgress(), Outcomes: outcomes,
 	}
 	_, r.PublishedErr = published.Reconcile(ctx, request)
 	r.Outcome = outcomes.Of(key)
@@ -64,7 +64,7 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	}
 	_, r.StatusErr = status.Reconcile(ctx, request)
 	imported := &imports.Reconciler{
-		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported),
+		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Admitted: admitted,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.state, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(),
 		Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
@@ -72,6 +72,9 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	_, r.ImportedErr = imported.Reconcile(ctx, request)
 	return r, nil
 }
+
+// admitted says that the member speaks for its ID: Find has asked.
+func admitted() bool { return true }
 
 // writer returns what rehearses writes to the member.
 func (l *Look) writer(into *[]apply.Act) apply.Writer {

@@ -79,8 +79,8 @@ type Tracing struct {
 	Key        clusterset.ServiceKey
 	// From is the member in which the service is wanted. Elsewhere it need not be imported. It may be empty.
 	From clusterset.ClusterID
-	// Resolve returns who answers DNS questions in a member; nil where the question is not to be asked.
-	Resolve func(context.Context, *Member) (Resolver, error)
+	// Resolve returns all who answer DNS questions in a member; none where the question is not to be asked.
+	Resolve func(context.Context, *Member) ([]Resolver, error)
 	// Settle is how long what is found broken may take to mend itself: changes are on their way all the time.
 	Settle time.Duration
 }
@@ -209,7 +209,7 @@ func (t *tracer) unreachable(views []*view) []Step {
 			continue
 		}
 		step := Step{export.Cluster, HopRecord, Note, "exports it; none of the contexts leads to this cluster, so only its records on the hub are known", ""}
-		if life := t.hub.lifeOf(export.Cluster); life.isSilent(gracePeriods * defaultHeartbeat) {
+		if life := t.hub.lifeOf(export.Cluster); life.state(defaultGrace) != StateConnected {
 			step.Found += "; " + life.String()
 		}
 		steps = append(steps, step)
@@ -228,27 +228,4 @@ func (t *tracer) nobody(ctx context.Context, views []*view) Step {
 		}
 	}
 	return step
-}
-
-// life is what the hub has heard of a member's agent.
-type life struct {
-	silence time.Duration
-	// known is false where the hub has never heard of it.
-	known bool
-}
-
-func (h *Hub) lifeOf(id clusterset.ClusterID) life {
-	silence, known := h.Silence(id)
-	return life{silence, known}
-}
-
-// isSilent reports whether it has not been heard of for longer than its heartbeats can be late.
-func (l life) isSilent(grace time.Duration) bool { return !l.known || l.silence > grace }
-
-// String says when it was last heard of.
-func (l life) String() string {
-	if !l.known {
-		return "its agent has never been heard of"
-	}
-	return fmt.Sprintf("the hub last heard of its agent %s ago", l.silence.Round(time.Second))
 }

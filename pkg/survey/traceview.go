@@ -35,8 +35,8 @@ type view struct {
 	slices        []discoveryv1.EndpointSlice
 	// life is what the hub has heard of the member's agent.
 	life life
-	// answer is what its DNS says; nil where it was not asked.
-	answer *answer
+	// answers are what its DNS servers say; none where they were not asked.
+	answers []answer
 }
 
 func (v *view) id() clusterset.ClusterID { return v.look.Member.ID }
@@ -59,7 +59,7 @@ func (t *tracer) view(ctx context.Context, l *Look) (*view, error) {
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
 	if v.serviceImport != nil && t.Resolve != nil {
-		v.answer = t.ask(ctx, v)
+		v.answers = t.ask(ctx, v)
 	}
 	return v, nil
 }
@@ -108,7 +108,7 @@ func (v *view) step(hop Hop, state Health, found, fix string) Step {
 }
 
 // isSilent reports whether the agent has not been heard of for longer than its heartbeats can be late.
-func (v *view) isSilent() bool { return v.life.isSilent(v.look.Member.Settings.Grace()) }
+func (v *view) isSilent() bool { return v.life.state(v.look.Member.Settings.Grace()) != StateConnected }
 
 // pending returns the step of a hop at which writes are due; false where none are. That they are due for long means that
 // they are refused, or that nobody is there to make them.
