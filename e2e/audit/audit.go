@@ -38,6 +38,10 @@ type event struct {
 	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
+	UserAgent      string `json:"userAgent"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 	ObjectRef *struct {
 		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
@@ -48,16 +52,40 @@ type event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
+// Answer is what an API server has answered to one request.
+type Answer struct {
+	Request
+	// User is the name that the request was authenticated as; UserAgent is what its client calls itself.
+	User, UserAgent string
+	// Code is the HTTP status.
+	Code int
+}
+
 // Requests returns what a ServiceAccount has asked an API server for, by the audit log at a path. URLs that lead to no
 // resource, as those of discovery, are left out. A watch is logged when it ends.
 func Requests(path string, account types.NamespacedName) (sets.Set[Request], error) {
+	answers, err := Answers(path)
+	if err != nil {
+		return nil, err
+	}
+	found := sets.New[Request]()
+	for _, a := range answers {
+		if a.User == "system:serviceaccount:"+account.Namespace+":"+account.Name {
+			found.Insert(a.Request)
+		}
+	}
+	return found, nil
+}
+
+// Answers returns what an API server has answered to all requests for resources, by the audit log at a path, in the order
+// of the log.
+func Answers(path string) ([]Answer, error) {
 	log, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	found := sets.New[Request]()
-	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	var found []Answer
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
@@ -65,7 +93,7 @@ func Requests(path string, account types.NamespacedName) (sets.Set[Request], err
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("audit log %s, line %d: %w", path, n, err)
 		}
-		if e.User.Username != user || e.ObjectRef == nil {
+		if e.ObjectRef == nil {
 			continue
 		}
 		o := *e.ObjectRef
@@ -73,10 +101,11 @@ func Requests(path string, account types.NamespacedName) (sets.Set[Request], err
 		if o.Subresource != "" {
 			resource += "/" + o.Subresource
 		}
-		found.Insert(Request{
+		request := Request{
 			Verb: e.Verb, Group: o.Group, Resource: resource, Namespace: o.Namespace, Name: o.Name,
 			Refused: e.Annotations["authorization.k8s.io/decision"] == "forbid",
-		})
+		}
+		found = append(found, Answer{Request: request, User: e.User.Username, UserAgent: e.UserAgent, Code: e.ResponseStatus.Code})
 	}
 	return found, lines.Err()
 }

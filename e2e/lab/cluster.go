@@ -193,11 +193,16 @@ func (c *Cluster) config(token string) *rest.Config {
 	}
 }
 
+// seldomGC has the programs collect garbage less often than by default: an API server takes a quarter less of the CPU until
+// it is ready, for half as much memory again.
+const seldomGC = "GOGC=400"
+
 // process returns a process that is not running yet. It will run on the cluster's machine, if there is one.
 func (c *Cluster) process(program string, ready func(context.Context) error, argv ...string) *Process {
 	return &Process{
 		name:    program + " of cluster " + c.Name,
 		argv:    argv,
+		env:     append([]string{seldomGC}, c.options.Env...),
 		folder:  c.folder,
 		pidFile: filepath.Join(c.folder, program+".pid"),
 		logFile: filepath.Join(c.logs, program+".log"),

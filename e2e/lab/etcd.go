@@ -14,6 +14,9 @@ import (
 // advertised is an address that etcd insists on and a single member never dials.
 const advertised = "http://127.0.0.1:1"
 
+// dataFolder is relative to the cluster's folder: see watchdogScript.
+const dataFolder = "etcd"
+
 // etcd listens on Unix sockets only, so it takes no ports.
 func (c *Cluster) etcd() *Process {
 	client, peer := c.socket("client"), c.socket("peer")
@@ -22,7 +25,7 @@ func (c *Cluster) etcd() *Process {
 	}
 	return c.process("etcd", ready, c.binaries.etcd,
 		"--name=lab",
-		"--data-dir=etcd", // relative: see watchdogScript
+		"--data-dir="+dataFolder,
 		"--listen-client-urls=unix://"+client,
 		"--advertise-client-urls="+advertised,
 		"--listen-peer-urls=unix://"+peer,

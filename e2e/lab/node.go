@@ -5,12 +5,16 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +91,6 @@ func (n *Node) start(ctx context.Context) error {
 		"--kubeconfig="+c.kubeconfigOf("kubelet"),
 		"--hostname-override="+c.Name,
 		"--node-ip="+strings.Join(texts(c.machine.addresses), ","),
-		"--node-labels=topology.kubernetes.io/zone=zone-"+c.Name,
 	)
 	for _, p := range []*Process{n.Scheduler, n.Containerd} {
 		if err := p.Start(ctx); err != nil {
@@ -100,7 +103,56 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.Proxy.Start(ctx); err != nil {
 		return err
 	}
-	return n.Kubelet.Start(ctx)
+	if err := n.Kubelet.Start(ctx); err != nil {
+		return err
+	}
+	return n.settle(ctx)
+}
+
+// settle puts the node into its zone once kube-proxy works. If the node had the zone from the start, a kube-proxy of 1.36
+// could miss it for good: it begins to listen to the node before it knows what to do with the node's zone.
+func (n *Node) settle(ctx context.Context) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
+		last = n.proxyReady(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for kube-proxy: %w", errors.Join(last, err))
+	}
+	client, err := kubernetes.NewForConfig(n.cluster.Config())
+	if err != nil {
+		return err
+	}
+	zone := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"zone-%s"}}}`, corev1.LabelTopologyZone, n.cluster.Name)
+	_, err = client.CoreV1().Nodes().Patch(ctx, n.cluster.Name, types.StrategicMergePatchType, zone, metav1.PatchOptions{})
+	return err
+}
+
+// proxyHealthPort is where kube-proxy tells how it is.
+const proxyHealthPort = 10256
+
+// proxyReady returns nil once kube-proxy has programmed the kernel.
+func (n *Node) proxyReady(ctx context.Context) error {
+	where := url.URL{Scheme: "http", Host: netip.AddrPortFrom(n.cluster.machine.addresses[0], proxyHealthPort).String(), Path: "/healthz"}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var health struct{ LastUpdated string }
+	if err := json.NewDecoder(response.Body).Decode(&health); err != nil {
+		return fmt.Errorf("what kube-proxy says of its health: %w", err)
+	}
+	if never := (time.Time{}).Format("2006"); strings.HasPrefix(health.LastUpdated, never) {
+		return errors.New("kube-proxy has not programmed the kernel yet")
+	}
+	return nil
 }
 
 func (n *Node) path(file string) string { return filepath.Join(n.cluster.folder, file) }

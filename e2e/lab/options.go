@@ -50,6 +50,8 @@ type ClusterOptions struct {
 	Audit bool
 	// APIServerArgs are appended to the arguments of kube-apiserver: a later flag wins over an earlier one.
 	APIServerArgs []string
+	// Env is added to the environment of all processes, as NAME=value: a later one wins over an earlier one.
+	Env []string
 }
 
 // Form says how complete a cluster is.

@@ -38,6 +38,7 @@ var errExited = errors.New("the process ended")
 type Process struct {
 	name    string // as in "kube-apiserver of cluster hub"
 	argv    []string
+	env     []string // beyond what launch sets
 	machine *machine // that it runs on; nil: on the host
 	folder  string   // working directory and HOME
 	pidFile string
@@ -163,7 +164,7 @@ func (p *Process) launch() (*run, error) {
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", recordScript, "lab", p.pidFile}, argv...)...)
 	cmd.Dir = p.folder
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.folder, "TMPDIR=" + p.folder}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.folder, "TMPDIR=" + p.folder}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

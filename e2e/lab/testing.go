@@ -20,7 +20,7 @@ func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			l.showLogs(t)
+			l.ShowLogs(t)
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -32,7 +32,8 @@ func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 	return l
 }
 
-func (l *Lab) showLogs(t testing.TB) {
+// ShowLogs copies the logs of all processes to the artifacts of a test, and shows their last lines there.
+func (l *Lab) ShowLogs(t testing.TB) {
 	t.Helper()
 	kept := t.ArtifactDir()
 	for _, c := range l.clusters {

@@ -35,7 +35,7 @@ func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOpti
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := cl.Create(ctx, record(o, "127.0.0.1"), client.DryRunAll); err == nil {
 			last = errAdmitted
 			return false, nil

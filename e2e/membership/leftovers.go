@@ -21,44 +21,56 @@ import (
 // Traces returns the objects of a cluster, of any kind, that could be Tombolo's: by their name, their namespace or their
 // labels. A cluster that has left, or was never a member, has none.
 func Traces(ctx context.Context, cluster *lab.Cluster) ([]string, error) {
+	var result []string
+	err := eachObject(ctx, cluster, func(kind metav1.APIResource, _ metadata.Getter, o metav1.ObjectMeta) error {
+		if isTrace(o) {
+			result = append(result, fmt.Sprintf("%s %s/%s", kind.Kind, o.Namespace, o.Name))
+		}
+		return nil
+	})
+	slices.Sort(result)
+	return result, err
+}
+
+// eachObject calls do with each object of a cluster, of any kind that stays, and with a client for its kind.
+func eachObject(ctx context.Context, cluster *lab.Cluster, do func(metav1.APIResource, metadata.Getter, metav1.ObjectMeta) error) error {
 	d, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c, err := metadata.NewForConfig(cluster.Config())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lists, err := d.ServerPreferredResources()
 	if err != nil {
-		return nil, fmt.Errorf("kinds of %s: %w", cluster.Name, err)
+		return fmt.Errorf("kinds of %s: %w", cluster.Name, err)
 	}
-	var result []string
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || kind.Kind == "Event" || kind.Kind == "APIService" {
 				continue
 			}
-			objects, err := c.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
+			of := c.Resource(version.WithResource(kind.Name))
+			objects, err := of.List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				continue // its definition is being deleted
 			}
 			if err != nil {
-				return nil, fmt.Errorf("list %s of %s: %w", kind.Name, cluster.Name, err)
+				return fmt.Errorf("list %s of %s: %w", kind.Name, cluster.Name, err)
 			}
 			for _, o := range objects.Items {
-				if isTrace(o.ObjectMeta) {
-					result = append(result, fmt.Sprintf("%s %s/%s", kind.Kind, o.Namespace, o.Name))
+				if err := do(kind, of, o.ObjectMeta); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	slices.Sort(result)
-	return result, nil
+	return nil
 }
 
 func isTrace(o metav1.ObjectMeta) bool {

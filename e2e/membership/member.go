@@ -88,7 +88,7 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 	}
 	quota := &corev1.ResourceQuota{}
 	made := time.Now()
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); err != nil {
 			return false, err
 		}

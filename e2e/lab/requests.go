@@ -1,0 +1,116 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// Requests are how many requests of one sort a cluster's API server has answered.
+type Requests struct {
+	// Resource is as in "services", or "services/status" for a subresource. Verb is as in "POST", Code as in "201".
+	Resource, Verb, Code string
+	Count                int
+}
+
+// Requests returns how many requests the API server has answered since it was started, by its own metrics. A sort may be
+// there several times.
+func (c *Cluster) Requests(ctx context.Context) ([]Requests, error) {
+	samples, err := c.samples(ctx, "apiserver_request_total")
+	if err != nil {
+		return nil, err
+	}
+	var result []Requests
+	for _, s := range samples {
+		result = append(result, requestsOf(s))
+	}
+	return result, nil
+}
+
+func requestsOf(s sample) Requests {
+	r := Requests{Resource: s.labels["resource"], Verb: s.labels["verb"], Code: s.labels["code"], Count: s.value}
+	if s.labels["subresource"] != "" {
+		r.Resource += "/" + s.labels["subresource"]
+	}
+	return r
+}
+
+// Denials returns how often each ValidatingAdmissionPolicy has denied a request since the API server was started, by its
+// own metrics.
+func (c *Cluster) Denials(ctx context.Context) (map[string]int, error) {
+	samples, err := c.samples(ctx, "apiserver_validating_admission_policy_check_total")
+	if err != nil {
+		return nil, err
+	}
+	result := map[string]int{}
+	for _, s := range samples {
+		if s.labels["enforcement_action"] == "deny" {
+			result[s.labels["policy"]] += s.value
+		}
+	}
+	return result, nil
+}
+
+// sample is one line of a counter.
+type sample struct {
+	labels map[string]string
+	value  int
+}
+
+// samples returns the lines of a counter of the API server.
+func (c *Cluster) samples(ctx context.Context, name string) ([]sample, error) {
+	connection, err := rest.HTTPClientFor(c.Config())
+	if err != nil {
+		return nil, err
+	}
+	defer connection.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config().Host+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := connection.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics of %s: %s", c.Name, response.Status)
+	}
+	var result []sample
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if line, ok := strings.CutPrefix(lines.Text(), name+"{"); ok {
+			s, err := parseSample(line)
+			if err != nil {
+				return nil, fmt.Errorf("metrics of %s: %w", c.Name, err)
+			}
+			result = append(result, s)
+		}
+	}
+	return result, lines.Err()
+}
+
+var labelPattern = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// parseSample reads a line of a counter, less the metric's name.
+func parseSample(line string) (sample, error) {
+	labels := map[string]string{}
+	for _, match := range labelPattern.FindAllStringSubmatch(line, -1) {
+		labels[match[1]] = match[2]
+	}
+	value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+	if err != nil {
+		return sample{}, fmt.Errorf("%s: %w", line, err)
+	}
+	return sample{labels, int(value)}, nil
+}
