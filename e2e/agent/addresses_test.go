@@ -179,7 +179,7 @@ func (m *member) unsupported(t *testing.T, k key, exported, own string) {
 // spec: I5, I6, E6, D1, D2, D7
 func TestWhileDown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	stop := a.start(t)
 	ns := namespace(t, a)

@@ -14,17 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -36,9 +37,7 @@ import (
 // spec: I1, E8
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	b := lab.Member("b")
-	b.Controllers = lab.DefaultControllers() // without them a namespace never ends
-	w := newWorld(t, lab.Member("a"), b)
+	w := newPair(t)
 	exporter, importer := w.members["a"], w.members["b"]
 	exporter.start(t)
 	importer.start(t)
@@ -68,7 +67,7 @@ func TestNamespaces(t *testing.T) {
 // spec: C2, I1
 func TestHubAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	stopB := b.start(t)
 	stopA := a.start(t)
@@ -97,8 +96,17 @@ func TestHubAway(t *testing.T) {
 	}
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	b.gauge(t, "tombolo_hub_connected", 0)
+	moved := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.2") // in its own cluster a service goes on
+	must(t, a.Update(t.Context(), moved))
+	a.endpoints(t, k, "a 10.1.0.2:http:8080")
+	extra := slice(service, "extra", discoveryv1.AddressTypeIPv4, "10.1.0.3")
+	must(t, a.Create(t.Context(), extra))
+	a.endpoints(t, k, "a 10.1.0.2:http:8080", "a 10.1.0.3:http:8080")
+	must(t, a.Delete(t.Context(), extra))
+	a.endpoints(t, k, "a 10.1.0.2:http:8080")
 
 	must(t, w.hub.APIServer.Start(t.Context()))
+	b.endpoints(t, k, "a 10.1.0.2:http:8080")
 	b.condition(t, alone, ready, metav1.ConditionTrue, "Exported")
 	a.imported(t, alone)
 	a.endpoints(t, alone, "b 10.2.0.1:http:8080")
@@ -110,7 +118,7 @@ func TestHubAway(t *testing.T) {
 // TestCRDsAbsent: an agent that finds no CRDs says so, stays up, and starts to work when they appear.
 func TestCRDsAbsent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	address := freeAddress(t)
 	for _, name := range []string{"serviceexports", "serviceimports"} {
@@ -134,7 +142,7 @@ func TestCRDsAbsent(t *testing.T) {
 // spec: I1
 func TestCRDMadeAnew(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	b.start(t)
@@ -154,7 +162,7 @@ func TestCRDMadeAnew(t *testing.T) {
 // spec: D7, E3
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	stopA, stopB := a.start(t), b.start(t)
 	ns := namespace(t, a, b)
@@ -186,7 +194,7 @@ func TestRestart(t *testing.T) {
 // spec: K1, K2
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	ended := a.run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
@@ -203,47 +211,89 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why.
+// TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why. What it
+// has imported as itself stays as it is.
 //
-// spec: K2, C2
+// spec: K2, C2, I2
 //
-//nolint:tparallel // the second story begins where the first ends
+//nolint:tparallel // each story begins where the one before it ends
 func TestForeignID(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
-	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	space := namespace(t, a, b)
+	theirs := key{Namespace: space, Name: "theirs"}
+	service := clusterIPService(theirs, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	stop := b.start(t)
+	b.endpoints(t, theirs, "a 10.1.0.1:http:8080")
+	a.condition(t, theirs, conflict, metav1.ConditionFalse, "NoConflicts")
+	both := key{Namespace: space, Name: "both"} // its own endpoints do not become the other's
+	for m, address := range map[*member]string{a: "10.1.0.2", b: "10.2.0.2"} {
+		service := clusterIPService(both, port("http", 80))
+		m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, address))
+	}
+	b.endpoints(t, both, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
+	w.settled(t)
+	stop()
+	before := w.versions(t, theirs)
+	shared := b.holdings(t, both)
+
+	k := key{Namespace: space, Name: "web"}
 	must(t, b.Delete(t.Context(), &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}))
-	for id, want := range map[string]string{
-		"a": `The hub refuses the export: another cluster (kube-system UID ` + a.uid(t) + `) is a member of the clusterset under the ID "a": ` +
-			`give one of the two another ID and let it join again, or wait until the other has been silent for 4s`,
-		"nobody": `The hub refuses the export: it has no Member for cluster ID "nobody"; the hub's administrator lets the cluster join first`,
+	t.Run("with its own token", func(t *testing.T) {
+		stop := b.startWith(t, func(o *agent.Options) { o.ClusterID = "a" })
+		eventually(t, func(context.Context) error {
+			if said := b.output.tail(80); !strings.Contains(said, `the token for the hub is that of member \"b\", but this cluster says that it is \"a\"`) {
+				return fmt.Errorf("the agent says:\n%s", said)
+			}
+			return nil
+		})
+		stop()
+	})
+	for _, story := range []struct {
+		id   string
+		with *rest.Config
+		want string
+	}{
+		{"a", a.hub, `The hub refuses the export: another cluster (kube-system UID ` + a.uid(t) + `) is a member of the clusterset under the ID "a": ` +
+			`give one of the two another ID and let it join again, or wait until the other has been silent for 2m0s`},
+		{"nobody", w.hub.Config(), `The hub refuses the export: it has no Member for cluster ID "nobody"; the hub's administrator lets the cluster join first`},
 	} {
-		t.Run(id, func(t *testing.T) {
-			stop := b.startWith(t, func(o *agent.Options) { o.ClusterID, o.Hub = id, a.hub })
+		t.Run(story.id, func(t *testing.T) {
+			stop := b.startWith(t, func(o *agent.Options) {
+				o.ClusterID, o.Hub, o.HeartbeatInterval = story.id, story.with, 30*time.Second
+			})
 			b.exportService(t, clusterIPService(k, port("http", 80)))
 			c := b.condition(t, k, ready, metav1.ConditionFalse, "Failed")
-			if c.Message != want {
-				t.Errorf("message %q\nwant    %q", c.Message, want)
+			if c.Message != story.want {
+				t.Errorf("message %q\nwant    %q", c.Message, story.want)
 			}
 			stop()
+			if diff := cmp.Diff(shared, b.holdings(t, both)); diff != "" && story.id == "a" {
+				t.Errorf("what both export has changed (-before +after):\n%s", diff)
+			}
 			must(t, b.Delete(t.Context(), export(k)))
 			must(t, b.Delete(t.Context(), clusterIPService(k)))
 		})
 	}
+	if after := w.versions(t, theirs); after != before {
+		t.Errorf("what was imported has changed:\n%s\nbefore:\n%s", after, before)
+	}
 	records := &hubv1alpha1.PublishedServiceList{}
 	must(t, w.hubKube.List(t.Context(), records))
-	if len(records.Items) > 0 {
-		t.Errorf("published all the same: %+v", records.Items)
+	for _, r := range records.Items {
+		if r.Spec.Service == hubv1alpha1.ServiceName(k.Name) {
+			t.Errorf("published all the same: %+v", r)
+		}
 	}
 }
 
 // TestLeader: of two replicas one works, and the other takes over when it ends.
 func TestLeader(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	stop := a.startWith(t, elect)
@@ -279,7 +329,7 @@ func TestLeader(t *testing.T) {
 // TestMetrics: what an agent does can be seen in its metrics.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	b.start(t)
@@ -367,14 +417,7 @@ func (w *world) versions(t *testing.T, k key) string {
 		}
 	}
 	for _, id := range []string{"a", "b"} {
-		m := w.members[id]
-		serviceImport, derived := m.imported(t, k)
-		note(id, serviceImport, derived)
-		mirrored, err := m.mirrored(t.Context(), k)
-		must(t, err)
-		for i := range mirrored {
-			note(id, &mirrored[i])
-		}
+		note(id, w.members[id].holdings(t, k)...)
 	}
 	exported := &mcsv1beta1.ServiceExport{}
 	must(t, w.members["a"].Get(t.Context(), k, exported))
@@ -390,6 +433,19 @@ func (w *world) versions(t *testing.T, k key) string {
 		}
 	}
 	return text.String()
+}
+
+// holdings returns what a member holds of an import.
+func (m *member) holdings(t *testing.T, k key) []client.Object {
+	t.Helper()
+	serviceImport, derived := m.imported(t, k)
+	all := []client.Object{serviceImport, derived}
+	mirrored, err := m.mirrored(t.Context(), k)
+	must(t, err)
+	for i := range mirrored {
+		all = append(all, &mirrored[i])
+	}
+	return all
 }
 
 func (m *member) uid(t *testing.T) string {

@@ -25,6 +25,8 @@ import (
 
 // TestConflicts has three members disagree. What they say of a service must be the same in all of them, whatever the
 // order in which it came.
+//
+//nolint:tparallel // while they waited for their turn, other tests would start clusters
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"), lab.Member("c"))
@@ -40,10 +42,7 @@ func TestConflicts(t *testing.T) {
 		"ThirtyDisagree":   testThirtyDisagree,
 		"IllegalLateLabel": testIllegalLateLabel,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(t, w)
-		})
+		t.Run(name, func(t *testing.T) { story(t, w) })
 	}
 }
 

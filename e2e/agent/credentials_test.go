@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -23,7 +22,7 @@ import (
 // the new one is good.
 func TestTokenRenewal(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	const expires = "tombolo-mcs.io/token-expires"
 	k := key{Namespace: "tombolo-system", Name: "tombolo-hub"}

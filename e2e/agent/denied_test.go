@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // TestDeniedLater: a namespace that is denied when it has imports already is cleared of them when the agent starts, and of
@@ -21,7 +20,7 @@ import (
 // spec: I1, I7
 func TestDeniedLater(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	stop := b.start(t)

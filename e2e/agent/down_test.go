@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -24,13 +23,7 @@ import (
 // spec: E1, E3, E6, E8, I1, I2, I7, D7
 func TestAgentDown(t *testing.T) {
 	t.Parallel()
-	var options []lab.ClusterOptions
-	for _, name := range []string{"a", "b"} {
-		o := lab.Member(name)
-		o.Controllers = lab.DefaultControllers() // without them a namespace never ends
-		options = append(options, o)
-	}
-	w := newWorld(t, options...)
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	d := &downtime{world: w, namespace: namespace(t, a, b), ending: "ending"}
 	for _, m := range []*member{a, b} {

@@ -17,16 +17,15 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // TestHops: on the hub and in the namespaces at both ends, whatever others do is made up for while the agents run.
+//
+//nolint:tparallel // while they waited for their turn, other tests would start clusters
 func TestHops(t *testing.T) {
 	t.Parallel()
-	importer := lab.Member("b")
-	importer.Controllers = lab.DefaultControllers() // without them a namespace never ends
-	w := newWorld(t, lab.Member("a"), importer)
+	w := newPair(t)
 	w.members["a"].start(t)
 	w.members["b"].startWith(t, func(o *agent.Options) { o.DenyNamespaces, o.Namespace = []string{"denied"}, "agents" })
 	for name, story := range map[string]func(*testing.T, *world){
@@ -36,10 +35,7 @@ func TestHops(t *testing.T) {
 		"TerminatingNamespace": testTerminating,
 		"NamespacesDenied":     testNamespacesDenied,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(t, w)
-		})
+		t.Run(name, func(t *testing.T) { story(t, w) })
 	}
 }
 
@@ -49,7 +45,7 @@ func TestHops(t *testing.T) {
 // spec: I2, K2
 func TestHeartbeatByHand(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	b.start(t)

@@ -17,8 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 const (
@@ -28,9 +26,11 @@ const (
 )
 
 // TestLife follows services through their ordinary life, between two members and their hub.
+//
+//nolint:tparallel // while they waited for their turn, other tests would start clusters
 func TestLife(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	w.members["a"].start(t)
 	w.members["b"].start(t)
 	for name, story := range map[string]func(*testing.T, *member, *member){
@@ -56,10 +56,7 @@ func TestLife(t *testing.T) {
 		"NamesCollideAtOnce":     testCollisionAtOnce,
 		"AddressLeftOut":         testAddressLeftOut,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(t, w.members["a"], w.members["b"])
-		})
+		t.Run(name, func(t *testing.T) { story(t, w.members["a"], w.members["b"]) })
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -29,7 +28,7 @@ const many = 25
 // spec: E3, I2
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	stopA, stopB := a.start(t), b.start(t)
 	ns := namespace(t, a, b)
@@ -118,7 +117,7 @@ func TestLoss(t *testing.T) {
 // spec: E3
 func TestPartialPublication(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	stop := a.start(t)
 	b.start(t)

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -19,7 +18,7 @@ import (
 // everything, and few heartbeats are spent on it.
 func TestPublicationIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"))
+	w := newPair(t)
 	a := w.members["a"]
 	seldom := func(o *agent.Options) { o.HeartbeatInterval = 5 * time.Minute }
 	k := key{Namespace: namespace(t, a), Name: "web"}

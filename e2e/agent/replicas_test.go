@@ -21,7 +21,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -32,7 +31,7 @@ import (
 // spec: D2, D7, I1
 func TestTwoAgentsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range []*member{a, b} {
 		m.start(t)
@@ -68,7 +67,7 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	const exports = 500
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	w.setQuota(t, "a", "count/publishedservices.hub.tombolo-mcs.io", "700") // two leaders may both ask for one
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }

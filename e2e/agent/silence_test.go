@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -25,7 +24,7 @@ import (
 // spec: D9, I2, I3
 func TestSilentMember(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	kill := a.start(t)
 	b.start(t)
@@ -42,6 +41,8 @@ func TestSilentMember(t *testing.T) {
 	b.endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	b.endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
 	b.endpoints(t, alone, "a 10.1.0.3:http:8080")
+	a.condition(t, both, conflict, metav1.ConditionFalse, "NoConflicts")
+	w.settled(t) // the status may come after the slices
 	before, _ := b.imported(t, both)
 	b.gauge(t, "tombolo_member_live", 1)
 
@@ -75,7 +76,7 @@ func TestSilentMember(t *testing.T) {
 // spec: D9
 func TestFrozenHubAgesNobody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	b.start(t)

@@ -15,14 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // TestCorners follows services that are not quite ordinary, between two dual-stack members and their hub.
+//
+//nolint:tparallel // while they waited for their turn, other tests would start clusters
 func TestCorners(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	w.members["a"].start(t)
 	w.members["b"].start(t)
 	for name, story := range map[string]func(*testing.T, *member, *member){
@@ -42,10 +42,7 @@ func TestCorners(t *testing.T) {
 		"FamilyOrderStays":    testFamilyOrderStays,
 		"HeadlessFamilies":    testHeadlessFamilies,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(t, w.members["a"], w.members["b"])
-		})
+		t.Run(name, func(t *testing.T) { story(t, w.members["a"], w.members["b"]) })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +42,12 @@ const patience = 90 * time.Second
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	m.Run()
+	code := m.Run()
+	if err := pairs.close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // world is a hub and its members.
@@ -65,7 +71,7 @@ type member struct {
 }
 
 // newWorld starts a hub, and the clusters as its members, without agents. The pods of the n-th have addresses of
-// 10.<n>.0.0/16 and fd00:<n>::/64.
+// 10.<n>.0.0/16 and fd00:<n>::/64. Most tests need no more than newPair.
 func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
 	return newWorldOn(t, lab.Hub(), clusters...)
@@ -75,16 +81,24 @@ func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 func newWorldOn(t *testing.T, hub lab.ClusterOptions, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
 	l := lab.Start(t, append([]lab.ClusterOptions{hub}, clusters...)...)
+	must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
+	return join(t, l)
+}
+
+// join makes all clusters of a lab but the hub members, and returns them.
+func join(t *testing.T, l *lab.Lab) *world {
+	t.Helper()
 	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
 	w.hubKube = clientOf(t, w.hub)
-	must(t, membership.InitHub(t.Context(), w.hub))
-	for i, options := range clusters {
-		cluster := l.Cluster(options.Name)
-		config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
+	for i, cluster := range l.Clusters() {
+		if cluster == w.hub {
+			continue
+		}
+		config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i)})
 		must(t, err)
 		local, err := membership.InstallAgent(t.Context(), cluster)
 		must(t, err)
-		w.members[options.Name] = &member{local: local, Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
+		w.members[cluster.Name] = &member{local: local, Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
 	}
 	return w
 }
@@ -193,11 +207,16 @@ func absent(err error) error {
 	return client.IgnoreNotFound(err)
 }
 
+// looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
+var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
+
 // eventually fails the test unless check succeeds in time; then with check's last error.
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := looks.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if ctx.Err() == nil {
 			last = err

@@ -4,12 +4,9 @@
 package agent_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
@@ -37,7 +33,7 @@ const crowd = 200
 // spec: D7
 func TestWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	stopA, stopB := a.start(t), b.start(t)
 	ns := namespace(t, a, b)
@@ -171,16 +167,17 @@ var aside = []string{
 	"subjectaccessreviews", "tokenreviews",
 }
 
-var sample = regexp.MustCompile(`(\w+)="([^"]*)"`)
+// changing are the verbs of requests that write.
+var changing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 
 // writes asks the API servers of all clusters.
 func (w *world) writes(ctx context.Context) (writes, error) {
 	result := writes{}
-	if err := count(ctx, result, "hub", w.hub.Config()); err != nil {
+	if err := result.count(ctx, "hub", w.hub); err != nil {
 		return nil, err
 	}
 	for id, m := range w.members {
-		if err := count(ctx, result, id, m.cluster.Config()); err != nil {
+		if err := result.count(ctx, id, m.cluster); err != nil {
 			return nil, err
 		}
 	}
@@ -188,56 +185,16 @@ func (w *world) writes(ctx context.Context) (writes, error) {
 }
 
 // count adds the writes to one cluster.
-func count(ctx context.Context, into writes, cluster string, config *rest.Config) error {
-	connection, err := rest.HTTPClientFor(config)
+func (w writes) count(ctx context.Context, name string, cluster *lab.Cluster) error {
+	all, err := cluster.Requests(ctx)
 	if err != nil {
 		return err
 	}
-	defer connection.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/metrics", nil)
-	if err != nil {
-		return err
-	}
-	response, err := connection.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("metrics of %s: %s", cluster, response.Status)
-	}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		labelled, ok := strings.CutPrefix(lines.Text(), "apiserver_request_total{")
-		if !ok {
-			continue
-		}
-		if err := countSample(into, cluster, labelled); err != nil {
-			return err
+	for _, r := range all {
+		if slices.Contains(changing, r.Verb) && !slices.Contains(aside, r.Resource) {
+			w[fmt.Sprintf("%s %s %s %s", name, r.Resource, r.Verb, r.Code)] += r.Count
 		}
 	}
-	return lines.Err()
-}
-
-// countSample adds a line of apiserver_request_total if it is about writes.
-func countSample(into writes, cluster, line string) error {
-	labels := map[string]string{}
-	for _, match := range sample.FindAllStringSubmatch(line, -1) {
-		labels[match[1]] = match[2]
-	}
-	resource := labels["resource"]
-	if labels["subresource"] != "" {
-		resource += "/" + labels["subresource"]
-	}
-	if !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) || slices.Contains(aside, resource) {
-		return nil
-	}
-	value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
-	if err != nil {
-		return fmt.Errorf("%s: %w", line, err)
-	}
-	into[fmt.Sprintf("%s %s %s %s", cluster, resource, labels["verb"], labels["code"])] += int(value)
 	return nil
 }
 

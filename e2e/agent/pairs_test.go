@@ -1,0 +1,140 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
+)
+
+// pairs are labs of a hub and two members. An API server costs more to start than most tests cost, so a test that leaves
+// its clusters whole hands them on to the next.
+var pairs lending
+
+// lending is a set of labs, each of which one test has at a time.
+type lending struct {
+	mu   sync.Mutex
+	free []*lab.Lab
+	all  []*lab.Lab
+}
+
+// spare is how many labs wait for a test at most.
+const spare = 2
+
+// newPair returns a hub, and a and b as its members, without agents and without anything that another test has made. Their
+// namespaces end when they are deleted. A test that leaves a cluster other than it was, beyond what namespaces hold, needs
+// a newWorld.
+func newPair(t *testing.T) *world {
+	t.Helper()
+	l := pairs.take()
+	if l == nil {
+		l = startPair(t)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			must(t, pairs.giveBack(l))
+			return
+		}
+		l.ShowLogs(t)
+		must(t, l.Close())
+	})
+	for _, cluster := range l.Clusters() {
+		empty(t, cluster)
+	}
+	return join(t, l)
+}
+
+func startPair(t *testing.T) *lab.Lab {
+	t.Helper()
+	options := lab.Options{Clusters: []lab.ClusterOptions{lab.Hub()}, Log: t.Logf}
+	for _, name := range []string{"a", "b"} {
+		member := lab.Member(name)
+		member.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
+		options.Clusters = append(options.Clusters, member)
+	}
+	l, err := lab.New(t.Context(), options)
+	must(t, err)
+	pairs.add(l)
+	must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
+	return l
+}
+
+// empty deletes all namespaces but those that every cluster has.
+func empty(t *testing.T, cluster *lab.Cluster) {
+	t.Helper()
+	c := clientOf(t, cluster)
+	eventually(t, func(ctx context.Context) error {
+		list := &corev1.NamespaceList{}
+		if err := c.List(ctx, list); err != nil {
+			return err
+		}
+		list.Items = slices.DeleteFunc(list.Items, func(n corev1.Namespace) bool {
+			return n.Name == metav1.NamespaceDefault || strings.HasPrefix(n.Name, "kube-")
+		})
+		if len(list.Items) == 0 {
+			return nil
+		}
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp.IsZero() {
+				if err := client.IgnoreNotFound(c.Delete(ctx, &list.Items[i])); err != nil {
+					return err
+				}
+			}
+		}
+		return fmt.Errorf("%s still has %d namespaces", cluster.Name, len(list.Items))
+	})
+}
+
+// take returns a lab that no test has, and nil where there is none.
+func (l *lending) take() *lab.Lab {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) == 0 {
+		return nil
+	}
+	last := len(l.free) - 1
+	taken := l.free[last]
+	l.free = l.free[:last]
+	return taken
+}
+
+func (l *lending) add(pair *lab.Lab) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, pair)
+}
+
+// giveBack keeps a lab for the next test, or closes it where enough are waiting: clusters use some CPU for themselves.
+func (l *lending) giveBack(pair *lab.Lab) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) >= spare {
+		return pair.Close()
+	}
+	l.free = append(l.free, pair)
+	return nil
+}
+
+// close ends all labs.
+func (l *lending) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, pair := range l.all {
+		errs = append(errs, pair.Close())
+	}
+	return errors.Join(errs...)
+}
