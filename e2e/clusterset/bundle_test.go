@@ -134,7 +134,7 @@ func (s *seen) logs(t *testing.T, cluster, text string) {
 func (s *seen) testBundle(t *testing.T) {
 	secrets := append(s.plant(t), "planted-in-log-456")
 	s.logs(t, "east", "level=INFO msg=started\nlevel=ERROR msg=failed header=\"Authorization: Bearer planted-in-log-456\"\n")
-	s.eventually(t, "conflict of annotations", func() bool {
+	s.await(t, statusPause, "conflict of annotations", func() bool {
 		var e survey.Explanation
 		s.data(t, "explain shop/web -o json", &e)
 		for _, f := range e.Fields {

@@ -62,15 +62,11 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestChecksOfJoin provokes each check and reads what it says. Nothing is changed by a join that is refused.
+// testChecksOfJoin provokes each check and reads what it says. Nothing is changed by a join that is refused.
 //
 // spec: K1, K2
-func TestChecksOfJoin(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east", "west")
+func (w *world) testChecksOfJoin(t *testing.T) {
 	join := func(more string) string { return w.join("east", more) }
-	w.refused(t, join("--pod-cidrs 10.1.0.0/16"), cli.ExitFailed, "is no hub yet", "init-hub")
-	w.must(t, "init-hub --context hub")
 	before := w.traces(t, "hub", "east")
 
 	w.refused(t, strings.Replace(join(""), "--cluster-id east", "--cluster-id Not_A_Label", 1), cli.ExitFailed, "is no DNS label", "choose another")
@@ -143,11 +139,8 @@ func testDefinitions(t *testing.T, w *world) {
 	w.refused(t, join(""), cli.ExitFailed, "does not serve v1beta1", "kubectl clusterset upgrade")
 }
 
-// TestFoundRanges: the addresses are found wherever kinds of clusters tell them.
-func TestFoundRanges(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
-	w.must(t, "init-hub --context hub")
+// testFoundRanges: the addresses are found wherever kinds of clusters tell them.
+func (w *world) testFoundRanges(t *testing.T) {
 	dryRun := w.join("east", "--dry-run --node-cidrs 192.0.2.0/24")
 	says := func(command, text string) {
 		t.Helper()

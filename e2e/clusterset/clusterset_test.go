@@ -7,9 +7,12 @@ package clusterset_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -18,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
@@ -26,7 +30,32 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	folder, err := os.MkdirTemp("", "tombolo-clusterset-")
+	if err != nil {
+		panic(err)
+	}
+	programFolder = folder
 	m.Run()
+	if err := os.RemoveAll(folder); err != nil {
+		panic(err)
+	}
+}
+
+// programFolder goes with the tests.
+var programFolder string
+
+// agent is the agent's program, built once for all tests.
+var agent = sync.OnceValues(func() (string, error) { return build(programFolder, "tombolo-agent") })
+
+// build builds a command into a folder, as it is released, and returns where it is.
+func build(folder, name string) (string, error) {
+	path := filepath.Join(folder, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, output)
+	}
+	return path, nil
 }
 
 // world is a hub and clusters that may become its members, and the kubeconfig of somebody who administers all of them.
@@ -34,6 +63,9 @@ type world struct {
 	*lab.Lab
 	kubeconfig string
 	agent      string // the program
+
+	mu      sync.Mutex
+	clients map[string]client.Client // by cluster; see there
 }
 
 func start(t *testing.T, members ...string) *world {
@@ -44,7 +76,10 @@ func start(t *testing.T, members ...string) *world {
 	}
 	w := &world{Lab: lab.Start(t, clusters...), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	w.writeKubeconfig(t)
-	w.agent = build(t)
+	var err error
+	if w.agent, err = agent(); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
@@ -61,17 +96,9 @@ func (w *world) writeKubeconfig(t *testing.T) {
 	if err := clientcmd.WriteToFile(*file, w.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// build returns the agent's program, with the race detector if the test has it.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "tombolo-agent")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/tombolo-agent")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
-	return path
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients = map[string]client.Client{}
 }
 
 // run runs "kubectl clusterset" with arguments, split at spaces, and returns what it prints and its exit code.

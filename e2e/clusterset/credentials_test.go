@@ -24,13 +24,10 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestHubCertificateRotated: the hub gets another certificate authority, as docs/install.md says, and the agent, which is
+// testHubCertificateRotated: the hub gets another certificate authority, as docs/install.md says, and the agent, which is
 // never restarted, goes on.
-func TestHubCertificateRotated(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
+func (w *world) testHubCertificateRotated(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
-	w.must(t, "init-hub --context hub")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	hub := w.Cluster("hub")
 	next, err := lab.NewCertificate()
@@ -45,8 +42,8 @@ func TestHubCertificateRotated(t *testing.T) {
 	if err := hub.Serve(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	w.beats(t)
 	w.writeKubeconfig(t)
+	w.beats(t)
 	w.must(t, w.join("east", "")) // the old one is taken out; it waits for a heartbeat, too
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
@@ -56,13 +53,10 @@ func TestHubCertificateRotated(t *testing.T) {
 	w.beats(t)
 }
 
-// TestJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a token that the hub knows; and
+// testJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a token that the hub knows; and
 // where the hub has another URL, its agent starts anew with that.
-func TestJoinAgain(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
+func (w *world) testJoinAgain(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
-	w.must(t, "init-hub --context hub")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}}
 	if err := w.client(t, "hub").Delete(t.Context(), account); err != nil {
@@ -101,13 +95,10 @@ func (w *world) beats(t *testing.T) {
 	})
 }
 
-// TestRevoked: a member whose rights on the hub have been taken away, as docs/install.md says, is refused at once, though
+// testRevoked: a member whose rights on the hub have been taken away, as docs/install.md says, is refused at once, though
 // its token is good for days.
-func TestRevoked(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
+func (w *world) testRevoked(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
-	w.must(t, "init-hub --context hub")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)

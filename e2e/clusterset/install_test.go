@@ -5,7 +5,6 @@ package clusterset_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,9 +93,8 @@ func (w *world) shell(t *testing.T) *walk.Shell {
 	if err := os.CopyFS(filepath.Join(folder, "manifests"), os.DirFS("../../manifests")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/kubectl-clusterset")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
+	if _, err := build(bin, "kubectl-clusterset"); err != nil {
+		t.Fatal(err)
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if _, err := os.Stat(filepath.Join(assets, "kubectl")); err != nil {

@@ -16,13 +16,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
-// TestLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command.
+// testLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command.
 //
 // spec: K3
-func TestLeaveInterrupted(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
-	w.must(t, "init-hub --context hub")
+func (w *world) testLeaveInterrupted(t *testing.T) {
 	clean := w.traces(t, "hub", "east")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"))
 	// It keeps the agent's namespace, and leave waits for that.

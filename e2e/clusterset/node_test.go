@@ -30,6 +30,9 @@ import (
 // hubMount is where the agent's Deployment mounts the Secret that leads to the hub.
 const hubMount = "/etc/tombolo/hub"
 
+// syncPeriod is the pause between two looks, each of which is several requests.
+const syncPeriod = 250 * time.Millisecond
+
 // node stands for the nodes of a cluster that has none: it runs the pods of Tombolo as processes, with the command lines,
 // the rights and the Secret that they would have, and reports their ends as a kubelet does.
 type node struct {
@@ -60,7 +63,7 @@ func startNode(t *testing.T, cluster *lab.Cluster, program string) (stop func())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		wait.UntilWithContext(ctx, n.sync, 50*time.Millisecond)
+		wait.UntilWithContext(ctx, n.sync, syncPeriod)
 		n.stopAgent()
 	}()
 	stop = func() { cancel(); <-ended }

@@ -31,9 +31,14 @@ func (w *world) traces(t *testing.T, clusters ...string) map[string][]string {
 	return result
 }
 
-// client returns one with an administrator's rights, for all kinds.
+// client returns one with an administrator's rights, for all kinds. It is made once: a new one asks for all kinds again.
 func (w *world) client(t *testing.T, cluster string) client.Client {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.clients[cluster]; c != nil {
+		return c
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, aboutv1beta1.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -44,6 +49,7 @@ func (w *world) client(t *testing.T, cluster string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.clients[cluster] = c
 	return c
 }
 

@@ -72,9 +72,9 @@ func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	program := filepath.Join(folder, "coredns")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/coredns").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
+	program, err := build(folder, "coredns")
+	if err != nil {
+		t.Fatal(err)
 	}
 	port := freePort(t)
 	text := strings.NewReplacer(

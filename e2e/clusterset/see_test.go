@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,13 +37,11 @@ type seen struct {
 
 func (s *seen) startAgent(name string) { s.stop[name] = startNode(s.whole, s.Cluster(name), s.agent) }
 
-// TestSee looks at a clusterset as its administrator does while things go wrong, one after the other.
+// testSee looks at a clusterset as its administrator does while things go wrong, one after the other.
 //
 // spec: C1, C2, C3, R3
-func TestSee(t *testing.T) { //nolint:tparallel // its parts follow one another
-	t.Parallel()
-	s := &seen{world: start(t, "east", "west"), whole: t, stop: map[string]func(){}}
-	s.must(t, "init-hub --context hub")
+func (w *world) testSee(t *testing.T) {
+	s := &seen{world: w, whole: t, stop: map[string]func(){}}
 	for i, name := range []string{"east", "west"} {
 		s.must(t, s.join(name, "--wait 0 --check-from-inside=false --agent-image example/agent:v1 --pod-cidrs "+[]string{"10.1.0.0/16", "10.2.0.0/16"}[i]))
 		s.hurries(t, name)
@@ -98,6 +97,9 @@ func (s *seen) data(t *testing.T, command string, into any) {
 	}
 }
 
+// statusPause is the pause between two commands that look at all clusters, each of which is hundreds of requests.
+const statusPause = time.Second
+
 // awaitProblems returns the first status whose problems are as wanted.
 func (s *seen) awaitProblems(t *testing.T, what string, wanted func([]survey.Problem) bool) survey.Status {
 	t.Helper()
@@ -107,7 +109,7 @@ func (s *seen) awaitProblems(t *testing.T, what string, wanted func([]survey.Pro
 			t.Logf("problems: %+v\nmembers: %+v", status.Problems, status.Members)
 		}
 	}()
-	s.eventually(t, what, func() bool {
+	s.await(t, statusPause, what, func() bool {
 		status = survey.Status{}
 		s.data(t, "status -o json", &status)
 		return wanted(status.Problems)
@@ -176,7 +178,7 @@ func (s *seen) testStatus(t *testing.T) {
 	status := s.awaitProblems(t, "a conflict, and its service in both clusters", func(p []survey.Problem) bool {
 		return len(p) == 1 && about(survey.ReasonConflict, "", "shop/web")(p)
 	})
-	s.eventually(t, "import of all services", func() bool {
+	s.await(t, statusPause, "import of all services", func() bool {
 		status = survey.Status{}
 		s.data(t, "status -o json", &status)
 		return isAbove(status.Members[0].Imports, 2) && isAbove(status.Members[1].Imports, 2)
@@ -323,7 +325,7 @@ func (s *seen) testRelease(t *testing.T) {
 	s.startAgent("west")
 	held := func(p []survey.Problem) bool { return about(survey.ReasonDeletionHeld, "west", "")(p) }
 	status := s.awaitProblems(t, "held deletion", held)
-	s.eventually(t, "hold of all imports", func() bool {
+	s.await(t, statusPause, "hold of all imports", func() bool {
 		status = survey.Status{}
 		s.data(t, "status -o json", &status)
 		return isAbove(status.Members[len(status.Members)-1].HeldImports, many)

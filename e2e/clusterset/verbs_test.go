@@ -18,14 +18,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
-// TestLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run either, and
-// nothing that is printed is a secret.
-//
-// spec: K1, K3
-func TestLifeOfAMember(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
-	startNode(t, w.Cluster("east"), w.agent)
+// testInitHub makes a cluster a hub. A dry run changes nothing, a second run either.
+func (w *world) testInitHub(t *testing.T) {
+	t.Helper()
+	w.refused(t, w.join("east", "--pod-cidrs 10.1.0.0/16"), cli.ExitFailed, "is no hub yet", "init-hub")
 	clean := w.traces(t, "hub", "east")
 	w.must(t, "init-hub --context hub --dry-run")
 	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
@@ -33,6 +29,14 @@ func TestLifeOfAMember(t *testing.T) {
 	}
 	w.must(t, "init-hub --context hub")
 	w.unchanged(t, "init-hub --context hub")
+}
+
+// testLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run either, and
+// nothing that is printed is a secret.
+//
+// spec: K1, K3
+func (w *world) testLifeOfAMember(t *testing.T) {
+	startNode(t, w.Cluster("east"), w.agent)
 	isHub := w.traces(t, "hub", "east")
 
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
@@ -120,22 +124,24 @@ func (w *world) exports(t *testing.T) {
 
 func (w *world) eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	w.await(t, 100*time.Millisecond, what, done)
+}
+
+// await looks again after a pause, until what it waits for is there.
+func (w *world) await(t *testing.T, pause time.Duration, what string, done func() bool) {
+	t.Helper()
 	limit := time.After(90 * time.Second)
 	for !done() {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-limit:
 			t.Fatalf("there is no %s", what)
 		}
 	}
 }
 
-// TestDNSOfACluster: the Corefile is changed as asked, and changed back.
-func TestDNSOfACluster(t *testing.T) {
-	t.Parallel()
-	w := start(t, "east")
+// testDNS: the Corefile is changed as asked, and changed back.
+func (w *world) testDNS(t *testing.T) {
 	w.refused(t, "dns --context east", cli.ExitFailed, "ConfigMap kube-system/coredns has no Corefile", "--configmap")
 	w.create(t, "east", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}})
 	w.refused(t, "dns --context east", cli.ExitFailed, "there is no Service tombolo-system/tombolo-dns", "--by kubernetes")
