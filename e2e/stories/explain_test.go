@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// endpointColumns show what kube-proxy goes by, less the ports.
+const endpointColumns = "custom-columns=NAME:.metadata.name,ADDRESSES:.endpoints[*].addresses[0],READY:.endpoints[*].conditions.ready," +
+	"ZONE:.endpoints[*].zone,FOR:.endpoints[*].hints.forZones[*].name"
+
 // explain prints what a person needs to see why a story failed: its objects on every hop, and the agents' logs since it
 // began.
 func (s *scene) explain() {
@@ -23,6 +27,7 @@ func (s *scene) explain() {
 	for _, name := range all {
 		show("--context", name, "-n", s.namespace, "get", "pods,services,serviceexports,serviceimports,endpointslices", "-o", "wide", "--show-labels")
 		show("--context", name, "-n", s.namespace, "get", "serviceexports,serviceimports", "-o", "yaml")
+		show("--context", name, "-n", s.namespace, "get", "endpointslices", "-o", endpointColumns)
 	}
 	show("--context", s.Hub.Name, "get", "heartbeats,publishedservices,publishedendpoints", "-A", "-o", "wide")
 	for _, name := range all {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -35,26 +36,29 @@ type story struct {
 	tell func(*scene)
 }
 
-// The stories in the order in which they run. Those that shake the clusters come last.
-var stories = []story{
+// calm are the stories that keep to their own namespace: several are told at a time, the longest first.
+var calm = []story{
+	{"internal traffic policy Local stays on the node", localTrafficStaysLocal},
+	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
+	{"what is not exported stays private", whatIsNotExportedStaysPrivate},
 	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
 	{"two exporters serve together, and one serves on", twoExporters},
 	{"each port reaches the clusters that expose it", portsThatDisagree},
 	{"session affinity holds over all clusters", clientsStick},
-	{"internal traffic policy Local stays on the node", localTrafficStaysLocal},
 	{"traffic prefers its own zone", clientsPreferTheirZone},
 	{"pods on the machines network are reached", podsOnTheMachinesNetwork},
 	{"endpoints that a user writes are reached", slicesOfTheUser},
 	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside},
 	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods},
-	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
 	{"both DNS servers differ as documented", dnsServersDifferAsDocumented},
-	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
-	{"what is not exported stays private", whatIsNotExportedStaysPrivate},
 	{"an invalid export is refused until it is valid", invalidExports},
 	{"a service is imported where its namespace is", namespaceOfOneCluster},
 	{"a service is back with its namespace", namespaceMadeAgain},
+}
 
+// shaking are the stories that shake the clusters, or want them for themselves: told one after the other, in this order.
+var shaking = []story{
+	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
 	{"agents restart unnoticed", agentsRestartUnnoticed},
 	{"the hub restarts unnoticed", hubRestartsUnnoticed},
 	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
@@ -62,8 +66,8 @@ var stories = []story{
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
-// TestStories tells all stories in all variants, and the quickstart in one of its own. STORY and VARIANT in the environment, regular expressions, choose some by
-// their names.
+// TestStories tells all stories in all variants, and the quickstart in one of its own. STORY and VARIANT in the environment,
+// regular expressions, choose some by their names.
 //
 // spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
 func TestStories(t *testing.T) {
@@ -71,25 +75,25 @@ func TestStories(t *testing.T) {
 		t.Skip("complete clusters need Linux and root, and minutes: make e2e")
 	}
 	chosen, variant := regexp.MustCompile(os.Getenv("STORY")), regexp.MustCompile(os.Getenv("VARIANT"))
+	calm, shaking := choose(chosen, calm), choose(chosen, shaking)
 	var all summary
 	t.Cleanup(func() { all.print(t) })
 	for _, v := range variants {
-		if !variant.MatchString(v.Name) {
+		if !variant.MatchString(v.Name) || len(calm)+len(shaking) == 0 {
 			continue
 		}
 		t.Run(v.Name, func(t *testing.T) {
-			var st *stage
-			for _, s := range stories {
-				if !chosen.MatchString(s.name) {
-					continue
+			st := newStage(t, v)
+			t.Run("calm", func(t *testing.T) {
+				for _, s := range calm {
+					t.Run(s.name, func(t *testing.T) {
+						t.Parallel()
+						all.tell(t, st, s)
+					})
 				}
-				if st == nil {
-					st = newStage(t, v)
-				}
-				t.Run(s.name, func(t *testing.T) {
-					defer all.time(t, v, st)()
-					s.tell(newScene(t, st))
-				})
+			})
+			for _, s := range shaking {
+				t.Run(s.name, func(t *testing.T) { all.tell(t, st, s) })
 			}
 		})
 	}
@@ -100,9 +104,14 @@ func TestStories(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Run(quickstartStory, func(t *testing.T) {
-				defer all.time(t, quickstart, st)()
+				defer all.time(t, st)()
 				newcomerFollowsTheQuickstart(t, st)
 			})
 		})
 	}
+}
+
+// choose returns the stories of such names.
+func choose(name *regexp.Regexp, from []story) []story {
+	return slices.DeleteFunc(slices.Clone(from), func(s story) bool { return !name.MatchString(s.name) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 )
 
 // summary is the table at the end: which story was told where, and how long it took.
-type summary struct{ rows []row }
+type summary struct {
+	mu   sync.Mutex
+	rows []row
+}
 
 type row struct {
 	story    string
@@ -24,8 +28,14 @@ type row struct {
 	verdict  string
 }
 
+// tell tells a story and notes it.
+func (s *summary) tell(t *testing.T, st *stage, told story) {
+	defer s.time(t, st)()
+	told.tell(newScene(t, st))
+}
+
 // time returns what is to be called when a story has ended.
-func (s *summary) time(t *testing.T, v complete.Variant, st *stage) func() {
+func (s *summary) time(t *testing.T, st *stage) func() {
 	begin := time.Now()
 	return func() {
 		verdict := "ok"
@@ -36,7 +46,9 @@ func (s *summary) time(t *testing.T, v complete.Variant, st *stage) func() {
 			verdict = "skipped"
 		}
 		name := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
-		s.rows = append(s.rows, row{name, len(st.Clusters()), v.DNS, time.Since(begin), verdict})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.rows = append(s.rows, row{name, len(st.Clusters()), st.Options.DNS, time.Since(begin), verdict})
 	}
 }
 
