@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -34,7 +35,7 @@ type arrivals struct {
 	want     int
 	complete int
 	done     chan struct{} // closed when all are complete
-	last     time.Time
+	times    []time.Time   // when each became complete
 	feeds    []*feed
 }
 
@@ -42,34 +43,37 @@ type arrivals struct {
 type clusterArrivals struct {
 	all   *arrivals
 	id    clusterset.ClusterID
-	facts map[string]fact // by service
+	facts map[string]fact // by service, of the subjects that are awaited
 	need  fact
 }
 
-// watchArrivals returns when its watches are open. n subjects are awaited in every member.
-func watchArrivals(ctx context.Context, w *world, n int) (*arrivals, error) {
-	a := &arrivals{want: n * len(w.members), done: make(chan struct{})}
+// watchArrivals returns when its watches are open. The subjects are awaited in every member.
+func watchArrivals(ctx context.Context, w *world, subjects []*subject) (*arrivals, error) {
+	a := &arrivals{want: len(subjects) * len(w.members), done: make(chan struct{})}
 	for i, m := range w.members {
 		need := ready | mirrored
 		if i == 0 {
 			need |= exported
 		}
-		if err := a.watch(ctx, m, need); err != nil {
+		if err := a.watch(ctx, m, need, subjects); err != nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-// watchImport returns when the watches of a member that is to import n subjects are open.
-func watchImport(ctx context.Context, m *member, n int) (*arrivals, error) {
-	a := &arrivals{want: n, done: make(chan struct{})}
-	err := a.watch(ctx, m, ready|mirrored)
+// watchImport returns when the watches of a member that is to import the subjects are open.
+func watchImport(ctx context.Context, m *member, subjects []*subject) (*arrivals, error) {
+	a := &arrivals{want: len(subjects), done: make(chan struct{})}
+	err := a.watch(ctx, m, ready|mirrored, subjects)
 	return a, err
 }
 
-func (a *arrivals) watch(ctx context.Context, m *member, need fact) error {
-	c := &clusterArrivals{all: a, id: m.id, facts: map[string]fact{}, need: need}
+func (a *arrivals) watch(ctx context.Context, m *member, need fact, subjects []*subject) error {
+	c := &clusterArrivals{all: a, id: m.id, facts: make(map[string]fact, len(subjects)), need: need}
+	for _, s := range subjects {
+		c.facts[s.service.Name] = 0
+	}
 	a.clusters = append(a.clusters, c)
 	for _, o := range []struct {
 		list client.ObjectList
@@ -111,16 +115,37 @@ func (c *clusterArrivals) note(service string, f fact) {
 	a := c.all
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := c.facts[service]
+	before, awaited := c.facts[service]
+	if !awaited { // of an earlier part of the run
+		return
+	}
 	c.facts[service] = before | f
 	if before&c.need == c.need || (before|f)&c.need != c.need {
 		return
 	}
 	a.complete++
-	a.last = time.Now()
+	a.times = append(a.times, time.Now())
 	if a.complete == a.want {
 		close(a.done)
 	}
+}
+
+// took returns how long after a time the last subject was complete, once all are.
+func (a *arrivals) took(began time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.times[len(a.times)-1].Sub(began)
+}
+
+// curve returns how many subjects were complete over the time.
+func (a *arrivals) curve(began time.Time) []report.Point {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	points := []report.Point{{}}
+	for i, at := range a.times {
+		points = append(points, report.Point{X: at.Sub(began).Seconds(), Y: 100 * float64(i+1) / float64(a.want)})
+	}
+	return points
 }
 
 // await returns when all are complete, or an error that says what is missing.

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,22 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	m.Run()
-}
-
-// newBench returns the run of a part with very little to do, and a real agent's program.
-func newBench(t *testing.T, size int) *bench {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "tombolo-agent")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../cmd/tombolo-agent").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
-	return &bench{settings: settings{size: size, rounds: 1, agent: program, out: t.TempDir(), anyhow: true}, say: t.Logf}
 }
 
 // figures checks that there is a row for each metric, and that it has figures.
@@ -51,22 +41,30 @@ func (b *bench) figures(t *testing.T, metrics ...string) {
 	}
 }
 
-// TestSlowAgents: the floor and the agents come to figures, and agents that are held back come to far smaller ones.
-func TestSlowAgents(t *testing.T) {
-	b := newBench(t, 12)
-	w, err := newWorld(t.Context(), 2, b.size, b.say)
+// newTestPropagation returns a propagation whose Services are there, until the test ends.
+func newTestPropagation(t *testing.T, b *bench) *propagationRun {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	w, err := b.world(ctx, 2, b.size, b.say)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := w.close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	p, err := newPropagation(t.Context(), b, w)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// testSlowAgents: the floor and the agents come to figures, and agents that are held back come to far smaller ones.
+func (s *shared) testSlowAgents(t *testing.T) {
+	b := s.newBench(t, 12)
+	p := newTestPropagation(t, b)
 	floor, err := p.floor(t.Context(), p.subjects, 4)
 	if err != nil {
 		t.Fatal(err)
@@ -89,30 +87,18 @@ func TestSlowAgents(t *testing.T) {
 	}
 }
 
-// TestFloorFails: where the floor cannot write, the run fails at once and says why.
-func TestFloorFails(t *testing.T) {
-	b := newBench(t, 1)
-	w, err := newWorld(t.Context(), 2, b.size, b.say)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := w.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	p, err := newPropagation(t.Context(), b, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+// testFloorFails: where the floor cannot write, the run fails at once and says why.
+func (s *shared) testFloorFails(t *testing.T) {
+	b := s.newBench(t, 1)
+	p := newTestPropagation(t, b)
 	p.subjects[0].endpoints.Namespace = "member-b" // where A may write nothing
 	if _, err := p.floor(t.Context(), p.subjects, 1); err == nil || !strings.Contains(err.Error(), "the floor: ") || !errors.Is(err, context.Canceled) {
 		t.Errorf("the floor fails with: %v", err)
 	}
 }
 
-func TestFanout(t *testing.T) {
-	b := newBench(t, 2)
+func (s *shared) testFanout(t *testing.T) {
+	b := s.newBench(t, 2)
 	if err := fanout(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +115,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-func TestLatency(t *testing.T) {
-	b := newBench(t, 5)
+func (s *shared) testLatency(t *testing.T) {
+	b := s.newBench(t, 5)
 	if err := latency(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +129,8 @@ func TestLatency(t *testing.T) {
 	b.figures(t, want...)
 }
 
-func TestRestart(t *testing.T) {
-	b := newBench(t, 10)
+func (s *shared) testRestart(t *testing.T) {
+	b := s.newBench(t, 10)
 	if err := restart(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -221,22 +207,15 @@ func TestUsage(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	r := requests{}
-	for _, line := range []string{
-		`code="200",component="apiserver",dry_run="",group="discovery.k8s.io",resource="endpointslices",scope="resource",subresource="",verb="PUT",version="v1"} 3`,
-		`code="409",component="apiserver",dry_run="",group="discovery.k8s.io",resource="endpointslices",scope="resource",subresource="",verb="PUT",version="v1"} 2`,
-		`code="200",resource="serviceimports",subresource="status",verb="PUT"} 1`,
-		`code="200",resource="endpointslices",subresource="",verb="WATCH"} 7`,
-		`code="200",resource="leases",subresource="",verb="PUT"} 9`,
-	} {
-		if err := r.addSample("a", line); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r.note("a", []lab.Requests{
+		{Resource: "endpointslices", Verb: "PUT", Code: "200", Count: 3},
+		{Resource: "endpointslices", Verb: "PUT", Code: "409", Count: 2},
+		{Resource: "serviceimports/status", Verb: "PUT", Code: "200", Count: 1},
+		{Resource: "endpointslices", Verb: "WATCH", Code: "200", Count: 7},
+		{Resource: "leases", Verb: "PUT", Code: "200", Count: 9},
+	})
 	if diff := cmp.Diff("a PUT endpointslices 5, a PUT serviceimports/status 1", r.String()); diff != "" {
 		t.Error(diff)
-	}
-	if err := r.addSample("a", `resource="services",verb="PUT"} many`); err == nil {
-		t.Error("a value that is no number is taken")
 	}
 	earlier := requests{{"a", "PUT", "endpointslices"}: 4}
 	if got := r.since(earlier, "a").String(); got != "a PUT endpointslices 1, a PUT serviceimports/status 1" {

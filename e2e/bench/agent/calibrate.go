@@ -20,7 +20,7 @@ const (
 	leastOfFloor = 0.8
 )
 
-// calibration is how many writes tell how fast an API server is.
+// calibration is how many writes tell how fast an API server is; fewer do for a quick look.
 const calibration = 600
 
 // calibrate returns an error where an API server is far slower than others have been seen to be, unless the run is to go
@@ -28,7 +28,7 @@ const calibration = 600
 func (b *bench) calibrate(ctx context.Context, m *member) error {
 	for _, width := range []int{1, 10} {
 		usual := map[int]float64{1: oneAtATime, 10: tenInFlight}[width]
-		rate, err := writeRate(ctx, m, width)
+		rate, err := writeRate(ctx, m, width, min(calibration, 10*b.size))
 		if err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
@@ -53,14 +53,14 @@ func (b *bench) judge(width int, rate, usual float64) error {
 }
 
 // writeRate returns how many EndpointSlices a second a member's API server creates.
-func writeRate(ctx context.Context, m *member, width int) (float64, error) {
+func writeRate(ctx context.Context, m *member, width, writes int) (float64, error) {
 	template, err := newSubject(m, 0)
 	if err != nil {
 		return 0, err
 	}
 	label := map[string]string{"bench": "calibration"}
 	began := time.Now()
-	err = each(ctx, width, slices.Collect(upTo(calibration)), func(ctx context.Context, i int) error {
+	err = each(ctx, width, slices.Collect(upTo(writes)), func(ctx context.Context, i int) error {
 		slice := template.slice.DeepCopy()
 		slice.Name, slice.Labels = fmt.Sprintf("calibration-%d", i), label
 		return m.kube.Create(ctx, slice)
@@ -68,7 +68,7 @@ func writeRate(ctx context.Context, m *member, width int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	rate := calibration / time.Since(began).Seconds()
+	rate := float64(writes) / time.Since(began).Seconds()
 	return rate, m.kube.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, client.InNamespace(namespace), client.MatchingLabels(label))
 }
 

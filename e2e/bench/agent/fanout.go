@@ -30,7 +30,7 @@ const (
 func fanout(ctx context.Context, b *bench) (err error) {
 	many := min(manyServices, 50*b.size)
 	r := &fanoutRun{bench: b, changes: min(fanoutChanges, 10*b.size)}
-	if r.all, err = newWorld(ctx, b.size, many, b.say); err != nil {
+	if r.all, err = b.world(ctx, b.size, many, b.say); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.all.close()) }()
@@ -74,7 +74,7 @@ func (r *fanoutRun) withMembers(ctx context.Context, n int) (err error) {
 		return err
 	}
 	var hub, importer, reads []float64
-	for round := range r.rounds {
+	for round := range r.laps {
 		spent, err := r.afterChanges(ctx, &w)
 		if err != nil {
 			return err

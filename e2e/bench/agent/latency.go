@@ -25,7 +25,7 @@ const probes, crowd, backgroundRate = 100, 500, 200
 func latency(ctx context.Context, b *bench) (err error) {
 	r := &latencyRun{bench: b, probes: min(probes, b.size), crowd: min(crowd, 2*b.size), rate: min(backgroundRate, b.size)}
 	all := r.probes + r.crowd + b.size
-	if r.w, err = newWorld(ctx, 2, all, b.say); err != nil {
+	if r.w, err = b.world(ctx, 2, all, b.say); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.w.close()) }()
@@ -40,7 +40,7 @@ func latency(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	var agents, floors series
-	for round := range b.rounds {
+	for round := range b.laps {
 		floor, err := r.floor(ctx)
 		if err != nil {
 			return err
@@ -58,7 +58,14 @@ func latency(ctx context.Context, b *bench) (err error) {
 		compare(fmt.Sprintf("change to slice in B, %d others a second", r.rate), agents, floors, func(l lap) []float64 { return l.busy }, nil, report.AtMost(3)),
 		compare("export to import in B, quiet", agents, floors, func(l lap) []float64 { return l.exports }, nil, report.AtMost(3)),
 	)...)
-	return nil
+	return b.plot("distribution", report.Plot{
+		Title: "Latency from a change in A to what B makes of it", X: "ms", Y: "% that take at most so long", XScale: report.Logarithmic,
+		Curves: []report.Curve{
+			agents.distribution("agents, quiet", func(l lap) []float64 { return l.quiet }), floors.distribution("floor, quiet", func(l lap) []float64 { return l.quiet }),
+			agents.distribution("agents, busy", func(l lap) []float64 { return l.busy }), floors.distribution("floor, busy", func(l lap) []float64 { return l.busy }),
+			agents.distribution("agents, exports", func(l lap) []float64 { return l.exports }), floors.distribution("floor, exports", func(l lap) []float64 { return l.exports }),
+		},
+	})
 }
 
 // latencyRun are the rounds of targets 2 and 3.
@@ -86,6 +93,16 @@ func (s series) quantiles(of func(lap) []float64, q float64) []float64 {
 		result[i] = report.Quantile(of(l), q)
 	}
 	return result
+}
+
+// distribution returns that of all rounds together.
+func (s series) distribution(name string, of func(lap) []float64) report.Curve {
+	var all []float64
+	for _, l := range s {
+		all = append(all, of(l)...)
+	}
+	slices.Sort(all)
+	return report.Distribution(name, all)
 }
 
 // compare returns the rows of one kind of latency: each round has its quantiles, of which the medians are compared.

@@ -36,6 +36,8 @@ type settings struct {
 	anyhow bool
 	always bool
 	delay  time.Duration
+	// world returns where a part works: a world of its own, unless there is one to share.
+	world opener
 }
 
 // sayer tells a person what happens.
@@ -44,8 +46,13 @@ type sayer func(format string, args ...any)
 // bench is the run of one part.
 type bench struct {
 	settings
-	say  sayer
-	rows []report.Row
+	part  string
+	say   sayer
+	rows  []report.Row
+	began time.Time
+	curve []report.Point // of the last export of many services: how many percent were complete after how many seconds
+	// budget is the time that the part should take; what its rounds cannot do in it they leave out.
+	budget time.Duration
 }
 
 // part is one of the benchmarks.
@@ -54,20 +61,27 @@ type part struct {
 	size int // the full one
 	// rounds of each figure.
 	rounds int
+	// budget is the part's share of an hour, on two cores.
+	budget time.Duration
 	run    func(context.Context, *bench) error
 }
 
 func parts() []part {
 	return []part{
-		{"propagation", 2000, 5, propagation},
-		{"latency", 300, 5, latency},
-		{"fanout", 16, 5, fanout},
-		{"restart", 10_000, 1, restart},
+		{"propagation", 2000, 5, 12 * time.Minute, propagation},
+		{"latency", 300, 5, 10 * time.Minute, latency},
+		{"fanout", 16, 5, 10 * time.Minute, fanout},
+		{"restart", 10_000, 1, 5 * time.Minute, restart},
+		{"reconnect", 100, 1, 3 * time.Minute, reconnect},
+		{"scale", scaleSize, 1, 18 * time.Minute, scale},
 	}
 }
 
+// overrun is how many times its budget a part may take before it counts as broken.
+const overrun = 3
+
 func main() {
-	var s settings
+	s := settings{world: newWorld}
 	flag.IntVar(&s.size, "size", 0, "how much is measured, in the part's own unit; 0 for what the targets are about")
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0 for the part's own number")
 	flag.StringVar(&s.agent, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
@@ -104,45 +118,93 @@ func run(ctx context.Context, s settings, names []string) error {
 			return fmt.Errorf("there is no part %q", name)
 		}
 	}
+	var rows []report.Row
 	for _, p := range all {
 		if len(names) > 0 && !slices.Contains(names, p.name) {
 			continue
 		}
-		if err := p.measure(ctx, s); err != nil {
+		measured, err := p.measure(ctx, s)
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		rows = append(rows, measured...)
 	}
-	return nil
+	if len(names) == 1 {
+		return nil // its table is all there is
+	}
+	return tell(filepath.Join(s.out, "bench.md"), rows)
 }
 
-// measure runs a part and writes its table. Where a target is missed that is told, and is no error.
-func (p part) measure(ctx context.Context, s settings) error {
-	began := time.Now()
-	b := &bench{settings: s, say: func(format string, args ...any) {
-		fmt.Fprintf(os.Stdout, "%6.1f s  %s: %s\n", time.Since(began).Seconds(), p.name, fmt.Sprintf(format, args...))
-	}}
+// measure runs a part and writes its table, which it returns. Where a target is missed that is told, and is no error.
+func (p part) measure(ctx context.Context, s settings) ([]report.Row, error) {
+	b := p.newBench(s)
+	b.say("begins; it should take %s at most", p.budget)
+	bounded, cancel := context.WithTimeoutCause(ctx, overrun*p.budget, fmt.Errorf("it takes more than %d times %s", overrun, p.budget))
+	defer cancel()
+	if err := p.run(bounded, b); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.New("interrupted")
+		}
+		if cause := context.Cause(bounded); cause != nil {
+			err = errors.Join(cause, err)
+		}
+		return nil, err
+	}
+	b.say("ends")
+	path := filepath.Join(s.out, "bench-"+p.name)
+	if err := report.WriteJSON(path+".json", b.rows); err != nil {
+		return nil, err
+	}
+	return b.rows, tell(path+".md", b.rows)
+}
+
+// newBench returns a run of the part.
+func (p part) newBench(s settings) *bench {
+	b := &bench{settings: s, part: p.name, began: time.Now(), budget: p.budget}
+	b.say = func(format string, args ...any) {
+		fmt.Fprintf(os.Stdout, "%6.1f s  %s: %s\n", time.Since(b.began).Seconds(), p.name, fmt.Sprintf(format, args...))
+	}
 	if b.size == 0 {
 		b.size = p.size
 	}
 	if b.rounds == 0 {
 		b.rounds = p.rounds
 	}
-	if err := p.run(ctx, b); err != nil {
-		if cause := ctx.Err(); cause != nil {
-			return errors.New("interrupted")
-		}
-		return err
-	}
+	return b
+}
+
+// tell prints a table and writes it to a file.
+func tell(path string, rows []report.Row) error {
 	var table strings.Builder
-	if err := report.Markdown(&table, b.rows); err != nil {
+	if err := report.Markdown(&table, rows); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stdout, "\n%s\n", table.String())
-	path := filepath.Join(s.out, "bench-"+p.name)
-	if err := report.WriteJSON(path+".json", b.rows); err != nil {
-		return err
+	return os.WriteFile(path, []byte(table.String()), 0o644) //nolint:gosec // figures are for all to read
+}
+
+// laps counts rounds, of which there is at least one, and ends early where the budget has no room for one more that takes
+// as long as the longest.
+func (b *bench) laps(yield func(int) bool) {
+	longest := time.Duration(0)
+	for round := range b.rounds {
+		began := time.Now()
+		if round > 0 && began.Add(longest).After(b.began.Add(b.budget)) {
+			b.say("only %d of %d rounds fit into %s on this machine", round, b.rounds, b.budget)
+			return
+		}
+		if !yield(round) {
+			return
+		}
+		longest = max(longest, time.Since(began))
 	}
-	return os.WriteFile(path+".md", []byte(table.String()), 0o644) //nolint:gosec // figures are for all to read
+}
+
+// plot writes a chart beside the part's table.
+func (b *bench) plot(name string, p report.Plot) error {
+	path := filepath.Join(b.out, fmt.Sprintf("bench-%s-%s.svg", b.part, name))
+	b.say("%s: see %s", p.Title, path)
+	return p.Write(path)
 }
 
 // missed says whether a target was.

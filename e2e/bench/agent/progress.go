@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -31,16 +32,27 @@ func (a *agentProcess) samples(ctx context.Context, name string, having ...strin
 		return 0, err
 	}
 	defer response.Body.Close()
+	sum, err := addUp(response.Body, name, having...)
+	if err != nil {
+		return 0, fmt.Errorf("metrics of the agent of %s: %w", a.id, err)
+	}
+	return sum, nil
+}
+
+// addUp returns the sum of the samples of a metric, in Prometheus' text format, whose labels contain all of some texts; 0
+// where there are none.
+func addUp(exposition io.Reader, name string, having ...string) (float64, error) {
 	sum := 0.0
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(exposition)
+	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		labels, ok := strings.CutPrefix(lines.Text(), name+"{")
-		if !ok || !containsAll(labels, having) {
+		rest, ok := strings.CutPrefix(lines.Text(), name)
+		if !ok || !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, " ") || !containsAll(rest, having) {
 			continue
 		}
-		value, err := strconv.ParseFloat(labels[strings.LastIndex(labels, " ")+1:], 64)
+		value, err := strconv.ParseFloat(rest[strings.LastIndex(rest, " ")+1:], 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s of the agent of %s: %w", name, a.id, err)
+			return 0, fmt.Errorf("%s: %w", name, err)
 		}
 		sum += value
 	}

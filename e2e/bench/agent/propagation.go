@@ -21,7 +21,7 @@ var sweep = []int{1, 4, 10, 16, 32}
 // propagation measures target 1: how many services a second become complete in two clusters, of many that are exported in
 // one of them at once.
 func propagation(ctx context.Context, b *bench) (err error) {
-	w, err := newWorld(ctx, 2, b.size, b.say)
+	w, err := b.world(ctx, 2, b.size, b.say)
 	if err != nil {
 		return err
 	}
@@ -38,19 +38,27 @@ func propagation(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	var agents, floors []float64
-	for round := range b.rounds {
+	curves := []report.Curve{{Name: "agents"}, {Name: "floor"}} // of the last round
+	for round := range b.laps {
 		floor, err := p.floor(ctx, p.subjects, width)
 		if err != nil {
 			return err
 		}
+		curves[1].Points = b.curve
 		rate, err := p.agents(ctx, agentWork{})
 		if err != nil {
 			return err
 		}
+		curves[0].Points = b.curve
 		agents, floors = append(agents, rate), append(floors, floor)
 		b.say("round %d of %d: %.1f services/s, floor %.1f", round+1, b.rounds, rate, floor)
 	}
 	b.rows = append(b.rows, report.Compare(fmt.Sprintf("propagation of %d services to 2 clusters, services/s", b.size), agents, floors, report.AtLeast(0.8)))
+	if err := b.plot("convergence", report.Plot{
+		Title: fmt.Sprintf("Convergence of %d services that are exported at once", b.size), X: "s", Y: "% complete", Curves: curves,
+	}); err != nil {
+		return err
+	}
 	if !b.missed() && !b.always {
 		return nil
 	}
@@ -133,11 +141,11 @@ func (p *propagationRun) agents(ctx context.Context, work agentWork) (float64, e
 	return rate, errors.Join(err, profiled(), running.stop(), end(), p.w.wipe(ctx))
 }
 
-// exportAll exports all subjects at once and returns how many a second become complete.
+// exportAll exports all subjects at once and returns how many a second become complete; b.curve says how they did.
 func (b *bench) exportAll(ctx context.Context, w *world, subjects []*subject) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a, err := watchArrivals(ctx, w, len(subjects))
+	a, err := watchArrivals(ctx, w, subjects)
 	if err != nil {
 		return 0, err
 	}
@@ -153,5 +161,6 @@ func (b *bench) exportAll(ctx context.Context, w *world, subjects []*subject) (f
 	if n := cutOff(a.feeds); n > 0 {
 		b.say("the API servers have cut off %d of the harness' watches, which were opened again", n)
 	}
-	return float64(len(subjects)) / a.last.Sub(began).Seconds(), nil
+	b.curve = a.curve(began)
+	return float64(len(subjects)) / a.took(began).Seconds(), nil
 }

@@ -4,19 +4,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
@@ -87,57 +82,18 @@ func (r requests) String() string {
 }
 
 func (r requests) add(ctx context.Context, cluster *lab.Cluster) error {
-	config := cluster.Config()
-	connection, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return err
-	}
-	defer connection.CloseIdleConnections()
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/metrics", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := connection.Do(ask)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("metrics: %s", response.Status)
-	}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if sample, ok := strings.CutPrefix(lines.Text(), "apiserver_request_total{"); ok {
-			if err := r.addSample(cluster.Name, sample); err != nil {
-				return err
-			}
-		}
-	}
-	return lines.Err()
+	all, err := cluster.Requests(ctx)
+	r.note(cluster.Name, all)
+	return err
 }
 
-var labelPattern = regexp.MustCompile(`(\w+)="([^"]*)"`)
-
-// addSample adds a line of apiserver_request_total, less the metric's name.
-func (r requests) addSample(cluster, line string) error {
-	labels := map[string]string{}
-	for _, match := range labelPattern.FindAllStringSubmatch(line, -1) {
-		labels[match[1]] = match[2]
+// note adds those that concern services.
+func (r requests) note(cluster string, all []lab.Requests) {
+	for _, a := range all {
+		if slices.Contains(concerning, a.Resource) && a.Verb != "WATCH" {
+			r[request{cluster, a.Verb, a.Resource}] += a.Count
+		}
 	}
-	resource := labels["resource"]
-	if labels["subresource"] != "" {
-		resource += "/" + labels["subresource"]
-	}
-	if !slices.Contains(concerning, resource) || labels["verb"] == "WATCH" {
-		return nil
-	}
-	value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
-	if err != nil {
-		return fmt.Errorf("%s: %w", line, err)
-	}
-	r[request{cluster, labels["verb"], resource}] += int(value)
-	return nil
 }
 
 // quietFor is how long nothing may be asked until a change counts as dealt with.

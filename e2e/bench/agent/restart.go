@@ -28,7 +28,7 @@ const idleFor, idleForFew = 3 * pulseInterval, 2 * time.Second
 // restart measures target 4 and a part of 8: how long the agent in B takes until it is in sync again with many imported
 // services, what it writes meanwhile, when a change shows that was made while it was away, and what it uses when idle.
 func restart(ctx context.Context, b *bench) (err error) {
-	w, err := newWorld(ctx, 2, b.size, b.say)
+	w, err := b.world(ctx, 2, b.size, b.say)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func restart(ctx context.Context, b *bench) (err error) {
 	if err := publish(ctx, w.members[0], r.subjects); err != nil {
 		return err
 	}
-	stop, err := pulse(ctx, w.members[0])
+	stop, err := pulses(ctx, w.members[:1])
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (r *restartRun) firstLife(ctx context.Context) error {
 	}
 	feedCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	arrived, err := watchImport(feedCtx, r.w.members[1], r.size)
+	arrived, err := watchImport(feedCtx, r.w.members[1], r.subjects)
 	if err != nil {
 		return errors.Join(err, a.stop())
 	}

@@ -48,7 +48,11 @@ type world struct {
 	hub     *lab.Cluster
 	hubKube client.WithWatch // an administrator's
 	members []*member
+	close   func() error // is for whoever has opened it
 }
+
+// opener returns a world of members "a", "b" and so on, each of which may publish so many services, of one slice each.
+type opener func(ctx context.Context, members, services int, say sayer) (*world, error)
 
 // member is a member cluster as its users, its agent and the floor see it.
 type member struct {
@@ -63,7 +67,7 @@ type member struct {
 	changes       atomic.Int64 // of endpoints, so that each gets another address
 }
 
-// newWorld starts the hub and members "a", "b" and so on, each of which may publish so many services, of one slice each.
+// newWorld is an opener that starts the hub and the members.
 func newWorld(ctx context.Context, members, services int, say sayer) (*world, error) {
 	options := lab.Options{Clusters: []lab.ClusterOptions{tuned(lab.Hub())}}
 	for n := range members {
@@ -74,7 +78,7 @@ func newWorld(ctx context.Context, members, services int, say sayer) (*world, er
 	if err != nil {
 		return nil, err
 	}
-	w := &world{lab: l, hub: l.Cluster("hub")}
+	w := &world{lab: l, hub: l.Cluster("hub"), close: l.Close}
 	if err := w.join(ctx, members, services); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -84,12 +88,11 @@ func newWorld(ctx context.Context, members, services int, say sayer) (*world, er
 // tuned has rounds cleaned up quickly; nothing of this is on the way of what is measured.
 func tuned(o lab.ClusterOptions) lab.ClusterOptions {
 	o.APIServerArgs = append(o.APIServerArgs, "--delete-collection-workers=16")
+	o.Env = append(o.Env, "GOGC=100") // as API servers are everywhere
 	return o
 }
 
 func memberName(n int) string { return string(rune('a' + n)) }
-
-func (w *world) close() error { return w.lab.Close() }
 
 func (w *world) join(ctx context.Context, members, services int) error {
 	scheme, err := kinds()

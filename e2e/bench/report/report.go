@@ -23,7 +23,8 @@ type Row struct {
 	Tombolo   float64 `json:"tombolo"`
 	Reference float64 `json:"reference"`
 	Ratio     float64 `json:"ratio"`
-	// Target is such as ">= 0.95", or "figure <= 10" where it is about Tombolo's figure and there is no reference; empty where there is none.
+	// Target is such as ">= 0.95", or "figure <= 10" where it is about Tombolo's figure and there is no reference; "figure" or empty where
+	// there is none.
 	Target string `json:"target"`
 	// Met is whether the ratio is as the target wants it; true where there is none.
 	Met bool `json:"met"`
@@ -76,14 +77,19 @@ func Compare(metric string, tombolo, reference []float64, target *Target) Row {
 	return row
 }
 
-// bounded begins the target of a row that has no reference.
-const bounded = "figure "
+// alone begins the target of a row that has no reference.
+const alone = "figure"
 
 // Within returns the row of a figure that is not compared with another one but has a bound of its own.
 func Within(metric string, tombolo []float64, target *Target) Row {
-	row := Row{Metric: metric, Tombolo: Median(tombolo), Target: bounded + target.String(), Spread: fmt.Sprintf("%.0f", spread(tombolo))}
+	row := Row{Metric: metric, Tombolo: Median(tombolo), Target: alone + " " + target.String(), Spread: fmt.Sprintf("%.0f", spread(tombolo))}
 	row.Met = target.metBy(row.Tombolo)
 	return row
+}
+
+// Figure returns the row of a figure that has neither a reference nor a target.
+func Figure(metric string, tombolo []float64) Row {
+	return Row{Metric: metric, Tombolo: Median(tombolo), Target: alone, Met: true, Spread: fmt.Sprintf("%.0f", spread(tombolo))}
 }
 
 // Median returns the middle of the values, the mean of the two in the middle, or 0 of none.
@@ -120,18 +126,18 @@ func spread(values []float64) float64 {
 func Markdown(w io.Writer, rows []Row) error {
 	lines := []string{"| metric | Tombolo | reference | ratio | target | verdict | spread of rounds, % |", "| --- | ---: | ---: | ---: | ---: | --- | ---: |"}
 	for _, r := range rows {
-		verdict := "met"
+		verdict, target := "met", r.Target
 		switch {
-		case r.Target == "":
-			verdict = ""
+		case target == "" || target == alone:
+			verdict, target = "", ""
 		case !r.Met:
 			verdict = "MISSED"
 		}
 		reference, ratio := number(r.Reference), fmt.Sprintf("%.2f", r.Ratio)
-		if strings.HasPrefix(r.Target, bounded) {
+		if strings.HasPrefix(r.Target, alone) {
 			reference, ratio = "", ""
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", r.Metric, number(r.Tombolo), reference, ratio, r.Target, verdict, r.Spread))
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", r.Metric, number(r.Tombolo), reference, ratio, target, verdict, r.Spread))
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err

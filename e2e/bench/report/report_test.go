@@ -21,6 +21,7 @@ func TestRows(t *testing.T) {
 		report.Compare("for information", []float64{1}, nil, nil),
 		report.Within("on its own", []float64{3, 2, 4}, report.AtMost(3)),
 		report.Within("too much", []float64{3.1}, report.AtMost(3)),
+		report.Figure("told", []float64{7}),
 	}
 	var table strings.Builder
 	if err := report.Markdown(&table, rows); err != nil {
@@ -34,6 +35,7 @@ func TestRows(t *testing.T) {
 		"| for information | 1.00 | 0 | 0.00 |  |  | 0/0 |",
 		"| on its own | 3.00 |  |  | figure <= 3.00 | met | 67 |",
 		"| too much | 3.10 |  |  | figure <= 3.00 | MISSED | 0 |",
+		"| told | 7.00 |  |  |  |  | 0 |",
 	} {
 		if got := strings.Split(table.String(), "\n")[i+2]; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
