@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,19 +25,19 @@ const heartbeat = 5 * time.Second
 // program is the agent's executable, built once for all tests.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programFolder, "tombolo-agent")
-	return path, build(filepath.Join("..", ".."), path)
+	return path, build(filepath.Join("..", ".."), "tombolo-agent", path)
 })
 
 // programFolder goes with the tests.
 var programFolder string
 
-// build builds the agent of the module at root.
-func build(root, into string, flags ...string) error {
-	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", into}, flags...), "./cmd/tombolo-agent")...)
+// build builds a command of the module at root.
+func build(root, name, into string, flags ...string) error {
+	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", into}, flags...), "./cmd/"+name)...)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the agent: %w\n%s", err, output)
+		return fmt.Errorf("build %s: %w\n%s", name, err, output)
 	}
 	return nil
 }
@@ -49,11 +50,14 @@ const recordScript = `echo $$ >"$1.new" && mv "$1.new" "$1" && shift && exec "$@
 type agent struct {
 	path, folder, name string
 	args               []string
+	metrics, profiles  string // where it serves them, if it does
 
 	mu      sync.Mutex
 	command *exec.Cmd
 	exited  chan struct{}
 	wanted  bool
+	// restarts counts the ends that nobody had asked for.
+	restarts int
 }
 
 // start runs the agent until stop or kill. Should it end by itself it is started again, as a kubelet would.
@@ -94,6 +98,7 @@ func (a *agent) again(ended *exec.Cmd) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.wanted && a.command == ended {
+		a.restarts++
 		if err := a.launch(); err != nil {
 			a.wanted = false
 		}
@@ -102,6 +107,14 @@ func (a *agent) again(ended *exec.Cmd) {
 
 // kill ends the process as a power cut would, and returns once it has ended.
 func (a *agent) kill() error { return a.end(syscall.SIGKILL) }
+
+// crash ends the process as a power cut would, and starts it again.
+func (a *agent) crash() error {
+	if !a.runs() {
+		return fmt.Errorf("%s did not run: %w", a.name, errNoEffect)
+	}
+	return errors.Join(a.kill(), a.start())
+}
 
 // stop ends it as a rollout would.
 func (a *agent) stop() error { return a.end(syscall.SIGTERM) }
@@ -139,6 +152,28 @@ func (a *agent) runs() bool {
 	default:
 		return true
 	}
+}
+
+// ends returns how often the process has ended without being asked to.
+func (a *agent) ends() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.restarts
+}
+
+// send sends the process a signal, such as SIGSTOP.
+func (a *agent) send(signal syscall.Signal) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return syscall.Kill(-a.command.Process.Pid, signal)
+}
+
+// alone has an agent serve nothing: another may do so at the same place.
+var alone = []string{"--metrics-bind-address=0", "--pprof-address=0"}
+
+// beside returns an agent for the same cluster, with further arguments, that does not run yet.
+func (a *agent) beside(name string, more ...string) *agent {
+	return &agent{path: a.path, folder: a.folder, name: name, args: slices.Concat(a.args, alone, more)}
 }
 
 func (a *agent) log() string { return filepath.Join(a.folder, a.name+".log") }

@@ -40,18 +40,21 @@ type fault struct {
 	during func(context.Context, *world) error
 	// calm says that nothing else changes meanwhile.
 	calm bool
+	// restarts says that agents are ended and started.
+	restarts bool
 }
 
 // row is what is known of a fault at the end.
 type row struct {
-	times      []time.Duration
+	times      []time.Duration // from the fault's end until all is well
+	lasted     time.Duration   // all in all, the faults themselves included
 	violations int
 }
 
 // TestChaos injects each fault at least once, in an order that the seed gives, and goes on for as long as CHAOS_TIME says.
 // It runs with make chaos.
 //
-// spec: E1, E3, I2, I5, I7, D2, D7, D9
+// spec: E1, E3, I2, I5, I7, D2, D7, D9, N2, N3, N6
 func TestChaos(t *testing.T) {
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
@@ -63,6 +66,9 @@ func TestChaos(t *testing.T) {
 	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
 	must(t, w.furnish(t.Context()))
 	w.startAgents(t)
+	path, err = coreDNS()
+	must(t, err)
+	w.startDNS(t, w.members[1], path)
 	table := map[string]*row{}
 	w.recover(t, "the start", table)
 	end := time.Now().Add(duration(t))
@@ -85,7 +91,8 @@ func TestChaos(t *testing.T) {
 // inject has a fault happen while services change, and looks at what came of it when all is quiet again.
 func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 	t.Helper()
-	t.Logf("%s: %s", time.Now().Format(time.TimeOnly), f.name)
+	begin := time.Now()
+	t.Logf("%s: %s", begin.Format(time.TimeOnly), f.name)
 	c := &churn{cancel: func() {}}
 	if !f.calm {
 		c = w.startChurn(t.Context(), "")
@@ -100,6 +107,7 @@ func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 		t.Errorf("%s: nothing changed meanwhile", f.name)
 	}
 	w.recover(t, f.name, table)
+	table[f.name].lasted += time.Since(begin)
 }
 
 // recover waits until all is well again and notes how long that took.
@@ -119,7 +127,7 @@ func (w *world) recover(t *testing.T, name string, table map[string]*row) {
 
 // printed returns the closing table.
 func printed(table map[string]*row) string {
-	lines := []string{fmt.Sprintf("%-55s %8s %12s %12s %10s", "fault", "injected", "recover p50", "recover max", "violations")}
+	lines := []string{fmt.Sprintf("%-55s %8s %12s %12s %10s %8s", "fault", "injected", "recover p50", "recover max", "violations", "lasted")}
 	names := make([]string, 0, len(table))
 	for name := range table {
 		names = append(names, name)
@@ -129,7 +137,8 @@ func printed(table map[string]*row) string {
 		r := table[name]
 		slices.Sort(r.times)
 		p50, most := r.times[len(r.times)/2], r.times[len(r.times)-1]
-		lines = append(lines, fmt.Sprintf("%-55s %8d %11.1fs %11.1fs %10d", name, len(r.times), p50.Seconds(), most.Seconds(), r.violations))
+		lines = append(lines, fmt.Sprintf("%-55s %8d %11.1fs %11.1fs %10d %7.0fs",
+			name, len(r.times), p50.Seconds(), most.Seconds(), r.violations, r.lasted.Seconds()))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -114,7 +114,7 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 }
 
 // furnish makes namespaces in all members, services that stay as they are, and services that nobody exports. Every third
-// of those that stay is exported by all, the others by the first two members.
+// of those that stay is exported by all, the others by the first two members, and two by one of these alone.
 func (w *world) furnish(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range namespaces() {
@@ -140,8 +140,20 @@ func (w *world) furnish(ctx context.Context) error {
 			}
 		}
 	}
-	theirs := oracle.Key{Namespace: still, Name: "theirs"} // somebody else's import is in its way in the second member
-	return errors.Join(w.obstruct(ctx, w.members[1], theirs), w.offer(ctx, w.members[0], service(theirs, 0), w.random))
+	for _, m := range w.members[:2] {
+		if err := w.offer(ctx, m, service(oracle.Key{Namespace: still, Name: "alone-" + m.id}, 0), w.random); err != nil {
+			return err
+		}
+	}
+	return w.estrange(ctx)
+}
+
+// estrange has the first member export another service that stays, in whose way there is somebody else's import in the
+// second.
+func (w *world) estrange(ctx context.Context) error {
+	w.strangers++
+	k := oracle.Key{Namespace: still, Name: fmt.Sprintf("theirs-%d", w.strangers)}
+	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
 }
 
 // churn changes services of the moving namespace until it is stopped, each change after a moment's pause.

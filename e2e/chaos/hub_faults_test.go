@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +185,7 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 // twoAgents runs a second agent for a cluster beside the first, without an election.
 func twoAgents(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
-	second := &agent{path: m.agent.path, folder: m.agent.folder, name: "second", args: m.agent.args}
+	second := m.agent.beside("second")
 	if err := second.start(); err != nil {
 		return err
 	}
@@ -196,48 +195,4 @@ func twoAgents(ctx context.Context, w *world) error {
 		err = fmt.Errorf("not both agents of %s run: %w", m.id, errNoEffect)
 	}
 	return errors.Join(err, second.kill())
-}
-
-// revoked takes a member's credentials for the hub away and gives it others.
-func revoked(ctx context.Context, w *world) error {
-	m := w.members[1]
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-b", Name: manifests.MemberServiceAccount}}
-	if err := w.hubKube.Delete(ctx, account.DeepCopy()); err != nil {
-		return err
-	}
-	scheme := w.hubKube.Scheme()
-	stale, err := client.New(m.hubConfig, client.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	err = eventually(ctx, func(ctx context.Context) error {
-		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the old token is good (%v): %w", err, errNoEffect)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	// Without credentials its heartbeat is not renewed: the others may count it as silent.
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	m.line.cut()
-	pause(ctx, 10*time.Second)
-	if err := client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)); err != nil {
-		return err
-	}
-	renewed, err := w.hub.ServiceAccountConfig(ctx, account.Namespace, account.Name)
-	if err != nil {
-		return err
-	}
-	m.hubConfig.BearerToken = renewed.BearerToken
-	if err := m.renew(renewed.BearerToken); err != nil {
-		return err
-	}
-	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-		return err
-	}
-	err = eventually(ctx, func(ctx context.Context) error { return w.members[0].Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
-	return errors.Join(err, w.withdraw(ctx, m, k))
 }

@@ -10,15 +10,21 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
 
-// line is a wire between an agent and the hub that can be cut.
+// line is a wire between an agent and an API server. It can be cut, kept cut, and made slow.
 type line struct {
 	listener net.Listener
 	target   string
+	// delay is for how long, in nanoseconds, whatever is sent is on its way, in either direction.
+	delay atomic.Int64
+	// dead says that nothing gets through.
+	dead atomic.Bool
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -54,6 +60,9 @@ func (l *line) serve(ctx context.Context) {
 
 func (l *line) carry(ctx context.Context, from net.Conn) {
 	defer from.Close()
+	if l.dead.Load() {
+		return
+	}
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.target)
 	if err != nil {
 		return // the agent sees that the hub is away
@@ -63,14 +72,39 @@ func (l *line) carry(ctx context.Context, from net.Conn) {
 	l.conns[from] = true
 	l.mu.Unlock()
 	go func() {
-		_, err := io.Copy(to, from)
+		err := l.forward(ctx, to, from)
 		_ = errors.Join(err, to.Close()) // either end ends both
 	}()
-	_, _ = io.Copy(from, to) // the same
+	_ = l.forward(ctx, from, to) // the same
 	l.mu.Lock()
 	delete(l.conns, from)
 	l.mu.Unlock()
 }
+
+// forward carries what comes from one end to the other until either is closed.
+func (l *line) forward(ctx context.Context, to io.Writer, from io.Reader) error {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if d := time.Duration(l.delay.Load()); d > 0 {
+			pause(ctx, d)
+		}
+		if _, failed := to.Write(buffer[:n]); failed != nil {
+			return failed
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// kill has nothing get through until heal is called.
+func (l *line) kill() {
+	l.dead.Store(true)
+	l.cut()
+}
+
+func (l *line) heal() { l.dead.Store(false) }
 
 // cut ends all connections, those of watches too, and returns how many there were.
 func (l *line) cut() int {

@@ -13,9 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcscrd "sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
@@ -37,38 +41,6 @@ func memberRestarted(ctx context.Context, w *world) error {
 	}
 	return nil
 }
-
-// memberDies has a member's agent end and come back. Meanwhile the others go without its endpoints where they can.
-func memberDies(ctx context.Context, w *world) error {
-	m := w.members[w.random.IntN(2)]
-	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
-		return fmt.Errorf("before it: %v %v: %w", never, wrong, err)
-	}
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err := m.agent.kill(); err != nil {
-		return err
-	}
-	w.silent[m.id] = true
-	defer delete(w.silent, m.id)
-	_, never, wrong, err := w.settled(ctx)
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err != nil || len(never)+len(wrong) > 0 {
-		return fmt.Errorf("while %s is dead: %v %v: %w", m.id, never, wrong, err)
-	}
-	for i := range stillServices { // headless ones keep them
-		mirrored, err := w.other(m).mirrored(ctx, stillKey(i), m.id)
-		if err != nil {
-			return err
-		}
-		if len(mirrored) == 0 {
-			return m.agent.start()
-		}
-	}
-	return fmt.Errorf("no endpoint of %s has left: %w", m.id, errNoEffect)
-}
-
-// other returns a member that is not m.
-func (w *world) other(m *member) *member { return w.members[m.index%len(w.members)] }
 
 // mirrored returns the slices that a member has of another's service.
 func (m *member) mirrored(ctx context.Context, k oracle.Key, source string) ([]discoveryv1.EndpointSlice, error) {
@@ -248,4 +220,59 @@ func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingA
 	return policy, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}}
+}
+
+// importsUndefined removes the CRD of ServiceImports from a member, with all of them, and adds it again.
+func importsUndefined(ctx context.Context, w *world) error {
+	m := w.members[1]
+	seen, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range seen.Clusters {
+		for _, i := range c.Imports {
+			w.watch.will(oracle.Hand, m.id, client.ObjectKeyFromObject(&i))
+		}
+	}
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("serviceimports.multicluster.x-k8s.io")
+	if err := m.Delete(ctx, definition); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		if err := m.List(ctx, &mcsv1beta1.ServiceImportList{}); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+			return fmt.Errorf("ServiceImports are still known (%v): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	pause(ctx, 5*time.Second)
+	if err := errors.Join(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD)); err != nil {
+		return err
+	}
+	if err := m.reverts(ctx, stillKey(0)); err != nil {
+		return err
+	}
+	return w.estrange(ctx) // the other went as well
+}
+
+// reverts returns when an import is there and the member's agent has put right what somebody has changed in it: it watches
+// imports.
+func (m *member) reverts(ctx context.Context, k oracle.Key) error {
+	found := &mcsv1beta1.ServiceImport{ObjectMeta: meta(k)}
+	err := eventually(ctx, func(ctx context.Context) error {
+		return m.edit(ctx, found, func() { found.Labels["x"] = "y" })
+	})
+	if err != nil {
+		return err
+	}
+	return eventually(ctx, func(ctx context.Context) error {
+		if err := m.Get(ctx, k, found); err != nil {
+			return err
+		}
+		if found.Labels["x"] != "" {
+			return fmt.Errorf("a change of import %s by hand is not reverted", k)
+		}
+		return nil
+	})
 }

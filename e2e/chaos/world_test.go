@@ -6,6 +6,7 @@ package chaos_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -34,7 +35,7 @@ import (
 
 // patience is how long the clusters may take to agree once a fault has ended: an API server that was restarted takes half
 // a minute until its admission policies find the Members again, and a token that was renewed a minute until it is read.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // ending is the member whose namespaces are deleted.
 const ending = "c"
@@ -48,6 +49,14 @@ type world struct {
 	random  *rand.Rand
 	// silent are the members whose agent is down for so long that everybody has noticed.
 	silent map[string]bool
+	// authority issues client certificates that the hub believes.
+	authority authority
+	// strangers counts the imports of somebody else's.
+	strangers int
+	// backups counts those of the hub.
+	backups int
+	// resolver is the DNS of one member; nil if there is none.
+	resolver *resolver
 }
 
 // member is a member cluster.
@@ -57,9 +66,10 @@ type member struct {
 	cluster                        *lab.Cluster
 	index                          int
 	agent                          *agent
-	line                           *line
-	hubConfig                      *rest.Config
 	localKubeconfig, hubKubeconfig string
+	// line and localLine are the agent's ways to the hub and to its own API server, localConfig and hubConfig lead there.
+	line, localLine        *line
+	localConfig, hubConfig *rest.Config
 }
 
 func (m *member) folder() string { return filepath.Dir(m.cluster.Kubeconfig()) }
@@ -75,7 +85,12 @@ func (m *member) serviceCIDRs() string {
 // newWorld starts a hub and members, whose agents are of the program at path but do not run yet.
 func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *world {
 	t.Helper()
-	options := []lab.ClusterOptions{lab.Hub()}
+	authority, err := newAuthority()
+	must(t, err)
+	hub := lab.Hub()
+	hub.APIServerArgs, err = admitCertificates(authority)
+	must(t, err)
+	options := []lab.ClusterOptions{hub}
 	for _, id := range ids {
 		o := lab.Member(id)
 		if id == ending { // without controllers a namespace never ends
@@ -84,7 +99,7 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 		options = append(options, o)
 	}
 	l := lab.Start(t, options...)
-	w := &world{hub: l.Cluster("hub"), random: random, silent: map[string]bool{}}
+	w := &world{hub: l.Cluster("hub"), random: random, silent: map[string]bool{}, authority: authority}
 	w.hubKube = clientOf(t, w.hub)
 	must(t, membership.InitHub(t.Context(), w.hub))
 	for i, id := range ids {
@@ -99,37 +114,53 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	t.Helper()
 	m := &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, index: n}
-	config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(n)})
+	config, err := membership.Join(t.Context(), w.hub, cluster, m.options())
 	must(t, err)
 	m.line, m.hubConfig = newLine(t, config)
 	local, err := membership.InstallAgent(t.Context(), cluster)
 	must(t, err)
+	m.localLine, m.localConfig = newLine(t, local)
 	m.localKubeconfig = filepath.Join(m.folder(), "agent.kubeconfig")
-	must(t, lab.WriteKubeconfig(m.localKubeconfig, local))
+	must(t, lab.WriteKubeconfig(m.localKubeconfig, m.localConfig))
 	m.hubKubeconfig = filepath.Join(m.folder(), "hub.kubeconfig")
-	must(t, m.renew(config.BearerToken))
-	must(t, writeKubeconfig(m.hubKubeconfig, m.hubConfig, m.tokenFile()))
+	must(t, errors.Join(m.renew(config.BearerToken), m.trust(config.CAData)))
+	must(t, m.writeKubeconfig(m.hubKubeconfig, map[string]any{"tokenFile": m.tokenFile()}))
 	return m
+}
+
+// options are those that the member joins with.
+func (m *member) options() manifests.MemberOptions {
+	return manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(m.index)}
 }
 
 func (m *member) tokenFile() string { return filepath.Join(m.folder(), "hub.token") }
 
 // renew gives the agent another token for the hub, as a kubelet would: by replacing the file.
 func (m *member) renew(token string) error {
-	if err := os.WriteFile(m.tokenFile()+".new", []byte(token), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(m.tokenFile()+".new", m.tokenFile())
+	m.hubConfig.BearerToken = token
+	return replaceFile(m.tokenFile(), []byte(token))
 }
 
-// writeKubeconfig writes a kubeconfig whose token is in a file of its own.
-func writeKubeconfig(path string, config *rest.Config, token string) error {
+func (m *member) authorityFile() string { return filepath.Join(m.folder(), "hub.ca") }
+
+// trust gives the agent other certificate authorities for the hub. It reads them when it starts, and every few minutes.
+func (m *member) trust(authorities []byte) error { return replaceFile(m.authorityFile(), authorities) }
+
+func replaceFile(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// writeKubeconfig writes a kubeconfig for the hub. What is to change lies in files of its own.
+func (m *member) writeKubeconfig(path string, user map[string]any) error {
 	content, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "hub",
 		"clusters": []any{map[string]any{"name": "hub", "cluster": map[string]any{
-			"server": config.Host, "certificate-authority-data": config.CAData,
+			"server": m.hubConfig.Host, "certificate-authority": m.authorityFile(),
 		}}},
-		"users":    []any{map[string]any{"name": "hub", "user": map[string]any{"tokenFile": token}}},
+		"users":    []any{map[string]any{"name": "hub", "user": user}},
 		"contexts": []any{map[string]any{"name": "hub", "context": map[string]any{"cluster": "hub", "user": "hub"}}},
 	})
 	if err != nil {
@@ -187,6 +218,9 @@ func (w *world) settled(ctx context.Context) (took time.Duration, never, wrong [
 		if wrong = seen.Compare(); len(wrong) > 0 {
 			return false, nil
 		}
+		if wrong = w.asked(ctx, seen); len(wrong) > 0 {
+			return false, nil
+		}
 		if took == 0 {
 			took = time.Since(begin)
 		}
@@ -202,6 +236,17 @@ func (w *world) settled(ctx context.Context) (took time.Duration, never, wrong [
 		return time.Since(begin), w.watch.begin(oracle.World{}), wrong, nil
 	}
 	return took, never, nil, err
+}
+
+// asked returns what is wrong when DNS is asked as well.
+func (w *world) asked(ctx context.Context, seen oracle.World) []oracle.Finding {
+	if w.resolver == nil {
+		return nil
+	}
+	if err := w.resolver.ask(ctx, &seen); err != nil {
+		return []oracle.Finding{{Rule: oracle.Answered, Cluster: w.resolver.member.id, Text: err.Error()}}
+	}
+	return seen.Compare()
 }
 
 // clientOf returns a client for all kinds.

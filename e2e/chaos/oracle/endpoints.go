@@ -17,11 +17,11 @@ import (
 
 // serving is one endpoint at one port, as traffic finds it.
 type serving struct {
+	portServed
+
 	source   string
 	silent   bool
 	family   discoveryv1.AddressType
-	port     string // name, number, protocol; "" for a slice without ports
-	lane     string // the port's name
 	endpoint discoveryv1.Endpoint
 }
 
@@ -37,7 +37,7 @@ func (l *list) compareEndpoints(w World, c Cluster, exports []export, derived co
 		}
 	}
 	for _, s := range withHints(w.serving(c, l.key, exports, derived.Spec.IPFamilies), exports[0]) {
-		must = append(must, line(s.source, s.family, s.port, s.endpoint))
+		must = append(must, line(s.source, s.family, s.text, s.endpoint))
 	}
 	slices.Sort(is)
 	slices.Sort(must)
@@ -84,7 +84,7 @@ func (w World) serving(c Cluster, key Key, exports []export, families []corev1.I
 			for _, p := range w.portsServed(e, exports, s) {
 				for _, endpoint := range s.Endpoints {
 					if crossed, ok := w.cross(c, e.cluster, s.AddressType, endpoint); ok {
-						all = append(all, serving{e.cluster, e.silent, s.AddressType, p.text, p.lane, crossed})
+						all = append(all, serving{p, e.cluster, e.silent, s.AddressType, crossed})
 					}
 				}
 			}
@@ -101,7 +101,11 @@ func (w World) serving(c Cluster, key Key, exports []export, families []corev1.I
 }
 
 // portServed is a port of a mirrored slice.
-type portServed struct{ text, lane string }
+type portServed struct {
+	text             string // name, number, protocol; "" for a slice without ports
+	lane             string // its name
+	number, protocol string
+}
 
 // portsServed returns the ports of a source slice that take part, under the names they have in the importing clusters.
 func (w World) portsServed(e export, exports []export, s discoveryv1.EndpointSlice) []portServed {
@@ -120,7 +124,8 @@ func (w World) portsServed(e export, exports []export, s discoveryv1.EndpointSli
 				if headless {
 					name = agreed.name
 				}
-				result = append(result, portServed{portText(name, p), name})
+				number, protocol := numberText(p)
+				result = append(result, portServed{portText(name, p), name, number, protocol})
 			}
 		}
 	}
@@ -198,14 +203,19 @@ func portTexts(ports []discoveryv1.EndpointPort) []string {
 	return result
 }
 
-func portText(name string, p discoveryv1.EndpointPort) string {
-	number, protocol := "any", "TCP"
+func numberText(p discoveryv1.EndpointPort) (number, protocol string) {
+	number, protocol = "any", "TCP"
 	if p.Port != nil {
 		number = strconv.Itoa(int(*p.Port))
 	}
 	if p.Protocol != nil {
 		protocol = string(*p.Protocol)
 	}
+	return number, protocol
+}
+
+func portText(name string, p discoveryv1.EndpointPort) string {
+	number, protocol := numberText(p)
 	return fmt.Sprintf("%s:%s/%s(%s)", name, number, protocol, text(p.AppProtocol))
 }
 

@@ -131,6 +131,9 @@ func (h *History) Saw(e Event) {
 	case *mcsv1beta1.ServiceImport:
 		h.sawImport(e, p, before)
 	case *corev1.Service:
+		if before != nil && before.GetUID() != o.UID { // a watch that was broken has missed that it went
+			h.lostDerived(p)
+		}
 		h.sawDerived(e, p, o)
 	case *discoveryv1.EndpointSlice:
 		h.sawMirrored(e, p, before)
@@ -173,13 +176,7 @@ func (h *History) sawImport(e Event, p place, before metav1.Object) {
 
 func (h *History) sawDerived(e Event, p place, s *corev1.Service) {
 	if e.Gone {
-		switch {
-		case h.done(p.cluster, p.key, Hand) && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
-		case !h.touched(p.key):
-			h.reportf(Vanished, p, "the derived Service is gone, and nothing was done to the service")
-		case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
-			delete(h.derived, p) // another life begins
-		}
+		h.lostDerived(p)
 		return
 	}
 	last := h.derived[p]
@@ -198,6 +195,17 @@ func (h *History) sawDerived(e Event, p place, s *corev1.Service) {
 		if last.Spec.ClusterIPs[i] != s.Spec.ClusterIPs[i] {
 			h.reportf(Address, p, "the derived Service has %s, and had %s", s.Spec.ClusterIPs[i], last.Spec.ClusterIPs[i])
 		}
+	}
+}
+
+// lostDerived judges that a derived Service is gone.
+func (h *History) lostDerived(p place) {
+	switch {
+	case h.done(p.cluster, p.key, Hand) && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+	case !h.touched(p.key):
+		h.reportf(Vanished, p, "the derived Service is gone, and nothing was done to the service")
+	case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+		delete(h.derived, p) // another life begins
 	}
 }
 

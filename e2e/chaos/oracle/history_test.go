@@ -41,6 +41,8 @@ func deleted(c string, o metav1.Object) Event { return Event{Cluster: c, Object:
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	elsewhere := derived("10.3.0.98")
+	remade := derived("10.3.0.98")
+	remade.UID = "another"
 	renamed := derived("10.3.0.99")
 	_, renamed.Name = names(web.Name)
 	shared := imported("10.3.0.99")
@@ -94,6 +96,8 @@ func TestHistory(t *testing.T) {
 		"another life": {
 			[]Act{a, b}, []Event{deleted("c", new(derived("10.3.0.99"))), added("c", &elsewhere)}, nil,
 		},
+		"another life, whose beginning alone was seen": {[]Act{a, b}, []Event{added("c", &remade)}, nil},
+		"a derived Service is replaced":                {nil, []Event{added("c", &remade)}, []Rule{Vanished, Address}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

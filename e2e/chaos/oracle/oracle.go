@@ -44,6 +44,8 @@ type Cluster struct {
 	Slices     []discoveryv1.EndpointSlice
 	Exports    []mcsv1beta1.ServiceExport
 	Imports    []mcsv1beta1.ServiceImport
+	// Answers are those of its DNS, to the questions that were asked.
+	Answers map[Question]Answer
 }
 
 // Key is the namespace and name of a service, the same in all clusters.
@@ -60,6 +62,8 @@ const (
 	Derived Rule = "derived"
 	// Endpoints: the mirrored slices hold exactly the endpoints that may serve, port by port (spec D4-D6, R2).
 	Endpoints Rule = "endpoints"
+	// Answered: DNS says what follows from all that (spec N2-N6).
+	Answered Rule = "answered"
 	// Told: a ServiceExport's conditions are right (spec C1-C4).
 	Told Rule = "told"
 	// Recorded: the hub holds a record of each export and of nothing else (spec E1-E3).
@@ -81,7 +85,7 @@ const (
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return []Rule{Imported, Derived, Endpoints, Told, Recorded, Unexported, Vanished, Outrun, Foreign, Name, Address}
+	return []Rule{Imported, Derived, Endpoints, Answered, Told, Recorded, Unexported, Vanished, Outrun, Foreign, Name, Address}
 }
 
 // Finding is one thing that is not as it must be.
@@ -109,6 +113,7 @@ func (w World) Compare() []Finding {
 			found = append(found, w.compareExport(c, key)...)
 			found = append(found, w.compareRecord(c, key)...)
 		}
+		found = append(found, w.compareAnswers(c)...)
 	}
 	return found
 }

@@ -1,0 +1,255 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+func agentsKilled(ctx context.Context, w *world) error {
+	for range 6 {
+		pause(ctx, time.Duration(500+w.random.IntN(2500))*time.Millisecond)
+		if err := w.members[w.random.IntN(len(w.members))].agent.crash(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killedInALife kills agents at 100 random moments of the life of a service, which goes round and round meanwhile. Between
+// two moments an agent gets to its work, or does not. So often started, it may not find the time for its heartbeats.
+func killedInALife(ctx context.Context, w *world) error {
+	for _, m := range w.members {
+		w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	}
+	stop, rounds, done := make(chan struct{}), 0, sync.WaitGroup{}
+	var failed error
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 2))
+	done.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if failed = w.life(ctx, w.members[rounds%2], random); failed != nil {
+				return
+			}
+			rounds++
+		}
+	})
+	err := error(nil)
+	for range 100 {
+		pause(ctx, time.Duration(w.random.IntN(700))*time.Millisecond)
+		if err = w.members[w.random.IntN(len(w.members))].agent.crash(); err != nil {
+			break
+		}
+	}
+	close(stop)
+	done.Wait()
+	if rounds == 0 {
+		err = errors.Join(err, fmt.Errorf("no life came to its end: %w", errNoEffect))
+	}
+	return errors.Join(err, failed)
+}
+
+// life has a service be exported, change in every way, and be withdrawn.
+func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
+	k := oracle.Key{Namespace: aside, Name: "life"}
+	s, slice, export := service(k, 0), &discoveryv1.EndpointSlice{ObjectMeta: meta(k)}, exportOf(k)
+	slice.Name += "-v4"
+	for _, step := range []func() error{
+		func() error { return w.offer(ctx, m, s, random) },
+		func() error {
+			return m.edit(ctx, slice, func() { slice.Endpoints = m.slice(s, "IPv4", 3, random).Endpoints })
+		},
+		func() error { return m.edit(ctx, s, func() { s.Spec.Ports[0].Port++ }) },
+		func() error {
+			return m.edit(ctx, export, func() { export.Spec.ExportedLabels = map[string]string{"team": "x"} })
+		},
+		func() error { return m.edit(ctx, slice, func() { slice.Endpoints = nil }) },
+		func() error { return m.Delete(ctx, export) },
+		func() error { return m.Create(ctx, exportOf(k)) },
+		func() error { return m.Delete(ctx, s) },
+		func() error { return m.Create(ctx, service(k, 1)) },
+		func() error { return w.withdraw(ctx, m, k) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("life of %s in %s: %w", k, m.id, err)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	return nil
+}
+
+// leaderFrozen runs two replicas of an agent and freezes the one that leads, until the other has taken over. When it wakes
+// up it believes that it leads still, finds out, and ends.
+func leaderFrozen(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(len(w.members))]
+	first, second := m.agent.beside("first", "--leader-elect=true"), m.agent.beside("second", "--leader-elect=true")
+	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // the lease is good for almost as long as a silence takes
+	if err := m.agent.stop(); err != nil {
+		return err
+	}
+	before, err := w.leader(ctx, m)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(first.start(), w.led(ctx, m, before))
+	if err == nil {
+		err = w.woken(ctx, m, first, second)
+	}
+	return errors.Join(err, first.kill(), second.kill(), m.agent.start())
+}
+
+// woken freezes the first of two replicas, which leads, until the second does.
+func (w *world) woken(ctx context.Context, m *member, first, second *agent) error {
+	leader, err := w.leader(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := second.start(); err != nil {
+		return err
+	}
+	pause(ctx, 3*time.Second)
+	if err := first.send(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := w.led(ctx, m, leader); err != nil {
+		return err
+	}
+	pause(ctx, 3*time.Second)
+	if first.ends() > 0 {
+		return fmt.Errorf("the leader ended though it was frozen: %w", errNoEffect)
+	}
+	if err := first.send(syscall.SIGCONT); err != nil {
+		return err
+	}
+	return eventually(ctx, func(context.Context) error {
+		if first.ends() == 0 {
+			return fmt.Errorf("the leader that was frozen goes on: %w", errNoEffect)
+		}
+		return nil
+	})
+}
+
+// leader returns who leads the replicas of a member's agent, empty if nobody ever did.
+func (w *world) leader(ctx context.Context, m *member) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := m.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "tombolo-agent"}, lease)
+	if lease.Spec.HolderIdentity == nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return *lease.Spec.HolderIdentity, err
+}
+
+// led returns when somebody leads who did not before.
+func (w *world) led(ctx context.Context, m *member, before string) error {
+	return eventually(ctx, func(ctx context.Context) error {
+		now, err := w.leader(ctx, m)
+		if err == nil && (now == before || now == "") {
+			return fmt.Errorf("the leader is %q still: %w", now, errNoEffect)
+		}
+		return err
+	})
+}
+
+// memberSlow has a member's API server answer its agent slowly.
+func memberSlow(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(len(w.members))]
+	asker, err := client.New(m.localConfig, client.Options{Scheme: m.Scheme()})
+	if err != nil {
+		return err
+	}
+	const delay = 500 * time.Millisecond
+	m.localLine.delay.Store(int64(delay))
+	defer m.localLine.delay.Store(0)
+	begin := time.Now()
+	if err := asker.List(ctx, &mcsv1beta1.ServiceImportList{}, client.Limit(1)); err != nil {
+		return err
+	}
+	if took := time.Since(begin); took < 2*delay {
+		return fmt.Errorf("an answer takes %s: %w", took, errNoEffect)
+	}
+	pause(ctx, 15*time.Second)
+	return nil
+}
+
+// conflictsAtOnce has all members export the same services, no two alike: 1,000 exports that are told of a conflict.
+func conflictsAtOnce(ctx context.Context, w *world) error {
+	services := (1000 + len(w.members) - 1) / len(w.members)
+	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("conflict-%03d", i)} }
+	err := atOnce(services, func(i int) error {
+		for shape, m := range w.members {
+			w.watch.will(oracle.Source, m.id, key(i))
+			if err := errors.Join(m.Create(ctx, service(key(i), uint(shape))), m.Create(ctx, exportOf(key(i)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range w.members {
+		err := eventually(ctx, func(ctx context.Context) error {
+			list := &mcsv1beta1.ServiceExportList{}
+			if err := m.List(ctx, list, client.InNamespace(aside)); err != nil {
+				return err
+			}
+			told := 0
+			for _, e := range list.Items {
+				if apimeta.IsStatusConditionTrue(e.Status.Conditions, "Conflict") {
+					told++
+				}
+			}
+			if told < services {
+				return fmt.Errorf("%d conflicts in %s: %w", told, m.id, errNoEffect)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return atOnce(services, func(i int) error {
+		for _, m := range w.members {
+			if err := errors.Join(m.Delete(ctx, exportOf(key(i))), m.Delete(ctx, &corev1.Service{ObjectMeta: meta(key(i))})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// atOnce does something for all numbers below n, ten at a time.
+func atOnce(n int, do func(int) error) error {
+	const workers = 10
+	errs, group := make([]error, workers), sync.WaitGroup{}
+	for worker := range workers {
+		group.Go(func() {
+			for i := worker; i < n && errs[worker] == nil; i += workers {
+				errs[worker] = do(i)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

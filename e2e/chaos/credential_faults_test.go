@@ -1,0 +1,296 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// authority is who the hub lets issue client certificates.
+type authority struct {
+	certificate *x509.Certificate
+	pem         []byte
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority() (authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "chaos"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return authority{}, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return authority{certificate, pemOf(der), key}, err
+}
+
+func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
+
+// issue returns a certificate and a key by which the hub takes whoever has them for a member's agent, for so long.
+func (a authority) issue(id string, lifetime time.Duration) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace := "member-" + id
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject: pkix.Name{
+			CommonName:   "system:serviceaccount:" + namespace + ":" + manifests.MemberServiceAccount,
+			Organization: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+		},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = keyutil.MarshalPrivateKeyToPEM(private)
+	return pemOf(der), key, err
+}
+
+// expired has a member's agent work with a client certificate that expires, and is renewed later.
+func expired(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(len(w.members))]
+	path := filepath.Join(m.folder(), "hub.crt")
+	replace := func(lifetime time.Duration) (rest.TLSClientConfig, error) {
+		certificate, key, err := w.authority.issue(m.id, lifetime)
+		if err != nil {
+			return rest.TLSClientConfig{}, err
+		}
+		tls := rest.TLSClientConfig{CAData: m.hubConfig.CAData, CertData: certificate, KeyData: key}
+		return tls, errors.Join(replaceFile(path+".key", key), replaceFile(path, certificate))
+	}
+	tls, err := replace(20 * time.Second)
+	if err != nil {
+		return err
+	}
+	kubeconfig := m.hubKubeconfig + ".certificate"
+	if err := m.writeKubeconfig(kubeconfig, map[string]any{"client-certificate": path, "client-key": path + ".key"}); err != nil {
+		return err
+	}
+	stale, err := client.New(&rest.Config{Host: m.hubConfig.Host, TLSClientConfig: tls}, client.Options{Scheme: w.hubKube.Scheme()})
+	if err != nil {
+		return err
+	}
+	if err := answers(ctx, stale); err != nil {
+		return fmt.Errorf("the certificate is not good at first: %w", err)
+	}
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	certified := m.agent.beside("certified", "--hub-kubeconfig="+kubeconfig) // the last one counts
+	if err := errors.Join(m.agent.stop(), certified.start(), w.beats(ctx, m)); err != nil {
+		return errors.Join(err, certified.kill())
+	}
+	err = w.outlives(ctx, m, stale, func() error { _, err := replace(time.Hour); return err })
+	return errors.Join(err, certified.stop(), m.agent.start())
+}
+
+// outlives waits until a member's credentials are good no more and its heartbeat stops, and renews them.
+func (w *world) outlives(ctx context.Context, m *member, stale client.Client, renew func() error) error {
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the certificate is still good (%w): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(w.keepsQuiet(ctx, m), renew()); err != nil {
+		return err
+	}
+	m.line.cut() // it shows its certificate when it connects
+	return w.beats(ctx, m)
+}
+
+// beats returns when a member's heartbeat has been renewed twice.
+func (w *world) beats(ctx context.Context, m *member) error {
+	seen := map[string]bool{}
+	return eventually(ctx, func(ctx context.Context) error {
+		version, err := w.heartbeat(ctx, m)
+		if err != nil {
+			return err
+		}
+		if seen[version] = true; len(seen) < 3 {
+			return fmt.Errorf("%s is silent", m.id)
+		}
+		return nil
+	})
+}
+
+// keepsQuiet returns nil where a member's heartbeat is not renewed for longer than it takes.
+func (w *world) keepsQuiet(ctx context.Context, m *member) error {
+	before, err := w.heartbeat(ctx, m)
+	if err != nil {
+		return err
+	}
+	pause(ctx, heartbeat+heartbeat/2)
+	after, err := w.heartbeat(ctx, m)
+	if err == nil && before != after {
+		return fmt.Errorf("%s still renews its heartbeat: %w", m.id, errNoEffect)
+	}
+	return err
+}
+
+// heartbeat returns the version of a member's heartbeat.
+func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
+	beat := &hubv1alpha1.Heartbeat{}
+	err := w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}, beat)
+	return beat.ResourceVersion, err
+}
+
+// certificateRotated has the hub serve with the certificate of another authority, which the agents have been told of
+// before, as docs/install.md says, and then forget the old one.
+func certificateRotated(ctx context.Context, w *world) error {
+	old := w.hub.Config()
+	next, err := lab.NewCertificate()
+	if err != nil {
+		return err
+	}
+	if err := w.trust(slices.Concat(old.CAData, next.PEM)); err != nil {
+		return err
+	}
+	if err := w.hub.Serve(ctx, next); err != nil {
+		return err
+	}
+	old.Dial = new(net.Dialer).DialContext // else it uses a connection that is open
+	distrusting, err := client.New(old, client.Options{Scheme: w.hubKube.Scheme()})
+	if err != nil {
+		return err
+	}
+	if err := answers(ctx, distrusting); err == nil {
+		return fmt.Errorf("who knows the old certificate only can still connect: %w", errNoEffect)
+	}
+	if w.hubKube, err = w.hub.Client(w.hubKube.Scheme()); err != nil {
+		return err
+	}
+	for _, m := range w.members {
+		m.hubConfig.CAData = next.PEM
+		m.line.cut() // all connections are made anew
+	}
+	for _, m := range w.members {
+		if err := w.beats(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := w.retrust(ctx, next); err != nil {
+		return err
+	}
+	return w.trust(next.PEM)
+}
+
+// trust gives all agents other authorities for the hub and starts them anew, as join does.
+func (w *world) trust(authorities []byte) error {
+	for _, m := range w.members {
+		if err := errors.Join(m.trust(authorities), m.agent.stop(), m.agent.start()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retrust has the hub's own controllers know its new certificate.
+func (w *world) retrust(ctx context.Context, certificate lab.Certificate) error {
+	path := filepath.Join(filepath.Dir(w.hub.Kubeconfig()), "kube-controller-manager.kubeconfig")
+	file, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return err
+	}
+	for _, cluster := range file.Clusters {
+		cluster.CertificateAuthorityData = certificate.PEM
+	}
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return err
+	}
+	return w.hub.ControllerManager.Restart(ctx)
+}
+
+// revoked takes a member's credentials for the hub away and gives it others.
+func revoked(ctx context.Context, w *world) error {
+	m := w.members[1]
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-b", Name: manifests.MemberServiceAccount}}
+	if err := w.hubKube.Delete(ctx, account.DeepCopy()); err != nil {
+		return err
+	}
+	scheme := w.hubKube.Scheme()
+	stale, err := client.New(m.hubConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the old token is good (%v): %w", err, errNoEffect)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Without credentials its heartbeat is not renewed: the others may count it as silent.
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	m.line.cut()
+	pause(ctx, 10*time.Second)
+	if err := client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)); err != nil {
+		return err
+	}
+	renewed, err := w.hub.ServiceAccountConfig(ctx, account.Namespace, account.Name)
+	if err != nil {
+		return err
+	}
+	if err := m.renew(renewed.BearerToken); err != nil {
+		return err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error { return w.members[0].Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
+	return errors.Join(err, w.withdraw(ctx, m, k))
+}
+
+// admitCertificates returns the arguments that have the hub admit who has a certificate of an authority.
+func admitCertificates(a authority) ([]string, error) {
+	file, err := os.CreateTemp(programFolder, "client-ca-*.pem")
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(a.pem)
+	return []string{"--client-ca-file=" + file.Name()}, errors.Join(err, file.Close())
+}

@@ -1,0 +1,286 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// allButOneDie has all agents end but one, and come back.
+func allButOneDie(ctx context.Context, w *world) error {
+	survivor := w.random.IntN(2) // the last member exports least
+	var dead []*member
+	for i, m := range w.members {
+		if i != survivor {
+			dead = append(dead, m)
+		}
+	}
+	err := w.silence(ctx, dead...)
+	for _, m := range dead {
+		err = errors.Join(err, m.agent.start())
+	}
+	return err
+}
+
+// silence has members' agents end and returns when all others hold what they must without them. Nothing may move.
+func (w *world) silence(ctx context.Context, dead ...*member) error {
+	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
+		return fmt.Errorf("before it: %v %v: %w", never, wrong, err)
+	}
+	defer clear(w.silent)
+	for _, m := range dead {
+		w.watch.will(oracle.Silence, m.id, oracle.Key{})
+		if err := m.agent.kill(); err != nil {
+			return err
+		}
+		w.silent[m.id] = true
+	}
+	_, never, wrong, err := w.settled(ctx)
+	for _, m := range dead {
+		w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	}
+	if err != nil || len(never)+len(wrong) > 0 {
+		return fmt.Errorf("while agents are dead: %v %v: %w", never, wrong, err)
+	}
+	for _, m := range dead {
+		if left, err := w.hasLeft(ctx, m); err != nil || !left {
+			return fmt.Errorf("no endpoint of %s has left (%w): %w", m.id, err, errNoEffect)
+		}
+	}
+	return nil
+}
+
+// hasLeft reports whether the endpoints of a member have left a service of a living one.
+func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
+	for _, other := range w.members {
+		if other == m || w.silent[other.id] {
+			continue
+		}
+		for i := range stillServices { // headless ones keep them
+			mirrored, err := other.mirrored(ctx, stillKey(i), m.id)
+			if err != nil {
+				return false, err
+			}
+			if exports := m.index < 3 || i%3 == 0; exports && len(mirrored) == 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// memberFlaps has an agent be away again and again, first for so short a time that nothing may come of it, then for so
+// long that its endpoints leave.
+func memberFlaps(ctx context.Context, w *world) error {
+	m := w.members[w.random.IntN(2)]
+	for range 2 {
+		if err := m.agent.kill(); err != nil {
+			return err
+		}
+		if err := w.keepsQuiet(ctx, m); err != nil {
+			return err
+		}
+		if err := errors.Join(m.agent.start(), w.beats(ctx, m)); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		if err := w.silence(ctx, m); err != nil {
+			return err
+		}
+		if err := m.agent.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deadLeaves has the hub's administrator let a member leave whose agent is dead. Its share of all imports goes. Then it
+// comes back and joins again.
+func deadLeaves(ctx context.Context, w *world) error {
+	m := w.members[2]
+	seen, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	if err := m.agent.kill(); err != nil {
+		return err
+	}
+	w.silent[m.id] = true
+	defer delete(w.silent, m.id)
+	for _, e := range seen.Clusters[2].Exports {
+		w.watch.will(oracle.Source, m.id, client.ObjectKeyFromObject(&e))
+	}
+	if err := w.administer(ctx, "leave --from hub --cluster-id "+m.id); err != nil {
+		return err
+	}
+	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.MemberName}}
+	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(member), member); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is still a member (%w): %w", m.id, err, errNoEffect)
+	}
+	err = eventually(ctx, func(ctx context.Context) error {
+		mirrored, err := w.members[0].mirrored(ctx, stillKey(0), m.id)
+		if err == nil && len(mirrored) > 0 {
+			return fmt.Errorf("endpoints of %s stay though it has left", m.id)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	config := &rest.Config{}
+	err = eventually(ctx, func(ctx context.Context) (err error) { // its namespace may still be ending
+		config, err = membership.Join(ctx, w.hub, m.cluster, m.options())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.renew(config.BearerToken), m.agent.start())
+}
+
+// startedAsAnother has a cluster say that it is another, living member, and its agent start with that one's credentials. What it
+// exports goes nowhere, and it says why.
+func startedAsAnother(ctx context.Context, w *world) error {
+	m, other := w.members[2], w.members[w.random.IntN(2)]
+	kubeconfig := m.hubKubeconfig + ".another"
+	if err := m.writeKubeconfig(kubeconfig, map[string]any{"tokenFile": other.tokenFile()}); err != nil {
+		return err
+	}
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	usurper := m.agent.beside("usurper", "--hub-kubeconfig="+kubeconfig)
+	err := errors.Join(m.agent.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(other.id)), usurper.start())
+	if err != nil {
+		return errors.Join(err, usurper.kill())
+	}
+	k := oracle.Key{Namespace: aside, Name: "usurped"}
+	err = errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.isShutOut(ctx, m, other, k))
+	w.watch.will(oracle.Silence, m.id, oracle.Key{})
+	if err := errors.Join(err, usurper.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start()); err != nil {
+		return err
+	}
+	err = eventually(ctx, func(ctx context.Context) error { return other.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
+	return errors.Join(err, w.withdraw(ctx, m, k))
+}
+
+// isShutOut returns nil once a cluster that bears another's ID says so of an export, while the other lives on, and fails if
+// the export gets to the hub.
+func (w *world) isShutOut(ctx context.Context, m, other *member, k oracle.Key) error {
+	err := eventually(ctx, func(ctx context.Context) error {
+		export := &mcsv1beta1.ServiceExport{}
+		if err := m.Get(ctx, k, export); err != nil {
+			return err
+		}
+		c := apimeta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+		if c == nil || !strings.Contains(c.Message, "another cluster") {
+			return fmt.Errorf("%s does not say whose ID it bears: %+v: %w", m.id, c, errNoEffect)
+		}
+		return nil
+	})
+	if err := errors.Join(err, w.beats(ctx, other)); err != nil {
+		return err
+	}
+	record := &hubv1alpha1.PublishedService{}
+	err = w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + other.id, Name: k.Namespace + "." + k.Name}, record)
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s publishes as %s: %+v (%w)", m.id, other.id, record.Spec, err)
+	}
+	return nil
+}
+
+// administer runs "kubectl clusterset" with the credentials of the hub's administrator.
+func (w *world) administer(ctx context.Context, command string) error {
+	path := filepath.Join(filepath.Dir(w.hub.Kubeconfig()), "chaos.kubeconfig")
+	if err := lab.WriteKubeconfig(path, w.hub.Config()); err != nil { // its certificate may be another by now
+		return err
+	}
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	args := append(strings.Fields(command), "--hub-context", "lab", "--kubeconfig", path)
+	if code := cli.Run(ctx, "v0.0.0-test", args, streams); code != cli.ExitOK {
+		return fmt.Errorf("$ kubectl clusterset %s\n%sexit code %d", command, out.String(), code)
+	}
+	return nil
+}
+
+// agesClaimed has a member claim that its export is ten minutes younger than it is, and then ten minutes older, as if its
+// clock were wrong: who is the oldest changes with that, everywhere, and again when the claim is put right.
+func agesClaimed(ctx context.Context, w *world) error {
+	k, liar, other, witness := oracle.Key{Namespace: aside, Name: "web"}, w.members[0], w.members[1], w.members[2]
+	for i, m := range []*member{liar, other} {
+		if err := w.offer(ctx, m, service(k, uint(i)), w.random); err != nil {
+			return err
+		}
+	}
+	merged := func(winner uint) error {
+		return eventually(ctx, func(ctx context.Context) error {
+			found := &mcsv1beta1.ServiceImport{}
+			if err := witness.Get(ctx, k, found); err != nil {
+				return err
+			}
+			if len(found.Status.Clusters) != 2 || found.Spec.Ports[0].Port != service(k, winner).Spec.Ports[0].Port {
+				return fmt.Errorf("import %+v %+v: %w", found.Spec, found.Status, errNoEffect)
+			}
+			return nil
+		})
+	}
+	if err := merged(0); err != nil {
+		return err
+	}
+	w.watch.will(oracle.Silence, liar.id, oracle.Key{})
+	if err := liar.agent.kill(); err != nil {
+		return err
+	}
+	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + liar.id, Name: k.Namespace + "." + k.Name}}
+	truth := metav1.Time{}
+	for _, step := range []struct {
+		claim  time.Duration
+		winner uint
+	}{{10 * time.Minute, 1}, {-10 * time.Minute, 0}, {10 * time.Minute, 1}} {
+		err := (&member{Client: w.hubKube}).edit(ctx, record, func() {
+			if truth.IsZero() {
+				truth = record.Spec.ExportedAt
+			}
+			record.Spec.ExportedAt = metav1.NewTime(truth.Add(step.claim))
+		})
+		if err != nil {
+			return err
+		}
+		if err := merged(step.winner); err != nil {
+			return fmt.Errorf("%s older: %w", -step.claim, err)
+		}
+	}
+	if err := errors.Join(liar.agent.start(), merged(0)); err != nil {
+		return err
+	}
+	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		return err
+	}
+	if !record.Spec.ExportedAt.Equal(&truth) {
+		return fmt.Errorf("the claim of %s is %s, must be %s", liar.id, record.Spec.ExportedAt, truth)
+	}
+	return errors.Join(w.withdraw(ctx, liar, k), w.withdraw(ctx, other, k))
+}
