@@ -1,0 +1,277 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// fence is what refuses an act.
+type fence string
+
+const (
+	identity fence = "authentication"
+	rights   fence = "rights"     // RBAC on the hub
+	server   fence = "API server" // Kubernetes' own rules for names and metadata
+	schemas  fence = "schema"     // the hub's CRDs
+	policies fence = "policy"     // the hub's admission policies
+	quota    fence = "quota"      // the member's
+	importer fence = "importer"   // by itself
+	pacer    fence = "pacer"      // the importer's, which lets part of it through
+	nobody   fence = "no one"     // it does no harm
+)
+
+// setup is a hub from which fences are missing.
+type setup struct {
+	name    string
+	missing []fence
+}
+
+var (
+	asReleased      = setup{"as released", nil}
+	withoutPolicies = setup{"without policies", []fence{policies}}
+	withoutSchemas  = setup{"without policies and schemas", []fence{policies, schemas}}
+)
+
+// refusal is a fence that an act meets, and what it says.
+type refusal struct {
+	by     fence
+	says   string
+	policy string
+}
+
+func byRights(says string) refusal   { return refusal{by: rights, says: says} }
+func byServer(says string) refusal   { return refusal{by: server, says: says} }
+func bySchema(says string) refusal   { return refusal{by: schemas, says: says} }
+func byImporter(says string) refusal { return refusal{by: importer, says: says} }
+
+func byPolicy(name, says string) refusal {
+	return refusal{by: policies, says: says, policy: name + ".hub.tombolo-mcs.io"}
+}
+
+// act is something that a hostile member tries with its own credentials.
+type act struct {
+	name string
+	try  func(context.Context, *attempt) error
+	// refused has the fences that it meets, in the order in which it does. Behind the last one nobody refuses it.
+	refused []refusal
+	// service is the one that it is about; empty for one of its own.
+	service key
+	// rest says that an importer takes the service without what it refuses of it.
+	rest bool
+	// harmless says, and checks, what comes of an act that nobody refuses.
+	harmless string
+	check    func(*testing.T, *world, key)
+}
+
+// refuser returns the fence that an act meets first.
+func (a act) refuser(s setup) refusal {
+	for _, r := range a.refused {
+		if !slices.Contains(s.missing, r.by) {
+			return r
+		}
+	}
+	return refusal{by: nobody, says: a.harmless}
+}
+
+// outcome says for people what comes of an act.
+func (a act) outcome(s setup) string {
+	r := a.refuser(s)
+	switch r.by {
+	case nobody:
+		if a.refuser(asReleased).by == nobody && len(s.missing) > 0 { // that is said already
+			return "nobody"
+		}
+		return "nobody: " + a.harmless
+	case policies:
+		return "policy " + strings.TrimSuffix(r.policy, ".hub.tombolo-mcs.io")
+	case identity, server, rights, schemas, quota, importer, pacer:
+	}
+	return string(r.by)
+}
+
+// shown says where it can be seen that an act was refused.
+func (a act) shown(s setup) string {
+	switch a.refuser(s).by {
+	case rights, server, schemas, quota:
+		return "audit log"
+	case policies:
+		return "audit log, metric"
+	case importer:
+		return "Event, metric"
+	case identity, pacer, nobody:
+	}
+	return "-"
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// slug is the act's name as a part of names.
+func (a act) slug() string { return notInNames.ReplaceAllString(strings.ToLower(a.name), "-") }
+
+func (a act) key() key {
+	if a.service.Name != "" {
+		return a.service
+	}
+	return key{Namespace: "hostile", Name: a.slug()}
+}
+
+// attempt is one act on one hub: the client has the hostile member's credentials, and names the act in the audit log.
+type attempt struct {
+	client.Client
+	*world
+	key key
+}
+
+// Create creates again where it lost a race for the quota, which every creation and every count updates.
+func (a *attempt) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error { return a.Client.Create(ctx, o, options...) })
+}
+
+// records returns good ones of the attempt's service.
+func (a *attempt) records() (*hubv1alpha1.PublishedService, *hubv1alpha1.PublishedEndpoints) {
+	name := a.key.Namespace + "." + a.key.Name
+	namespace, service := hubv1alpha1.NamespaceName(a.key.Namespace), hubv1alpha1.ServiceName(a.key.Name)
+	record := &hubv1alpha1.PublishedService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name},
+		Spec: hubv1alpha1.PublishedServiceSpec{
+			Namespace: namespace, Service: service, ExportedAt: metav1.Now(), Type: mcsv1beta1.ClusterSetIP,
+			IPFamilies: []hubv1alpha1.IPFamily{"IPv4"},
+			Ports:      []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80}},
+		},
+	}
+	endpoints := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name + ".0123456789"},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace: namespace, Service: service, AddressType: "IPv4",
+			Ports:  []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
+			Groups: []hubv1alpha1.EndpointGroup{{Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.66.0.1"}}},
+		},
+	}
+	return record, endpoints
+}
+
+// write creates objects in their order, and returns the first refusal.
+func (a *attempt) write(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := a.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type try = func(context.Context, *attempt) error
+
+// publishing writes a service whose record is changed, and a good record of endpoints.
+func publishing(change func(*hubv1alpha1.PublishedService)) try {
+	return func(ctx context.Context, a *attempt) error {
+		service, endpoints := a.records()
+		change(service)
+		return a.write(ctx, service, endpoints)
+	}
+}
+
+// serving writes a service whose record of endpoints is changed.
+func serving(change func(*hubv1alpha1.PublishedEndpoints)) try {
+	return func(ctx context.Context, a *attempt) error {
+		service, endpoints := a.records()
+		change(endpoints)
+		return a.write(ctx, endpoints, service)
+	}
+}
+
+// announcing writes a service with a good address and another one.
+func announcing(address string) try {
+	return serving(func(e *hubv1alpha1.PublishedEndpoints) {
+		e.Spec.Groups[0].Addresses = append(e.Spec.Groups[0].Addresses, hubv1alpha1.IPAddress(address))
+	})
+}
+
+// saying writes a service whose record of a kind has something in its spec that no agent would write.
+func saying(kind, field string, value any) try {
+	return func(ctx context.Context, a *attempt) error {
+		service, endpoints := a.records()
+		objects := map[string]client.Object{"PublishedService": service, "PublishedEndpoints": endpoints}
+		odd, err := oddly(objects[kind], kind, field, value)
+		if err != nil {
+			return err
+		}
+		objects[kind] = odd
+		if kind == "PublishedService" {
+			return a.write(ctx, objects["PublishedService"], objects["PublishedEndpoints"])
+		}
+		return a.write(ctx, objects["PublishedEndpoints"], objects["PublishedService"])
+	}
+}
+
+// oddly returns an object of a kind with another value in a field of its spec.
+func oddly(o client.Object, kind, field string, value any) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	odd := &unstructured.Unstructured{Object: content}
+	odd.SetGroupVersionKind(hubv1alpha1.GroupVersion.WithKind(kind))
+	return odd, unstructured.SetNestedField(odd.Object, value, "spec", field)
+}
+
+// run tries an act and checks that it comes out as it has to, and nothing worse.
+func (w *world) run(t *testing.T, a act, s setup) {
+	t.Helper()
+	want, k := a.refuser(s), a.key()
+	err := a.try(t.Context(), w.attempt(t, a.slug(), k))
+	switch want.by {
+	case importer:
+		must(t, err)
+		eventually(t, func(ctx context.Context) error { return w.c.complains(ctx, k, want.says) })
+		if a.rest {
+			w.c.imported(t, k)
+		} else if k.Namespace == "hostile" {
+			w.c.absent(t, k)
+		}
+	case nobody:
+		must(t, err)
+		if a.check == nil {
+			t.Fatalf("%s: nobody refuses it", a.name)
+		}
+		a.check(t, w, k)
+	case identity, rights, server, schemas, policies, quota, pacer:
+		if problem := want.differs(err); problem != nil {
+			t.Fatal(problem)
+		}
+	}
+}
+
+// differs returns nil where an error is this refusal.
+func (r refusal) differs(err error) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("the hub takes it; want: %s", r.says)
+	case !strings.Contains(err.Error(), r.says):
+		return fmt.Errorf("the hub says:\n%w\nwant:\n%s", err, r.says)
+	case r.by == policies && !strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", r.policy)):
+		return fmt.Errorf("not refused by policy %s: %w", r.policy, err)
+	case r.by == rights && !apierrors.IsForbidden(err):
+		return fmt.Errorf("not refused for want of rights: %w", err)
+	case (r.by == schemas || r.by == server) && !apierrors.IsInvalid(err):
+		return fmt.Errorf("not refused as invalid: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// metadata are labels and annotations, of services and of records, and other things of an object's metadata.
+func metadata() []act {
+	labelled := func(name, label string) act {
+		return act{
+			name: name,
+			try:  publishing(func(s *published) { s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"} }),
+			refused: []refusal{
+				byPolicy("records", "label or annotation "+label+" is reserved"), byImporter(fmt.Sprintf("label %q is illegal or reserved", label)),
+			},
+		}
+	}
+	annotated := func(name, key string) act {
+		return act{
+			name: name,
+			try:  publishing(func(s *published) { s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: "x"} }),
+			refused: []refusal{
+				byPolicy("records", "label or annotation "+key+" is reserved"),
+				byImporter(fmt.Sprintf("annotation %q is illegal, too long or reserved", key)),
+			},
+		}
+	}
+	return []act{
+		labelled("a label of Kubernetes", "service.kubernetes.io/headless"),
+		labelled("another source cluster as a label", "multicluster.kubernetes.io/source-cluster"),
+		labelled("another manager as a label", "app.kubernetes.io/managed-by"),
+		labelled("a label of a GitOps tool", "argocd.argoproj.io/instance"),
+		annotated("an annotation of a cloud", "service.beta.kubernetes.io/aws-load-balancer-internal"),
+		annotated("an annotation of a GitOps tool", "kustomize.toolkit.fluxcd.io/prune"),
+		annotated("an annotation that makes names", "external-dns.alpha.kubernetes.io/hostname"),
+		{
+			name: "annotations of 256 KiB",
+			try: publishing(func(s *published) {
+				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{}
+				for i := range 64 {
+					s.Spec.Annotations["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(strings.Repeat("x", 4096))
+				}
+			}),
+			refused: []refusal{byPolicy("records", "the annotations have more than 256 KiB in all"), byImporter("its annotations have ")},
+		},
+		{
+			name: "an annotation of 1 MB",
+			try: publishing(func(s *published) {
+				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"example.com/a": hubv1alpha1.AnnotationValue(strings.Repeat("x", 1<<20))}
+			}),
+			refused: []refusal{
+				bySchema("spec.annotations.example.com/a: Too long"), byImporter(`annotation "example.com/a" is illegal, too long or reserved`),
+			},
+		},
+		{
+			name: "5,000 labels",
+			try: publishing(func(s *published) {
+				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{}
+				for i := range 5000 {
+					s.Spec.Labels["example.com/"+strconv.Itoa(i)] = "x"
+				}
+			}),
+			refused: []refusal{bySchema("spec.labels: Too many: 5000"), byImporter("it has more than 64 labels or annotations")},
+		},
+		{
+			name: "1 MB of labels on a record",
+			try: publishing(func(s *published) {
+				s.Labels = map[string]string{}
+				for i := range 10_000 {
+					s.Labels[fmt.Sprintf("app.kubernetes.io/%022d", i)] = strings.Repeat("x", 63)
+				}
+			}),
+			refused:  []refusal{byPolicy("metadata", "what a member writes has no labels")},
+			harmless: "nobody reads them",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
+		},
+		{
+			name:    "1 MB of annotations on a record",
+			try:     publishing(func(s *published) { s.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} }),
+			refused: []refusal{byServer("metadata.annotations: Too long")},
+		},
+		{
+			name:     "a finalizer on a record",
+			try:      publishing(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
+			refused:  []refusal{byPolicy("metadata", "what a member writes has no finalizers")},
+			harmless: "nobody but the member's namespace waits for it",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
+		},
+		{
+			name: "a record that owns itself",
+			try: publishing(func(s *published) {
+				s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+			}),
+			refused:  []refusal{byPolicy("metadata", "what a member writes has no ownerReferences")},
+			harmless: "the hub's garbage collector takes away the record",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.gone(t, k) },
+		},
+		{
+			name: "a deletion that leaves the record behind",
+			try: func(ctx context.Context, a *attempt) error {
+				service, endpoints := a.records()
+				if err := a.write(ctx, endpoints, service); err != nil {
+					return err
+				}
+				return a.Delete(ctx, service, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+			},
+			refused:  []refusal{byPolicy("deletions", "a record must not outlive its deletion")},
+			harmless: "the hub's garbage collector takes away the record",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.gone(t, k) },
+		},
+	}
+}
+
+// forms are records that this version cannot read, or only in part: poison for a decoder, and what other versions of the
+// hub's kinds may have.
+func forms() []act {
+	const unreadable = "it cannot be read: it has no form that this version knows"
+	future := metav1.NewMicroTime(time.Now().AddDate(1000, 0, 0).Truncate(time.Second).Add(time.Microsecond))
+	acts := []act{
+		{
+			name: "a heartbeat from the future", try: beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
+			harmless: "no clocks are compared",
+			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+		},
+		{
+			name:     "a heartbeat with another cluster's UID",
+			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
+			harmless: "it is compared within the member's own namespace only",
+			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+		},
+		{
+			name:     "a second heartbeat",
+			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
+			refused:  []refusal{bySchema("a member's namespace has one Heartbeat, named heartbeat")},
+			harmless: "it counts as the one that the member has",
+			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+		},
+		{
+			name: "a heartbeat with a time that cannot be read",
+			try: func(ctx context.Context, a *attempt) error {
+				beat, err := oddly(heartbeat(), "Heartbeat", "renewTime", "2026-01-01T00:00:00Z") // a date-time, but of no microseconds
+				if err != nil {
+					return err
+				}
+				beat.SetName("heartbeat")
+				return a.beat(ctx, beat)
+			},
+			refused:  []refusal{bySchema("spec.renewTime: Invalid value")},
+			harmless: "it says nothing; those of the others are read",
+			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+		},
+		{
+			name: "a field of a version to come", try: saying("PublishedService", "gateway", "10.0.0.1"),
+			harmless: "what the field says is not heeded",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k); w.c.serves(t, k, "10.66.0.1") },
+		},
+		{
+			name: "a type of a version to come", try: publishing(func(s *published) { s.Spec.Type = "Gateway" }),
+			refused: []refusal{bySchema(`spec.type: Unsupported value: "Gateway"`), byImporter(`"Gateway" is no type`)},
+		},
+		{
+			name: "an affinity of a version to come", try: publishing(func(s *published) { s.Spec.SessionAffinity = "Cookie" }),
+			refused: []refusal{bySchema(`spec.sessionAffinity: Unsupported value: "Cookie"`), byImporter(`"Cookie" is no session affinity`)},
+		},
+		{
+			name: "a protocol of a version to come", try: publishing(func(s *published) { s.Spec.Ports[0].Protocol = "QUIC" }),
+			refused: []refusal{bySchema(`spec.ports[0].protocol: Unsupported value: "QUIC"`), byImporter(`"QUIC" is no protocol`)},
+		},
+		{
+			name: "a family of a version to come", try: serving(func(e *endpoints) { e.Spec.AddressType = "FQDN" }), rest: true,
+			refused: []refusal{bySchema(`spec.addressType: Unsupported value: "FQDN"`), byImporter("is no slice of family IPv4 or IPv6")},
+		},
+		{
+			name: "a record of an older version, without families", try: publishing(func(s *published) { s.Spec.IPFamilies = nil }),
+			refused: []refusal{bySchema("spec.ipFamilies: "), byImporter("[] are no IP families of a Service")},
+		},
+	}
+	poison := map[string]struct {
+		kind, field string
+		value       any
+		hub         string
+	}{
+		"an age that cannot be read":     {"PublishedService", "exportedAt", "2026-01-01t00:00:00z", "spec.exportedAt: Invalid value"},
+		"a trigger that cannot be read":  {"PublishedEndpoints", "triggerTime", "2026-01-01T00:00:00Z", "spec.triggerTime: Invalid value"},
+		"a port beyond all numbers":      {"PublishedService", "ports", []any{map[string]any{"protocol": "TCP", "port": int64(1)<<40 + 80}}, "spec.ports[0].port: Invalid value"},
+		"a port that is a text":          {"PublishedEndpoints", "ports", []any{map[string]any{"protocol": "TCP", "port": "http"}}, "spec.ports[0].port: Invalid value"},
+		"endpoints that are no list":     {"PublishedEndpoints", "groups", map[string]any{"all": "of them"}, "spec.groups: Invalid value"},
+		"labels that are a list":         {"PublishedService", "labels", []any{"team"}, "spec.labels: Invalid value"},
+		"addresses that are numbers":     {"PublishedEndpoints", "groups", []any{map[string]any{"addresses": []any{int64(10)}}}, "spec.groups[0].addresses[0]: Invalid value"},
+		"a service's name that is a map": {"PublishedService", "service", map[string]any{}, "spec.service: Invalid value"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(poison)) {
+		p := poison[name]
+		acts = append(acts, act{
+			name: name, try: saying(p.kind, p.field, p.value), rest: p.kind == "PublishedEndpoints",
+			refused: []refusal{bySchema(p.hub), byImporter(unreadable)},
+		})
+	}
+	return acts
+}
+
+// heartbeat returns a good one of the hostile member.
+func heartbeat() *hubv1alpha1.Heartbeat {
+	return &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: hubv1alpha1.HeartbeatName},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
+	}
+}
+
+// beating writes a heartbeat that is changed.
+func beating(change func(*hubv1alpha1.Heartbeat)) try {
+	return func(ctx context.Context, a *attempt) error {
+		beat := heartbeat()
+		change(beat)
+		return a.beat(ctx, beat)
+	}
+}
+
+// beat creates or updates a heartbeat.
+func (a *attempt) beat(ctx context.Context, beat client.Object) error {
+	existing := &hubv1alpha1.Heartbeat{}
+	if err := a.Get(ctx, client.ObjectKeyFromObject(beat), existing); err != nil {
+		return errors.Join(client.IgnoreNotFound(err), a.Create(ctx, beat))
+	}
+	beat.SetResourceVersion(existing.ResourceVersion)
+	return a.Update(ctx, beat)
+}
+
+// eldersSettingsStay checks that the older export of the shared service decides, though another one counts as well.
+func eldersSettingsStay(t *testing.T, w *world, k key) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		found := &mcsv1beta1.ServiceImport{}
+		if err := w.c.Get(ctx, k, found); err != nil {
+			return err
+		}
+		if len(found.Status.Clusters) != 2 {
+			return fmt.Errorf("exporters of %s: %+v", k, found.Status.Clusters)
+		}
+		return nil
+	})
+	w.witness(t)
+	if diff := cmp.Diff(w.elders, w.c.settings(t, k)); diff != "" {
+		t.Errorf("%s has other settings (-before +after):\n%s", k, diff)
+	}
+}

@@ -1,0 +1,268 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+type (
+	published = hubv1alpha1.PublishedService
+	endpoints = hubv1alpha1.PublishedEndpoints
+)
+
+// ofOthers are services that are not the member's to publish.
+func ofOthers() []act {
+	return []act{
+		{
+			name: "a service of kube-system", service: key{Namespace: metav1.NamespaceSystem, Name: "kube-dns"},
+			try:      publishing(func(*published) {}),
+			refused:  []refusal{byPolicy("records", "namespace kube-system is never part of a clusterset")},
+			harmless: "no importer looks at records of that namespace; `kubectl clusterset status` shows it",
+			check: func(t *testing.T, w *world, k key) {
+				t.Helper()
+				w.witness(t)
+				w.c.absent(t, k)
+				seen, err := hub.Read(t.Context(), w.hubKube) // as the command does
+				must(t, err)
+				err = errors.Join(seen.Store("c", clusterset.Fence{}).Service(k).Refused...)
+				if err == nil || !strings.Contains(err.Error(), "namespace kube-system is reserved") {
+					t.Errorf("refused of %s: %v", k, err)
+				}
+			},
+		},
+		{
+			name: "a service of a namespace that is not listed", service: key{Namespace: "honest", Name: "new"},
+			try: publishing(func(*published) {}),
+			refused: []refusal{
+				byPolicy("records", "the Member of cluster mallory does not allow namespace honest"),
+				byImporter("the member may not publish services of namespace honest"),
+			},
+		},
+		{
+			name: "a part in another's service, with internalTrafficPolicy Local", service: web,
+			try: publishing(func(s *published) {
+				s.Spec.Type, s.Spec.InternalTrafficPolicy = mcsv1beta1.Headless, "Local"
+				s.Spec.ExportedAt = metav1.Unix(0, 0)
+			}),
+			refused: []refusal{
+				byPolicy("records", "the Member of cluster mallory does not allow namespace honest"),
+				byImporter("the member may not publish services of namespace honest"),
+			},
+		},
+		{
+			name: "a record that claims another's service",
+			try:  publishing(func(s *published) { s.Spec.Namespace, s.Spec.Service = "honest", "web" }),
+			refused: []refusal{
+				byPolicy("records", "the name must be <namespace>.<service>, here honest.web"),
+				byImporter("its name does not say that it is service honest/web"),
+			},
+		},
+		{
+			name: "endpoints that claim another's service",
+			try:  serving(func(e *endpoints) { e.Spec.Namespace, e.Spec.Service = "honest", "web" }),
+			refused: []refusal{
+				byPolicy("records", "the name must be <namespace>.<service>.<slice>, here honest.web.<slice>"),
+				byImporter("its name does not say that it is service honest/web"),
+			},
+			rest: true,
+		},
+		{
+			name: "an age of 1970 in a shared service, with other settings", service: shared,
+			try: publishing(func(s *published) {
+				s.Spec.ExportedAt, s.Spec.Type, s.Spec.InternalTrafficPolicy = metav1.Unix(0, 0), mcsv1beta1.Headless, "Local"
+				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "mallory"}
+				s.Spec.Ports[0].Port = 81
+			}),
+			harmless: "the older export's settings stay, as the claim counts for 10 minutes at the most",
+			check:    eldersSettingsStay,
+		},
+	}
+}
+
+// names are those of services, endpoints and clusters.
+func names() []act {
+	long := strings.Repeat("n", 64)
+	headless := func(hostname string) try {
+		return serving(func(e *endpoints) {
+			e.Spec.Groups[0].Hostnames = []hubv1alpha1.Hostname{hubv1alpha1.Hostname(hostname)}
+		})
+	}
+	return []act{
+		{
+			name: "a name that is no DNS label", service: key{Namespace: "hostile", Name: "web_1"},
+			try:     publishing(func(*published) {}),
+			refused: []refusal{bySchema(`spec.service: Invalid value: "web_1"`), byServer("a lowercase RFC 1123 subdomain")},
+		},
+		{
+			name: "a look-alike name", service: key{Namespace: "hostile", Name: "wеb"}, // with a Cyrillic letter
+			try:     publishing(func(*published) {}),
+			refused: []refusal{bySchema(`spec.service: Invalid value: "wеb"`), byServer("a lowercase RFC 1123 subdomain")},
+		},
+		{
+			name: "a name of 254 characters", service: key{Namespace: "hostile", Name: strings.Repeat("n", 246)},
+			try:     publishing(func(*published) {}),
+			refused: []refusal{byServer("must be no more than 253")},
+		},
+		{
+			name: "a name of 64 characters", service: key{Namespace: "hostile", Name: long},
+			try:     publishing(func(*published) {}),
+			refused: []refusal{bySchema("spec.service: Too long"), byImporter("is no legal namespace and service name")},
+		},
+		{
+			name: "a name with a dot", service: key{Namespace: "hostile", Name: "web.honest"},
+			try:      publishing(func(*published) {}),
+			refused:  []refusal{bySchema(`spec.service: Invalid value: "web.honest"`)},
+			harmless: "a record whose name is that of no service is not looked at",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.absent(t, k) },
+		},
+		{
+			name: "a look-alike hostname", try: headless("wеb-0"), // with a Cyrillic letter
+			refused: []refusal{bySchema("spec.groups[0].hostnames[0]: Invalid value"), byImporter(`hostname "wеb-0" is no DNS label`)},
+			rest:    true,
+		},
+		{
+			name: "a hostname in another cluster", try: headless("web-0.b"),
+			refused: []refusal{bySchema("spec.groups[0].hostnames[0]: Invalid value"), byImporter(`hostname "web-0.b" is no DNS label`)},
+			rest:    true,
+		},
+		{
+			name: "another member's hostname", try: headless("web-0"),
+			harmless: "its name has the cluster's ID in it: web-0.mallory",
+			check: func(t *testing.T, w *world, k key) {
+				t.Helper()
+				w.c.imported(t, k)
+				mirrored, err := w.c.mirrored(t.Context(), k)
+				must(t, err)
+				if len(mirrored) != 1 || mirrored[0].Labels[mcsv1beta1.LabelSourceCluster] != "mallory" {
+					t.Errorf("mirrored: %+v", mirrored)
+				}
+			},
+		},
+		{
+			name: "a zone that is none", try: serving(func(e *endpoints) { e.Spec.Groups[0].Zone = "zone/b" }),
+			refused: []refusal{byImporter(`"zone/b" is no zone`)}, rest: true,
+		},
+		{
+			name: "the importer's zone, with trafficDistribution",
+			try: func(ctx context.Context, a *attempt) error {
+				service, endpoints := a.records()
+				service.Spec.TrafficDistribution, endpoints.Spec.Groups[0].Zone = "PreferSameZone", "zone-c"
+				return a.write(ctx, service, endpoints)
+			},
+			harmless: "it draws the zone's traffic of its own service only",
+			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k); w.c.serves(t, k, "10.66.0.1") },
+		},
+	}
+}
+
+// addresses are those that the member may not announce.
+func addresses() []act {
+	const special, outside = " is loopback, link-local, multicast, broadcast or unspecified", " is outside the "
+	fenced := func(name, address, hub, importer string) act {
+		return act{
+			name: name, try: announcing(address), rest: true,
+			refused: []refusal{byPolicy("addresses", hub), byImporter(importer)},
+		}
+	}
+	acts := []act{
+		fenced("the loopback address", "127.0.0.1", "address 127.0.0.1"+special, "127.0.0.1 is loopback"),
+		fenced("the metadata server", "169.254.169.254", "address 169.254.169.254"+special, "169.254.169.254 is loopback, link-local"),
+		fenced("a multicast address", "224.0.0.1", "address 224.0.0.1"+special, "224.0.0.1 is loopback, link-local, multicast"),
+		fenced("the unspecified address", "0.0.0.0", "address 0.0.0.0"+special, "0.0.0.0 is loopback, link-local, multicast"),
+		fenced("an IPv4-mapped address", "::ffff:10.66.0.9", "is no IP address in canonical form", `"::ffff:10.66.0.9" is not in canonical form`),
+		fenced("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
+		fenced("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
+		fenced("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
+		fenced("an address of nobody", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
+		fenced("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
+		{
+			name: "an address of the importer's Services, by a mistaken Member", rest: true,
+			try: func(ctx context.Context, a *attempt) error {
+				return announcing(a.c.cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
+			},
+			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
+		},
+	}
+	for _, address := range []string{"::1", "fe80::1", "ff02::1"} {
+		acts = append(acts, act{
+			name: "the address " + address, rest: true,
+			try: serving(func(e *endpoints) {
+				e.Spec.AddressType, e.Spec.Groups[0].Addresses = "IPv6", []hubv1alpha1.IPAddress{hubv1alpha1.IPAddress(address)}
+			}),
+			refused: []refusal{byPolicy("addresses", "address "+address+special), byImporter(address + " is loopback")},
+		})
+	}
+	return acts
+}
+
+// numbers are ports, and too many of anything.
+func numbers() []act {
+	port := func(number int32) try { return publishing(func(s *published) { s.Spec.Ports[0].Port = number }) }
+	return []act{
+		{
+			name: "port 0", try: port(0),
+			refused: []refusal{bySchema("spec.ports[0].port: Invalid value: 0"), byImporter("0 is no port number")},
+		},
+		{
+			name: "port 65536", try: port(65536),
+			refused: []refusal{bySchema("spec.ports[0].port: Invalid value: 65536"), byImporter("65536 is no port number")},
+		},
+		{
+			name: "2,000 ports",
+			try: publishing(func(s *published) {
+				s.Spec.Ports = nil
+				for i := range int32(2000) {
+					s.Spec.Ports = append(s.Spec.Ports, hubv1alpha1.PublishedPort{Name: "p" + strconv.Itoa(int(i)), Protocol: "TCP", Port: i + 1})
+				}
+			}),
+			refused: []refusal{bySchema("spec.ports: Too many: 2000"), byImporter("it has 2000 ports, more than 100")},
+		},
+		{
+			name: "2,000 endpoints in a record",
+			try:  serving(func(e *endpoints) { e.Spec.Groups = []hubv1alpha1.EndpointGroup{manyPods(0, 1000), manyPods(4, 1000)} }),
+			refused: []refusal{
+				bySchema("the groups have more than 1000 addresses in all"), byImporter("it has more than 1000 addresses"),
+			},
+			rest: true,
+		},
+		{
+			name: "12,000 endpoints in 12 records", rest: true,
+			try: func(ctx context.Context, a *attempt) error {
+				service, e := a.records()
+				for i := range 12 {
+					record := e.DeepCopy()
+					record.Name = service.Name + "." + strconv.Itoa(1000+i)
+					record.Spec.Groups = []hubv1alpha1.EndpointGroup{manyPods(4*i, 1000)}
+					if err := a.Create(ctx, record); err != nil {
+						return err
+					}
+				}
+				return a.Create(ctx, service)
+			},
+			refused: []refusal{byImporter("2 of 12 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 12000")},
+		},
+	}
+}
+
+// manyPods returns n endpoints, with addresses of the hostile member's from 10.66.<from>.0 on.
+func manyPods(from, n int) hubv1alpha1.EndpointGroup {
+	group := hubv1alpha1.EndpointGroup{Ready: new(true)}
+	for i := range n {
+		address := "10.66." + strconv.Itoa(from+i/250) + "." + strconv.Itoa(i%250)
+		group.Addresses = append(group.Addresses, hubv1alpha1.IPAddress(address))
+	}
+	return group
+}
