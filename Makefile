@@ -163,11 +163,13 @@ monitoring-check: assets ## alerts and dashboard ask for what an agent and a DNS
 STORY ?=
 VARIANT ?=
 E2EFLAGS ?=
+# How many of the stories that keep to their own namespace are told at a time.
+E2E_PARALLEL ?= 4
 .PHONY: e2e
 e2e: lab-assets ## tell the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)' VARIANT='$(VARIANT)'; \
 	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/lab; fi; \
-	go test -v -count=1 -timeout 40m -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
+	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 # make chaos CHAOS_SEED=7 repeats a run; CHAOS_FAULTS='hub restarted,quota used up' has these faults only, and CHAOS_TIME=15m
 # goes on with faults for so long. Every fault comes once in any case.
@@ -179,9 +181,18 @@ chaos: assets ## break everything there is while services change, with an indepe
 	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_FAULTS='$(CHAOS_FAULTS)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	mkdir -p out; go test -v -count=1 -timeout 25m -run '^TestChaos$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
+# make chaos-bugs CHAOS_BUGS=imports-forget-addresses tries this patch only; several are separated by commas.
+CHAOS_BUGS ?= 1
 .PHONY: chaos-bugs
 chaos-bugs: assets ## put each bug of e2e/chaos/bugs into a copy of the product; the checker must notice (some minutes)
-	@CHAOS_BUGS=1 KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestBugs$$' ./e2e/chaos
+	@CHAOS_BUGS='$(CHAOS_BUGS)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestBugs$$' ./e2e/chaos
+
+# make soak SOAK_TIME=8h goes on for longer.
+SOAK_TIME ?= 30m
+.PHONY: soak
+soak: assets ## break what there is at random for SOAK_TIME (30m): nothing may be wrong, and agents may not grow
+	@export SOAK_TIME='$(SOAK_TIME)' CHAOS_SEED='$(CHAOS_SEED)' CHAOS_FAULTS='$(CHAOS_FAULTS)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
+	mkdir -p out; go test -v -count=1 -timeout 12h -run '^TestSoak$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
 # How long each fuzz target is fuzzed.
 FUZZTIME ?= 1m
@@ -190,7 +201,7 @@ fuzz: ## fuzz all fuzz targets, one after the other (FUZZTIME=5m each)
 	@grep -rEo --include='*_test.go' --exclude-dir=bin --exclude-dir=out '^func Fuzz[A-Za-z]+' . | sort | while IFS=: read -r file target; do \
 		target="$${target#func }"; package="$$(dirname "$$file")"; \
 		echo "fuzz $$target of $$package"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 10s "$$package" </dev/null; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 10s "$$package" </dev/null || exit 1; \
 	done
 
 .PHONY: spec-coverage
@@ -209,8 +220,8 @@ bench-dns: assets ## measure the DNS plugin against CoreDNS' own and a ceiling (
 SIZE ?= 0
 ROUNDS ?= 0
 RUN_BENCH = KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS)
-.PHONY: bench bench-propagation bench-latency bench-fanout bench-restart
-bench: bench-build ## measure agents against a bare client on the same API servers: all parts (an hour; SIZE=, ROUNDS=)
+.PHONY: bench bench-propagation bench-latency bench-fanout bench-restart bench-reconnect bench-scale
+bench: bench-build ## measure agents against a bare client on the same API servers: all parts (an hour; ROUNDS=)
 	@$(RUN_BENCH)
 
 bench-propagation: bench-build ## how many services a second are exported and imported
@@ -224,6 +235,19 @@ bench-fanout: bench-build ## what a change asks of the API servers, with up to 1
 
 bench-restart: bench-build ## how long an agent takes to be back, and what it uses when idle
 	@$(RUN_BENCH) restart
+
+bench-reconnect: bench-build ## how 100 members come back to a hub that was restarted
+	@$(RUN_BENCH) reconnect
+
+bench-scale: bench-build ## one agent of 100, with 250,000 endpoints that change 325 times a second
+	@$(RUN_BENCH) scale
+
+# How long each of these runs, or how often, as in 1s or 100x.
+BENCHTIME ?= 1s
+.PHONY: bench-go
+bench-go: ## time and allocations of what is pure: merge, render, plan, decode, encode (BENCHTIME=)
+	@mkdir -p out; go test -run '^$$' -bench '^Benchmark(Merge|Render|Plan|Encode|Decode)$$' -benchtime '$(BENCHTIME)' -benchmem \
+		./pkg/merge ./pkg/render ./pkg/plan ./pkg/hub | tee out/bench-go.txt
 
 .PHONY: bench-build
 bench-build: assets
