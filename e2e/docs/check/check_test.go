@@ -78,6 +78,10 @@ func TestProblems(t *testing.T) {
 		"something else of kubectl":    {"    kubectl get --no-such\n", nil},
 		"placeholders":                 {"~kubectl clusterset ...~ ~kubectl clusterset join --cluster-id <id> …~ ~make <target>~", nil},
 		"an unknown target":            {"~make demo~ ~make no-such X=y~", []string{"1: make has no target no-such"}},
+		"a fault that there is":        {"~chaos: hub restarted~ ~story: agents restart unnoticed~", nil},
+		"a fault that there is not":    {"~chaos: hub on fire~", []string{`1: e2e/chaos has no "hub on fire"`}},
+		"a metric that there is":       {"~tombolo_held_records{member=\"a\"} > 0~ ~coredns_clusterset_rebuild_duration_seconds_bucket~", nil},
+		"a metric that there is not":   {"~tombolo_no_such_total~", []string{"1: there is no metric tombolo_no_such_total"}},
 		"a flag of the agent":          {"~tombolo-agent --workers=3 --no-such~", []string{"1: tombolo-agent has no flag --no-such"}},
 		"flags alone":                  {"~--deletion-confirmation~, ~--hub-ca=x~, ~--context~", nil},
 		"an unknown flag alone":        {"~--no-such=x~", []string{"1: neither kubectl clusterset nor tombolo-agent has a flag --no-such (write another program's flag behind its name)"}},
@@ -87,7 +91,18 @@ func TestProblems(t *testing.T) {
 		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/walk~, ~pkg/cli.NewCommand~, ~e2e/tour.TestTour~, ~docs/install.md~", nil},
 		"a path of manifests":  {"one\n\n~~~text\nkubectl apply -k manifests/no-such.\n~~~", []string{"4: there is no manifests/no-such"}},
 		"a path of sources":    {"~pkg/no-such/~", []string{"1: there is no pkg/no-such/"}},
-		"a test":               {"~e2e/tour.TestNo~", []string{"1: e2e/tour has no TestNo"}},
+		"lines with proofs": {
+			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/hub.TestHub~ (Rights), ~e2e/tour.TestTour~ |\n\n| A | B |\n|---|---|\n| a | b |", nil,
+		},
+		"a line without a proof": {
+			"| A | The test that proves it |\n| :--- | ---: |\n| a | all of them |",
+			[]string{"3: no test proves this line: write `folder.TestName` into its last column"},
+		},
+		"a proof that there is not": {
+			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/hub.TestHub~ (Wrongs) |\n| b \\| c | ~e2e/hub.TestNo~ |",
+			[]string{"3: e2e/hub.TestHub has no part Wrongs", "4: e2e/hub has no TestNo"},
+		},
+		"a test": {"~e2e/tour.TestNo~", []string{"1: e2e/tour has no TestNo"}},
 
 		"manifests": {"~~~yaml\napiVersion: hub.tombolo-mcs.io/v1alpha1\nkind: Member\nmetadata: {name: member}\nspec: {clusterID: a, podCIDRs: [10.0.0.0/8]}\n" +
 			"---\napiVersion: example.com/v1\nkind: Unknown\nno: matter\n~~~", nil},
@@ -155,11 +170,14 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"Makefile":            "X := 1\nall: ## everything\n",
-		"docs/agent.md":       "| `--workers int` | | |\n",
-		"docs/README.md":      "[agent](agent.md) `make X`\n",
-		"bin/no.md":           "[a](no)",
-		"pkg/testdata/not.md": "[a](no)",
+		"Makefile":           "X := 1\nall: ## everything\n",
+		"docs/agent.md":      "| `--workers int` | | |\n",
+		"controllers/a/m.go": "Name: \"tombolo_held_records\"",
+		"docs/README.md":     "[agent](agent.md) `make X`\n",
+		"bin/no.md":          "[a](no)",
+
+		"coredns-plugin/clusterset/metrics.go": "Subsystem: subsystem, Name: \"synced\"",
+		"pkg/testdata/not.md":                  "[a](no)",
 	} {
 		path := filepath.Join(folder, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

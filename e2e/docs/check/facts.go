@@ -34,6 +34,7 @@ type facts struct {
 	command    *cobra.Command // kubectl clusterset
 	agentFlags map[string]bool
 	targets    map[string]bool // of make
+	metrics    map[string]bool
 	decoder    runtime.Decoder // strict, of the kinds that are known
 }
 
@@ -59,6 +60,9 @@ func gather(root string) (*facts, error) {
 		targets:    names(makeTarget, string(makefile)),
 		decoder:    strictDecoder(),
 	}
+	if f.metrics, err = metrics(root); err != nil {
+		return nil, err
+	}
 	if len(f.agentFlags) == 0 || len(f.targets) == 0 {
 		return nil, errors.New("docs/agent.md has no flags, or the Makefile no targets: has their form changed?")
 	}
@@ -71,6 +75,41 @@ func names(pattern *regexp.Regexp, text string) map[string]bool {
 		result[found[1]] = true
 	}
 	return result
+}
+
+// metricSources are where metrics are declared, how, and what comes before the names there.
+var metricSources = []struct {
+	files   string
+	pattern *regexp.Regexp
+	prefix  string
+}{
+	{"controllers/*/*.go", regexp.MustCompile(`"(tombolo_[a-z_]+)"`), ""},
+	{"coredns-plugin/clusterset/metrics.go", regexp.MustCompile(`Subsystem: subsystem, Name: "([a-z_]+)"`), "coredns_clusterset_"},
+}
+
+// metrics returns the names of our metrics, as Prometheus knows them.
+func metrics(root string) (map[string]bool, error) {
+	result := map[string]bool{}
+	for _, source := range metricSources {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(source.files)))
+		if err != nil {
+			return nil, err
+		}
+		before := len(result)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			for name := range names(source.pattern, string(content)) {
+				result[source.prefix+name] = true
+			}
+		}
+		if len(result) == before {
+			return nil, fmt.Errorf("%s declares no metrics: has its form changed?", source.files)
+		}
+	}
+	return result, nil
 }
 
 func strictDecoder() runtime.Decoder {

@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
-
-// pending are documents that are still being written: links to them lead nowhere yet.
-var pending []string
 
 var scheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
 
@@ -40,7 +38,7 @@ func follow(d *document, link string, all map[string]*document, known *facts) st
 		target = path.Join(path.Dir(d.path), file)
 	}
 	if _, err := os.Stat(filepath.Join(known.root, filepath.FromSlash(target))); err != nil {
-		if all[target] == nil && !slices.Contains(pending, target) {
+		if all[target] == nil {
 			return fmt.Sprintf("the link %s leads nowhere: there is no %s", link, target)
 		}
 	}
@@ -95,6 +93,9 @@ func checkPaths(d *document, known *facts) []problem {
 		}
 	}
 	for _, span := range d.spans {
+		if reason := known.wrongCase(span.text); reason != "" {
+			problems = append(problems, problem{d.path, span.line, reason})
+		}
 		if !sourcePath.MatchString(span.text) {
 			continue
 		}
@@ -109,4 +110,26 @@ func checkPaths(d *document, known *facts) []problem {
 		}
 	}
 	return problems
+}
+
+// caseName is a span such as "chaos: hub restarted", which names a case among the tests of a folder.
+var caseName = regexp.MustCompile(`^(chaos|story): (.+)$`)
+
+// casesOf says where the cases are, and what comes before their names there.
+var casesOf = map[string]struct{ folder, before string }{
+	"chaos": {"e2e/chaos", "{name: "},
+	"story": {"e2e/stories", "{"},
+}
+
+// wrongCase returns what is wrong with a span that names a case; "" for other spans.
+func (f *facts) wrongCase(text string) string {
+	named := caseName.FindStringSubmatch(text)
+	if named == nil {
+		return ""
+	}
+	where := casesOf[named[1]]
+	if f.testsMention(where.folder, where.before+strconv.Quote(named[2])) {
+		return ""
+	}
+	return fmt.Sprintf("%s has no %q", where.folder, named[2])
 }

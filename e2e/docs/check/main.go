@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command check says where the documents are not true: links and anchors that lead nowhere, commands, flags, targets and
-// paths that there are not, manifests that the kinds' schemas do not know, and blocks of commands that nobody runs.
+// paths that there are not, manifests that the kinds' schemas do not know, blocks of commands that nobody runs, and lines
+// of a table with the column "The test that proves it" that name no test.
 //
 // Each block marked sh is either run by a test that follows the document, or says why it is not. One comment says so, right
 // below a heading for all of its section, or right above a block:
@@ -76,6 +77,7 @@ func check(documents map[string]*document, known *facts) []problem {
 		problems = append(problems, checkWords(d, known)...)
 		problems = append(problems, checkPaths(d, known)...)
 		problems = append(problems, checkManifests(d, known)...)
+		problems = append(problems, checkProofs(d, known)...)
 	}
 	slices.SortFunc(problems, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.line, b.line), strings.Compare(a.text, b.text))

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func checkWords(d *document, known *facts) []problem {
 // wrongSpan returns what is wrong with code within the text. A flag that stands alone is one of ours; those of others stand
 // with the name of their program.
 func (f *facts) wrongSpan(text string) []string {
-	var reasons []string
+	reasons := f.wrongMetrics(text)
 	commands, _ := script(text)
 	for _, c := range commands {
 		if name, isFlag := flagName(c.words[0]); isFlag && strings.HasPrefix(c.words[0], "--") {
@@ -50,6 +51,19 @@ func (f *facts) wrongSpan(text string) []string {
 			continue
 		}
 		reasons = append(reasons, f.wrong(c.words)...)
+	}
+	return reasons
+}
+
+var metricName = regexp.MustCompile(`\b(tombolo|coredns_clusterset)_[a-z_]+`)
+
+// wrongMetrics returns which metrics of ours, by their names, there are not.
+func (f *facts) wrongMetrics(text string) []string {
+	var reasons []string
+	for _, name := range metricName.FindAllString(text, -1) {
+		if !f.metrics[strings.TrimSuffix(name, "_bucket")] {
+			reasons = append(reasons, fmt.Sprintf("there is no metric %s", name))
+		}
 	}
 	return reasons
 }
