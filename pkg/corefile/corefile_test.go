@@ -130,18 +130,20 @@ func TestMulticlusterErrors(t *testing.T) {
 	const elsewhere = `the server block that takes the questions for clusterset.local has no plugin kubernetes of its own: ` +
 		`where it forwards the zone, remove that first; where it imports the plugin, edit what it imports`
 	for name, c := range map[string]struct{ text, zone, want string }{
-		"bad zone":  {kubeadm, "Q", `corefile: zone "Q": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
-		"forwarded": {forwarded, zone, `corefile: line 25: ` + elsewhere},
-		"snippet":   {"(k) {\n  kubernetes cluster.local\n}\n. {\n  import k\n}\n", zone, `corefile: line 4: ` + elsewhere},
-		"elsewhere": {"cluster.local {\n  kubernetes cluster.local\n}\n", zone, `corefile: no server block takes the questions for clusterset.local: add clusterset.local:53 to the addresses of the one with the plugin kubernetes`},
-		"not DNS":   {"tls://. {\n  kubernetes cluster.local\n}\n", zone, `corefile: no server block takes the questions for clusterset.local: add clusterset.local:53 to the addresses of the one with the plugin kubernetes`},
-		"others":    {". {\n  kubernetes cluster.local a.b {\n    multicluster a.b\n  }\n}\n", zone, `corefile: line 2: the plugin kubernetes has multicluster for [a.b] already: add clusterset.local there and to its zones, or remove it`},
-		"no zones":  {". {\n  kubernetes {\n  }\n}\n", zone, `corefile: line 2: the plugin kubernetes has the zones of its server block: write them behind it, as in: kubernetes cluster.local in-addr.arpa ip6.arpa`},
-		"one line":  {". {\n  kubernetes cluster.local { pods insecure\n  }\n}\n", zone, `corefile: line 2: ` + alone},
-		"shared":    {". { kubernetes cluster.local\n}\n", zone, `corefile: line 1: ` + alone},
-		"quoted":    {". {\n  kubernetes cluster.local \"a\nb\"\n}\n", zone, `corefile: line 2: ` + alone},
-		"argument":  {". {\n  log \"a\nb\" kubernetes cluster.local\n}\n", zone, `corefile: line 1: ` + elsewhere},
-		"open":      {". {\n  kubernetes cluster.local {\n", zone, `corefile: line 2: kubernetes has no end: a } is missing`},
+		"bad zone":     {kubeadm, "Q", `corefile: zone "Q": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
+		"forwarded":    {forwarded, zone, `corefile: line 25: ` + elsewhere},
+		"snippet":      {"(k) {\n  kubernetes cluster.local\n}\n. {\n  import k\n}\n", zone, `corefile: line 4: ` + elsewhere},
+		"elsewhere":    {"cluster.local {\n  kubernetes cluster.local\n}\n", zone, `corefile: no server block takes the questions for clusterset.local: add clusterset.local:53 to the addresses of the one with the plugin kubernetes`},
+		"not DNS":      {"tls://. {\n  kubernetes cluster.local\n}\n", zone, `corefile: no server block takes the questions for clusterset.local: add clusterset.local:53 to the addresses of the one with the plugin kubernetes`},
+		"others":       {". {\n  kubernetes cluster.local a.b {\n    multicluster a.b\n  }\n}\n", zone, `corefile: line 2: the plugin kubernetes has multicluster for [a.b] already: add clusterset.local there and to its zones, or remove it`},
+		"not its zone": {". {\n  kubernetes cluster.local {\n    multicluster clusterset.local\n  }\n}\n", zone, `corefile: line 2: the plugin kubernetes has multicluster for clusterset.local, which is not among its zones: add it to them`},
+		"no zones":     {". {\n  kubernetes {\n  }\n}\n", zone, `corefile: line 2: the plugin kubernetes has the zones of its server block: write them behind it, as in: kubernetes cluster.local in-addr.arpa ip6.arpa`},
+		"one line":     {". {\n  kubernetes cluster.local { pods insecure\n  }\n}\n", zone, `corefile: line 2: ` + alone},
+		"shared":       {". { kubernetes cluster.local\n}\n", zone, `corefile: line 1: ` + alone},
+		"quoted":       {". {\n  kubernetes cluster.local \"a\nb\"\n}\n", zone, `corefile: line 2: ` + alone},
+		"argument":     {". {\n  log \"a\nb\" kubernetes cluster.local\n}\n", zone, `corefile: line 1: ` + elsewhere},
+		"open":         {". {\n  kubernetes cluster.local {\n", zone, `corefile: line 2: kubernetes has no end: a } is missing`},
+		"a mark alone": {". {\n  kubernetes cluster.local\n# END tombolo multicluster\n}\n", zone, `corefile: line 3: "# END tombolo multicluster" without "# BEGIN tombolo multicluster": somebody has edited what is between them: remove what is ours by hand`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.want)(corefile.AddMulticluster(c.text, c.zone))

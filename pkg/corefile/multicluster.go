@@ -15,9 +15,13 @@ const was = "# was:"
 
 // AddMulticluster returns the Corefile with the zone added to the stanza of CoreDNS' plugin kubernetes, as one of
 // multi-cluster services. Where it is that already, the text is returned as it is. It is an error where the zone's questions
-// do not come to such a stanza, or where it is written in a way that cannot be edited line by line.
+// do not come to such a stanza, where it is written in a way that cannot be edited line by line, or where a mark stands
+// alone, since what is added could not be removed.
 func AddMulticluster(text, zone string) (string, error) {
 	if err := checkZone(zone); err != nil {
+		return "", err
+	}
+	if _, err := regions(text, multiclusterMark); err != nil {
 		return "", err
 	}
 	blocks, err := scan(text)
@@ -104,19 +108,29 @@ func editable(line string, d directive, all []string) error {
 	return nil
 }
 
-// serves reports whether a stanza has a zone as one of multi-cluster services, and an error where it has others.
+// serves reports whether a stanza has a zone as one of multi-cluster services, and an error where it has others, or has this one
+// without being responsible for it, which CoreDNS refuses.
 func serves(d directive, zone string) (bool, error) {
 	for _, option := range d.body {
 		if option[0] != "multicluster" {
 			continue
 		}
-		if slices.ContainsFunc(option[1:], func(z string) bool { return normal(z) == normal(zone) }) {
+		if has(option[1:], zone) && has(d.words[1:], zone) {
 			return true, nil
+		}
+		if has(option[1:], zone) {
+			return false, fmt.Errorf("corefile: line %d: the plugin kubernetes has multicluster for %s, which is not among its zones: add it to them",
+				d.line, zone)
 		}
 		return false, fmt.Errorf("corefile: line %d: the plugin kubernetes has multicluster for %v already: add %s there and to its zones, or remove it",
 			d.line, option[1:], zone)
 	}
 	return false, nil
+}
+
+// has reports whether a zone is among others, however they are written.
+func has(zones []string, zone string) bool {
+	return slices.ContainsFunc(zones, func(z string) bool { return normal(z) == normal(zone) })
 }
 
 // stanzaLines returns what replaces the first line of a stanza.
@@ -131,7 +145,7 @@ func stanzaLines(line, zone string) []string {
 			words = append(words, t.text)
 		}
 	}
-	if !slices.ContainsFunc(words[1:], func(z string) bool { return normal(z) == normal(zone) }) {
+	if !has(words[1:], zone) {
 		words = append(words, zone)
 	}
 	inner := indent + indent
