@@ -331,8 +331,10 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
-	b.start(t)
+	for _, m := range []*member{a, b} {
+		m.start(t)
+		m.gauge(t, "tombolo_hub_connected", 1) // a change from before an agent's start says nothing about how fast it is
+	}
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	service := clusterIPService(k, port("http", 80))
 	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
