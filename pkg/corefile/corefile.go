@@ -32,6 +32,9 @@ func AddForward(text, zone string, to ...netip.Addr) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if strings.HasSuffix(bare, "\r") {
+		return "", fmt.Errorf("corefile: the last line ends with a carriage return alone: put a line feed behind it")
+	}
 	blocks, err := scan(bare)
 	if err != nil {
 		return "", err

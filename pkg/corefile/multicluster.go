@@ -15,13 +15,13 @@ const was = "# was:"
 
 // AddMulticluster returns the Corefile with the zone added to the stanza of CoreDNS' plugin kubernetes, as one of
 // multi-cluster services. Where it is that already, the text is returned as it is. It is an error where the zone's questions
-// do not come to such a stanza, where it is written in a way that cannot be edited line by line, or where a mark stands
-// alone, since what is added could not be removed.
+// do not come to such a stanza, where it is written in a way that cannot be edited line by line, or where what is marked
+// as ours is not as it was added, since the edit could not be undone.
 func AddMulticluster(text, zone string) (string, error) {
 	if err := checkZone(zone); err != nil {
 		return "", err
 	}
-	if _, err := regions(text, multiclusterMark); err != nil {
+	if _, err := RemoveMulticluster(text); err != nil {
 		return "", err
 	}
 	blocks, err := scan(text)
@@ -184,7 +184,7 @@ func replaced(marked []string) (original, zone string, err error) {
 	}
 	_, original, kept := strings.Cut(marked[1], was)
 	added := strings.Fields(marked[3])
-	if !kept || len(added) != 2 || len(tokens(original)) == 0 {
+	if first := tokens(original); !kept || len(added) != 2 || len(first) == 0 || first[0].text != "kubernetes" {
 		return "", "", errForeign
 	}
 	return original, added[1], nil
