@@ -85,8 +85,10 @@ func checkEdit(t fataler, edit, text string) bool {
 		t.Fatalf("%s makes %q invalid: %v\n%s", edit, text, err, once)
 	}
 	if edit == "forward" {
-		i := slices.IndexFunc(after, func(b caddyfile.ServerBlock) bool { return strings.HasPrefix(b.Keys[0], zone+":") })
-		if i < 0 || words(after[i])["forward"][0] != "forward . 10.96.0.20 fd00::20" {
+		i := slices.IndexFunc(after, func(b caddyfile.ServerBlock) bool {
+			return strings.HasPrefix(b.Keys[0], zone+":") && slices.Equal(words(b)["forward"], []string{"forward . 10.96.0.20 fd00::20"})
+		})
+		if i < 0 {
 			t.Fatalf("nothing is forwarded, of %q:\n%s", text, once)
 		}
 		after = slices.Delete(after, i, i+1)
