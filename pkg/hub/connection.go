@@ -55,8 +55,8 @@ const (
 	Unreachable Reachability = "Unreachable"
 )
 
-// Client returns a client for the hub that knows its kinds and can ask for tokens of ServiceAccounts, does not throttle itself (the API server's Priority and
-// Fairness protects it) and caches nothing. It does not talk to the hub yet.
+// Client returns a client for the hub that knows its kinds and can ask for tokens of ServiceAccounts, does not throttle
+// itself (the API server's Priority and Fairness protects it) and caches nothing. It does not talk to the hub yet.
 func Client(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(hubv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
