@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -35,8 +36,8 @@ type Reconciler struct {
 	// Member reads this cluster from the same cache as Sources.
 	Member client.Reader
 	Writer apply.Writer
-	// Admitted reports whether this cluster may speak for its ID (spec K2), as far as the hub has been heard. While it may
-	// not, what the hub holds under the ID is another cluster's, and what this cluster holds stays as it is.
+	// Admitted reports whether the hub has been heard, or is away, and does not say that this cluster's ID is another's
+	// (spec K2). Until then what this cluster holds stays as it is.
 	Admitted func() bool
 	// IPFamilies are those that this cluster's Services can have.
 	IPFamilies []corev1.IPFamily
@@ -74,8 +75,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	)
 }
 
-// everything returns the services that are exported or imported, here or elsewhere. A list of the hub that brought
-// them up has been judged by then.
+// everything returns the services that are exported or imported, here or elsewhere, and those of which anything is left here.
+// A list of the hub that brought them up has been judged by then.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	if err := r.judge(ctx); err != nil {
 		return nil, err
@@ -88,16 +89,23 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 	if err != nil {
 		return nil, err
 	}
-	return append(append(r.Sources.Hub.Keys(), exports...), imports...), nil
+	derived, err := r.Sources.DerivedKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(r.Sources.Hub.Keys(), exports, imports, derived), nil
 }
 
 // Reconcile makes what this cluster holds of one service what its exporters offer.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.Admitted() { // before the hub's records are read: what is read must be what was heard
+		return reconcile.Result{}, nil
+	}
 	view, err := r.gather(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !r.Admitted() { // asked after the hub's records were read: what is known then decides about them
+	if !r.Admitted() { // and after: a record may have come that says that they are another cluster's
 		return reconcile.Result{}, nil
 	}
 	if view.place == absent {

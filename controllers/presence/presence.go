@@ -94,13 +94,14 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.judge(heard.take())
 		}
 		p.confirm()
+		synced := p.Store.Synced() // before it is asked whose ID it is: what is known by now must be what was listed
 		refusal := p.Refusal()
 		if refusal != refused {
 			p.Log.Info("whether this cluster may speak for its ID has changed", "refusal", refusal)
 			p.Store.Refresh() // what waited for this may go ahead
 		}
 		refused = refusal
-		if refusal == "" && p.Store.Synced() && (regular || p.outdated()) {
+		if refusal == "" && synced && (regular || p.outdated()) {
 			p.report(p.beat(ctx))
 		}
 	}
@@ -151,7 +152,7 @@ func (p *Presence) Refusal() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	heartbeat := p.Store.Heartbeat(p.Cluster)
-	if heartbeat == nil || heartbeat.Spec.ClusterUID == p.ClusterUID {
+	if heartbeat == nil || heartbeat.Spec.ClusterUID == "" || heartbeat.Spec.ClusterUID == p.ClusterUID { // an unreadable one is nobody's
 		p.rival = rival{}
 		return ""
 	}

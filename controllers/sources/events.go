@@ -102,7 +102,8 @@ func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, boo
 }
 
 // Paced is Typed for objects that the controller writes itself. What a member changes too often would else be looked at with
-// each echo of what was written for it, out of step. The label of the source cluster says because of whom an object is as it is.
+// each echo of what was written for it, out of step. A mirrored slice counts among the changes of the member that it names as its
+// source; what names none, an import or a derived Service, has a pace of its own.
 func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
 	look := func(q queue, object client.Object) {
 		key, ok := keyOf(object)
@@ -121,8 +122,15 @@ func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.Names
 			look(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
-			before, _ := keyOf(e.ObjectOld)
-			if now, _ := keyOf(e.ObjectNew); now != before { // an edit has moved it to another service
+			before, was := keyOf(e.ObjectOld)
+			now, is := keyOf(e.ObjectNew)
+			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() { // a resync
+				if is {
+					Enqueue(q, handler.LowPriority, now)
+				}
+				return
+			}
+			if was && (!is || now != before) { // an edit has taken it from its service
 				look(q, e.ObjectOld)
 			}
 			look(q, e.ObjectNew)

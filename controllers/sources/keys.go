@@ -6,7 +6,11 @@ package sources
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -29,6 +33,31 @@ func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 		return nil, fmt.Errorf("list ServiceImports: %w", err)
 	}
 	return keys(pointers(list.Items)), nil
+}
+
+// DerivedKeys returns the services that this cluster has derived Services or mirrored slices for. An agent that was stopped in the
+// middle of a withdrawal leaves such without a ServiceImport.
+func (r Reader) DerivedKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	services := &corev1.ServiceList{}
+	if err := r.Member.List(ctx, services, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	mirrored := &discoveryv1.EndpointSliceList{}
+	if err := r.Member.List(ctx, mirrored, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	found := map[clusterset.ServiceKey]bool{}
+	for i := range services.Items {
+		if key, ok := DerivedService(&services.Items[i]); ok {
+			found[key] = true
+		}
+	}
+	for i := range mirrored.Items {
+		if key, ok := MirroredService(&mirrored.Items[i]); ok {
+			found[key] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found)), nil
 }
 
 func keys[T client.Object](objects []T) []clusterset.ServiceKey {

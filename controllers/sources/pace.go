@@ -34,7 +34,7 @@ type Pacer struct {
 	enough int
 }
 
-// contribution is what one member contributes to one service.
+// contribution is what one member contributes to one service; without a member, what this cluster has made of it.
 type contribution struct {
 	cluster clusterset.ClusterID
 	service clusterset.ServiceKey

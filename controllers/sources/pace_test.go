@@ -79,6 +79,8 @@ func TestPacedEchoes(t *testing.T) {
 	echo := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Labels: map[string]string{
 		discoveryv1.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: web.Name, mcsv1beta1.LabelSourceCluster: "a",
 	}}}
+	again := echo.DeepCopy()
+	again.ResourceVersion = "2"
 	outputs := Paced[*discoveryv1.EndpointSlice](p, MirroredService)
 	made, written, looks, toCome := 0, 0, 0, false
 	var q lookers
@@ -96,7 +98,7 @@ func TestPacedEchoes(t *testing.T) {
 		c.Step(apart)
 		if toCome { // the watch brings back what was written
 			toCome = false
-			outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: echo}, q)
+			outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: again}, q)
 		}
 	}
 	c.Step(time.Second / changesPerSecond)
@@ -106,18 +108,22 @@ func TestPacedEchoes(t *testing.T) {
 	if most := changesAtOnce + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; looks > most {
 		t.Errorf("%d changes in 2 s are looked at %d times, more than %d", changes, looks, most)
 	}
-	moved := echo.DeepCopy()
+	moved := again.DeepCopy()
 	moved.Labels[mcsv1beta1.LabelServiceName] = "api"
+	disowned := again.DeepCopy()
+	delete(disowned.Labels, discoveryv1.LabelManagedBy)
 	var seen []string
 	c.Step(time.Minute)
 	q.look = func(r reconcile.Request) { seen = append(seen, r.Name) }
 	outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: moved}, q)
+	outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: disowned}, q)
+	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: disowned}, q)
 	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: moved}, q)
 	outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo}, q)
 	for range 2 * changesAtOnce { // what there is already when the agent starts
 		outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo, IsInInitialList: true}, q)
 	}
-	want := append([]string{"web", "api", "api", "web"}, slices.Repeat([]string{"web"}, 2*changesAtOnce)...)
+	want := append([]string{"web", "api", "web", "api", "web"}, slices.Repeat([]string{"web"}, 2*changesAtOnce)...)
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("looked at (-want +got):\n%s", diff)
 	}

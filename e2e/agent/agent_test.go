@@ -75,8 +75,17 @@ func TestHubAway(t *testing.T) {
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	before, _ := b.imported(t, k)
+	left := key{Namespace: k.Namespace, Name: "left"}
+	leaving := clusterIPService(left, port("http", 80))
+	a.exportService(t, leaving, slice(leaving, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.9"))
+	b.endpoints(t, left, "a 10.1.0.9:http:8080")
+	halfway, _ := b.imported(t, left)
 	stopB()
+	must(t, a.Delete(t.Context(), export(left)))
+	w.noRecords(t, "a", left)
+	must(t, b.Delete(t.Context(), halfway)) // as an agent leaves it that is stopped in the middle of a withdrawal
 	stopA()
 	must(t, w.hub.APIServer.Stop(t.Context()))
 
@@ -108,6 +117,7 @@ func TestHubAway(t *testing.T) {
 	must(t, w.hub.APIServer.Start(t.Context()))
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
 	b.condition(t, alone, ready, metav1.ConditionTrue, "Exported")
+	b.gone(t, left)
 	a.imported(t, alone)
 	a.endpoints(t, alone, "b 10.2.0.1:http:8080")
 	b.gauge(t, "tombolo_hub_connected", 1)
@@ -175,6 +185,7 @@ func TestRestart(t *testing.T) {
 			m.imported(t, k)
 		}
 	}
+	w.settled(t)
 	stopA()
 	stopB()
 	before := w.versions(t, kept)

@@ -160,32 +160,23 @@ func (c *Connection) rewound(ctx context.Context, into client.ObjectList, seen s
 // note records how a request for a kind went, and says so where that is news. When the hub is back, everything is looked at
 // again: whoever could not write to it meanwhile is waiting to try once more, each service for itself and up to 10 s.
 func (c *Connection) note(k kind, err error) {
-	if c.isAway(k, err) {
+	away, news := c.record(k, err)
+	if away {
 		c.store.Missed()
 	}
-	if c.recorded(k, err) == Reachable {
+	if news == Reachable {
 		c.store.Refresh()
 	}
 }
 
-// isAway reports whether a request for a kind has failed in a way that says more than that a hub is busy: none is answered, or
-// not this one a second time.
-func (c *Connection) isAway(k kind, err error) bool {
-	if err == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answers := slices.ContainsFunc(kinds[:], func(other kind) bool { return other != k && c.broken[other] == nil })
-	return c.broken[k] != nil || !answers
-}
-
-// recorded records how a request for a kind went and returns the new state of the connection; empty where it is as before.
-func (c *Connection) recorded(k kind, err error) Reachability {
+// record records how a request for a kind went. It returns whether the hub is away, which one failure alone does not say, as a
+// hub may be busy: the requests for all kinds have failed, or this one twice. news is the connection's state, where it is another.
+func (c *Connection) record(k kind, err error) (away bool, news Reachability) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	previous := c.broken[k]
 	c.answered[k], c.broken[k] = err == nil, err
+	away = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.broken[k] == nil }))
 	if err != nil && (previous == nil || previous.Error() != err.Error()) {
 		c.log.Info("cannot read from the hub; what was last seen stays in force, trying again", "kind", k, "reason", err.Error())
 	}
@@ -196,12 +187,12 @@ func (c *Connection) recorded(k kind, err error) Reachability {
 		}
 	}
 	if state == c.state {
-		return ""
+		return away, ""
 	}
 	c.state = state
 	c.changed(state)
 	if state == Reachable {
 		c.log.Info("connected to the hub")
 	}
-	return state
+	return away, state
 }

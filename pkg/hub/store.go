@@ -29,7 +29,7 @@ type Store struct {
 	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
 	renewals map[clusterset.ClusterID]string
 	holds    holds
-	// away says that the hub could not be read at some time.
+	// away says that the hub could not be read before it had told what it holds.
 	away bool
 }
 

@@ -265,7 +265,8 @@ func TestPartReturned(t *testing.T) {
 	}
 }
 
-// TestSigns: a heartbeat that was never seen may be old; one that has moved since is a sign of life, over a list too.
+// TestSigns: a heartbeat that was never seen may be old; one that has moved since is a sign of life, over a list too; one that was
+// restored with the hub is none, and the next is.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
@@ -273,9 +274,11 @@ func TestSigns(t *testing.T) {
 	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationPartial))
 	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationPartial))
 	f.list(kindHeartbeat, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
-	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", hubv1alpha1.PublicationPartial))
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "10", hubv1alpha1.PublicationPartial))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationPartial))
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "4", hubv1alpha1.PublicationPartial))
 	f.list(kindMember)
-	want := []Sign{{"a", Exists}, {"a", Exists}, {"a", Renewed}, {"a", Renewed}, {"a", Left}}
+	want := []Sign{{"a", Exists}, {"a", Exists}, {"a", Renewed}, {"a", Renewed}, {"a", Renewed}, {"a", Left}}
 	if diff := cmp.Diff(want, f.signs); diff != "" {
 		t.Errorf("signs (-want +got):\n%s", diff)
 	}

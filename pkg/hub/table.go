@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -137,7 +138,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		switch last, seen := s.renewals[id]; {
 		case !seen: // it may be old
 			s.sign(Sign{id, Exists})
-		case last != o.ResourceVersion:
+		case isLater(o.ResourceVersion, last):
 			s.sign(Sign{id, Renewed})
 		}
 		s.renewals[id] = o.ResourceVersion
@@ -160,6 +161,16 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		}
 	}
 	return nil
+}
+
+// isLater reports whether an object's resource version is later than another. One that the hub is back at, as after a restore, is
+// not; where versions are no numbers, each other one is.
+func isLater(version, last string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, last)
+	if err != nil {
+		return version != last
+	}
+	return order > 0
 }
 
 // clip gives back the room that decoding has left behind the addresses of a record: they are most of what is held.

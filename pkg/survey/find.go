@@ -209,7 +209,7 @@ func (h *Hub) admits(m *Member) error {
 	if h.Records.Member(m.ID) == nil {
 		return fmt.Errorf("it calls itself %s, and the hub has no such member: another clusterset's, or one that has not joined", m.ID)
 	}
-	if beat := h.Records.Heartbeat(m.ID); beat != nil && beat.Spec.ClusterUID != m.UID {
+	if beat := h.Records.Heartbeat(m.ID); beat != nil && beat.Spec.ClusterUID != "" && beat.Spec.ClusterUID != m.UID {
 		return fmt.Errorf("it calls itself %s, but on the hub that is another cluster (its kube-system has the UID %s)", m.ID, beat.Spec.ClusterUID)
 	}
 	return nil
