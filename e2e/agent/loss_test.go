@@ -39,8 +39,9 @@ func TestLoss(t *testing.T) {
 		service := clusterIPService(k, port("http", 80))
 		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
 	}
-	for _, k := range keys {
+	for i, k := range keys {
 		b.imported(t, k)
+		b.endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
 	}
 
 	// The hub loses all records of a while nobody looks, but not a's word that they are complete.
@@ -85,7 +86,7 @@ func TestLoss(t *testing.T) {
 			must(t, a.Delete(t.Context(), export(k)))
 		}
 		for _, k := range keys {
-			a.gone(t, k)
+			w.noRecords(t, "a", k) // what b saw deleted it would believe
 		}
 	}
 	withdraw()
@@ -131,6 +132,7 @@ func TestPartialPublication(t *testing.T) {
 	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
 	heartbeat.Spec.Publication = hubv1alpha1.PublicationPartial
 	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	b.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming

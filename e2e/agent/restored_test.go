@@ -42,8 +42,8 @@ func TestHubRestored(t *testing.T) {
 
 	must(t, a.Delete(t.Context(), export(withdrawn)))
 	b.gone(t, withdrawn)
+	w.change(t, 200) // more than an API server changes by itself when it starts, before what is seen last
 	later := offered("later", 3)
-	w.change(t, 200) // more than an API server changes by itself when it starts
 	must(t, w.hub.Restore(t.Context(), backup))
 
 	record := &hubv1alpha1.PublishedService{}

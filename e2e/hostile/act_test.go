@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -141,7 +143,8 @@ type attempt struct {
 
 // Create creates again where it lost a race for the quota, which every creation and every count updates.
 func (a *attempt) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error { return a.Client.Create(ctx, o, options...) })
+	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 12}
+	return retry.OnError(backoff, apierrors.IsConflict, func() error { return a.Client.Create(ctx, o, options...) })
 }
 
 // records returns good ones of the attempt's service.

@@ -144,6 +144,7 @@ func names() []act {
 			check: func(t *testing.T, w *world, k key) {
 				t.Helper()
 				w.c.imported(t, k)
+				w.c.serves(t, k, "10.66.0.1")
 				mirrored, err := w.c.mirrored(t.Context(), k)
 				must(t, err)
 				if len(mirrored) != 1 || mirrored[0].Labels[mcsv1beta1.LabelSourceCluster] != "mallory" {

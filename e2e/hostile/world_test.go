@@ -152,7 +152,9 @@ func (w *world) exportWeb(t *testing.T) {
 	must(t, w.b.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}))
 	w.c.imported(t, web)
 	w.b.imported(t, web)
-	w.c.serves(t, web, "10.1.0.1")
+	for _, m := range []*member{w.b, w.c} {
+		m.serves(t, web, "10.1.0.1")
+	}
 }
 
 // pods returns the EndpointSlice of the Service in b.
