@@ -48,6 +48,18 @@ func (p *Process) Thaw() error {
 	return p.signal(syscall.SIGCONT)
 }
 
+// settled returns when a process that runs is ready, and an error where that takes two minutes.
+func (p *Process) settled(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return p.awaitReady(ctx, p.run)
+}
+
 // halt tells a process to halt and reports whether it has. One that has ended, or of which nothing is left but the number,
 // counts as halted.
 func halt(ctx context.Context, pid int) (bool, error) {

@@ -210,12 +210,16 @@ func (n *Node) Freeze(ctx context.Context) error {
 	return nil
 }
 
-// Thaw undoes Freeze.
+// Thaw undoes Freeze. It returns when the API server answers again: for a moment after the node is back, its neighbours may still
+// hold it for unreachable.
 func (n *Node) Thaw(ctx context.Context) error {
 	if err := n.cluster.machine.thaw(); err != nil {
 		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
 	}
 	if err := n.network.plug(ctx, n.cluster.index); err != nil {
+		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
+	}
+	if err := n.cluster.APIServer.settled(ctx); err != nil {
 		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
 	}
 	return nil
