@@ -47,6 +47,9 @@ var programFolder string
 // agent is the agent's program, built once for all tests.
 var agent = sync.OnceValues(func() (string, error) { return build(programFolder, "tombolo-agent") })
 
+// coredns is the DNS's program, built once for all tests.
+var coredns = sync.OnceValues(func() (string, error) { return build(programFolder, "coredns") })
+
 // build builds a command into a folder, as it is released, and returns where it is.
 func build(folder, name string) (string, error) {
 	path := filepath.Join(folder, name)

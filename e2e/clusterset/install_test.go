@@ -58,6 +58,9 @@ func TestInstallDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := w.shell(t)
+	if _, err := coredns(); err != nil { // a build beside the agents would hold them up
+		t.Fatal(err)
+	}
 	startNode(t, w.Cluster("east"), w.agent)
 	stopWest := startNode(t, w.Cluster("west"), w.agent)
 	exported := false

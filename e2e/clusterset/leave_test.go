@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
@@ -46,9 +47,14 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", leave, out, code)
 	}
 
-	w.get(t, "east", obstacle)
-	obstacle.Finalizers = nil
-	w.update(t, "east", obstacle)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller of namespaces deletes it meanwhile
+		w.get(t, "east", obstacle)
+		obstacle.Finalizers = nil
+		return east.Update(t.Context(), obstacle)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.must(t, leave)
 	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
 		t.Errorf("after leaving (-before +after):\n%s", diff)

@@ -124,7 +124,11 @@ func (n *node) syncAgent(ctx context.Context) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	args := []string{"--kubeconfig=" + kubeconfig, "--namespace=" + manifests.AgentNamespace, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text"}
+	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--namespace=" + manifests.AgentNamespace, "--leader-elect=false",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text",
+	}
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, hubMount, n.folder))
 	}

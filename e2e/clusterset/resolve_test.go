@@ -71,8 +71,7 @@ func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	program, err := build(folder, "coredns")
+	program, err := coredns()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +80,7 @@ func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
 		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+kubeconfig+"\n    }\n",
 		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus 127.0.0.1:0",
 	).Replace(corefile)
-	path := filepath.Join(folder, "Corefile")
+	path := filepath.Join(t.TempDir(), "Corefile")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func startProgram(t *testing.T, plugins string) *program {
 
 func (p *program) ask(question, network string) (string, *dns.Msg) {
 	if network == "udp" {
-		return exchange(question, network, p.udp)
+		return persist(question, network, p.udp)
 	}
-	return exchange(question, network, p.tcp)
+	return persist(question, network, p.tcp)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // servedTimeout is more than an API server needs to serve a new kind, unless something is wrong with it.
-const servedTimeout = 30 * time.Second
+const servedTimeout = 2 * time.Minute
 
 // fieldOwner is the field manager of what Apply writes.
 const fieldOwner = client.FieldOwner("lab")

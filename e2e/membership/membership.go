@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything may take on a busy machine; it takes a second or two.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // InitHub makes a cluster a hub. It must run the controllers of lab.Hub: without them quotas refuse every record.
 func InitHub(ctx context.Context, hub *lab.Cluster) error {

@@ -5,6 +5,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,9 +38,10 @@ func TakeSnapshot(ctx context.Context, cluster *lab.Cluster) (*Snapshot, error) 
 // since stays so.
 func (s *Snapshot) Restore(ctx context.Context) error {
 	var left []string
+	var last error // a busy API server may refuse a list: the next round lists again
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
 		left = nil
-		err := eachObject(ctx, s.cluster, func(kind metav1.APIResource, of metadata.Getter, o metav1.ObjectMeta) error {
+		last = eachObject(ctx, s.cluster, func(kind metav1.APIResource, of metadata.Getter, o metav1.ObjectMeta) error {
 			if s.objects.Has(objectName(kind, o)) || isAutomatic(kind, o) {
 				return nil
 			}
@@ -49,10 +51,10 @@ func (s *Snapshot) Restore(ctx context.Context) error {
 			}
 			return remove(ctx, of, o)
 		})
-		return len(left) == 0, err
+		return last == nil && len(left) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("restore %s, which still has %v: %w", s.cluster.Name, left, err)
+		return fmt.Errorf("restore %s, which still has %v: %w", s.cluster.Name, left, errors.Join(last, err))
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestScrape(t *testing.T) {
 	l := lab.Start(t, lab.Hub(), lab.Member("a"), lab.Member("b"))
 	hub, a, b := l.Cluster("hub"), l.Cluster("a"), l.Cluster("b")
 	must(t, membership.InitHub(t.Context(), hub))
-	program := build(t, "tombolo-agent")
+	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
 	agents := map[string]string{}
 	for i, cluster := range []*lab.Cluster{a, b} {
 		_, err := membership.Join(t.Context(), hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
@@ -59,7 +59,7 @@ func TestScrape(t *testing.T) {
 	}
 	exportService(t, a)
 	exportService(t, b)
-	server, dnsMetrics := startDNS(t, a)
+	server, dnsMetrics := startDNS(t, coredns, a)
 
 	keep(t, "agent.prom", awaitScrape(t, agents["a"],
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
@@ -77,7 +77,7 @@ func TestScrape(t *testing.T) {
 	))
 }
 
-// startAgent runs the agent's program as its pod does, but for the ports, and returns where its metrics are.
+// startAgent runs the agent's program as its pod does, but for the ports and the lease, and returns where its metrics are.
 func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string {
 	t.Helper()
 	local, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentServiceAccount)
@@ -89,13 +89,14 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 		ranges = append(ranges, r.String())
 	}
 	address := freeAddress(t)
-	start(t, program, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
+	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
+	start(t, program, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
 		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0")
 	return address
 }
 
 // startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where it and its metrics are.
-func startDNS(t *testing.T, cluster *lab.Cluster) (server, metrics string) {
+func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metrics string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "dns", "plugin", "Corefile"))
 	must(t, err)
@@ -108,7 +109,7 @@ func startDNS(t *testing.T, cluster *lab.Cluster) (server, metrics string) {
 	).Replace(string(text))
 	path := filepath.Join(t.TempDir(), "Corefile")
 	must(t, os.WriteFile(path, []byte(corefile), 0o600))
-	start(t, build(t, "coredns"), "-conf", path)
+	start(t, program, "-conf", path)
 	return server, metrics
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -221,6 +222,15 @@ func rightsLost(t *testing.T, s *scene) verdict {
 	atEnd(t, func(ctx context.Context) error {
 		before.ResourceVersion = ""
 		return s.b.Update(ctx, before)
+	})
+	own, err := client.New(s.b.local, client.Options{Scheme: s.b.Scheme()})
+	must(t, err)
+	probe := &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: discoveryv1.AddressTypeIPv4}
+	eventually(t, func(ctx context.Context) error { // the authorizer learns of it later
+		if err := own.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("the agent may still write slices"), err)
+		}
+		return nil
 	})
 	s.deleteMirrored(t)
 	return verdict{"b", survey.HopSlices}

@@ -50,9 +50,11 @@ func TestTrace(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", i+1, fault.name), func(t *testing.T) {
 			s := w.stage(t, fmt.Sprintf("draw-%d", i+1), i+1, fault.shape(random))
 			want := fault.inject(t, s)
-			traced, err := w.trace(t.Context(), s.sick)
-			must(t, err)
-			if got := traced.Broken(); got == nil || got.Hop != want.hop || got.Cluster != want.cluster || got.Fix == "" {
+			traced, named := w.comesTo(t, s.sick, func(traced survey.Traced) bool {
+				got := traced.Broken()
+				return got != nil && got.Hop == want.hop && got.Cluster == want.cluster && got.Fix != ""
+			})
+			if !named {
 				wrong++
 				t.Errorf("want %+v, got\n%s", want, show(traced))
 			}
@@ -62,10 +64,8 @@ func TestTrace(t *testing.T) {
 			if fault.scope == allServices {
 				return
 			}
-			if traced, err = w.trace(t.Context(), s.well); err != nil {
-				t.Fatal(err)
-			}
-			if traced.Broken() != nil {
+			traced, healthy := w.comesTo(t, s.well, func(traced survey.Traced) bool { return traced.Broken() == nil })
+			if !healthy {
 				blamed++
 				t.Errorf("the other service is blamed:\n%s", show(traced))
 			}

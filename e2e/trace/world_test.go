@@ -155,6 +155,26 @@ func (w *world) trace(ctx context.Context, key clusterset.ServiceKey) (survey.Tr
 	return survey.Trace(ctx, survey.Tracing{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: 3 * time.Second})
 }
 
+// comesTo traces a service until the trace is as wanted, and returns the last trace and whether it came to that: an agent that
+// a busy machine holds up for longer than a trace waits is blamed meanwhile.
+func (w *world) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(survey.Traced) bool) (survey.Traced, bool) {
+	t.Helper()
+	var last survey.Traced
+	var failed error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		traced, err := w.trace(ctx, key)
+		if ctx.Err() != nil {
+			return false, ctx.Err() // the time is up, and this trace is not whole
+		}
+		last, failed = traced, err
+		return err == nil && wanted(traced), nil
+	})
+	if failed != nil {
+		t.Errorf("trace %s: %v", key, failed)
+	}
+	return last, err == nil
+}
+
 // works waits until a trace finds nothing broken.
 func (w *world) works(t *testing.T, keys ...clusterset.ServiceKey) {
 	t.Helper()
