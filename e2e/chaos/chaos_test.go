@@ -151,15 +151,24 @@ func chosen(t *testing.T) []fault {
 		return faults()
 	}
 	var result []fault
-	for _, f := range faults() {
-		if slices.Contains(strings.Split(names, ","), f.name) {
-			result = append(result, f)
-		}
-	}
-	if len(result) == 0 {
-		t.Fatalf("CHAOS_FAULTS=%s names no fault", names)
+	for name := range strings.SplitSeq(names, ",") {
+		result = append(result, named(t, name))
 	}
 	return result
+}
+
+// named returns the fault of a name.
+func named(t *testing.T, name string) fault {
+	t.Helper()
+	var all []string
+	for _, f := range faults() {
+		if f.name == name {
+			return f
+		}
+		all = append(all, f.name)
+	}
+	t.Fatalf("CHAOS_FAULTS: there is no fault %q; there are:\n%s", name, strings.Join(all, "\n"))
+	return fault{}
 }
 
 func seed(t *testing.T) uint64 {
