@@ -83,8 +83,7 @@ func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 }
 
 // kept returns the mirrored slices whose source slice is not known, of clusters of which not enough is known to
-// believe that it is gone. Those of a Service that this cluster exports itself are known, whatever the hub says: its own API
-// server has them.
+// believe that it is gone.
 func kept(v view) map[string]bool {
 	present := map[sliceKey]bool{}
 	for _, slice := range v.known.Hub.Slices {
@@ -92,9 +91,6 @@ func kept(v view) map[string]bool {
 	}
 	result := map[string]bool{}
 	for _, slice := range v.mirrored {
-		if own := v.known.Own; own != nil && sourceOf(slice) == own.Cluster {
-			continue
-		}
 		if v.knowledge[sourceOf(slice)] == hub.Unknown && !present[keyOf(slice)] {
 			result[slice.Name] = true
 		}

@@ -124,13 +124,6 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
 			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin},
 		},
-		"its own export is known here, also while the hub is away": {
-			own: &own, imported: importOf(held80, "a", "own"),
-			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("own")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "own": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"a", "own"}, ports: []clusterset.Port{http},
-			serves: map[string]string{}, covered: []string{"own"},
-		},
 		"slices alone are held too": {
 			own: &own, mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},

@@ -91,8 +91,9 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		return view{}, err
 	}
 	v.knowledge, v.lost = v.known.Hub.Knowledge, v.known.Hub.Held
-	// Its own exports are known by its own API server, once the hub has told whether the ID is its own (spec K2).
-	if _, named := v.knowledge[r.Sources.Cluster]; named && v.known.Hub.Listed {
+	// What it exports itself is known by its own API server; what it does not, once the hub has told whether the ID is its own (spec
+	// K2).
+	if _, named := v.knowledge[r.Sources.Cluster]; named && (v.known.Own != nil || v.known.Hub.Listed) {
 		v.knowledge[r.Sources.Cluster] = hub.Complete
 	}
 	if v.known.Own != nil {

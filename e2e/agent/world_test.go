@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -207,25 +206,10 @@ func absent(err error) error {
 	return client.IgnoreNotFound(err)
 }
 
-// looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
-var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
-
-// eventually fails the test unless check succeeds in time; then with check's last error.
+// eventually ends the test unless check succeeds in time; then with check's last error.
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := looks.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %v", patience, last)
-	}
+	lab.Eventually(t, patience, check)
 }
 
 func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {

@@ -61,16 +61,8 @@ func TestChaos(t *testing.T) {
 	}
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
-	path, err := program()
-	must(t, err)
-	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
-	must(t, w.furnish(t.Context()))
-	w.startAgents(t)
-	path, err = coreDNS()
-	must(t, err)
-	w.startDNS(t, w.members[1], path)
-	table := map[string]*row{}
-	w.recover(t, "the start", table)
+	w := furnished(t, seed)
+	table := w.begin(t)
 	end := time.Now().Add(duration(t))
 	for round := 0; round == 0 || time.Now().Before(end); round++ {
 		order := chosen(t)
@@ -86,6 +78,28 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table))
+}
+
+// furnished returns a world of three members in which services are exported, without agents.
+func furnished(t *testing.T, seed uint64) *world {
+	t.Helper()
+	path, err := program()
+	must(t, err)
+	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
+	must(t, w.furnish(t.Context()))
+	return w
+}
+
+// begin starts the agents and a DNS, and returns the table of faults when all is well for the first time.
+func (w *world) begin(t *testing.T) map[string]*row {
+	t.Helper()
+	w.startAgents(t)
+	path, err := coreDNS()
+	must(t, err)
+	w.startDNS(t, w.members[1], path)
+	table := map[string]*row{}
+	w.recover(t, "the start", table)
+	return table
 }
 
 // inject has a fault happen while services change, and looks at what came of it when all is quiet again.

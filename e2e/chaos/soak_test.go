@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -42,19 +41,11 @@ func TestSoak(t *testing.T) {
 	must(t, err)
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
-	path, err := program()
-	must(t, err)
-	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
-	must(t, w.furnish(t.Context()))
+	w := furnished(t, seed)
 	for _, m := range w.members {
 		must(t, m.agent.serveMetrics(t.Context()))
 	}
-	w.startAgents(t)
-	path, err = coreDNS()
-	must(t, err)
-	w.startDNS(t, w.members[1], path)
-	table := map[string]*row{}
-	w.recover(t, "the start", table)
+	table := w.begin(t)
 	faults := slices.DeleteFunc(chosen(t), func(f fault) bool { return f.restarts })
 	samples := map[string][]usage{}
 	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {

@@ -6,7 +6,6 @@ package hostile_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -381,25 +379,10 @@ func (o *output) tail() string {
 	return strings.Join(o.lines[max(0, len(o.lines)-60):], "\n")
 }
 
-// looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
-var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
-
-// eventually fails the test unless check succeeds in time; then with check's last error.
+// eventually ends the test unless check succeeds in time; then with check's last error.
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
-	last := errors.New("it was not tried")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := looks.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %v", patience, last)
-	}
+	lab.Eventually(t, patience, check)
 }
 
 func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {

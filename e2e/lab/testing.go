@@ -4,9 +4,14 @@
 package lab
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Start starts a lab for a test and closes it when the test ends. If it cannot, the test fails: also if the binaries are
@@ -30,6 +35,27 @@ func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
+var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
+
+// Eventually ends the test unless check succeeds within patience; then with check's last error.
+func Eventually(t testing.TB, patience time.Duration, check func(context.Context) error) {
+	t.Helper()
+	last := errors.New("it was not tried")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := looks.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("not within %s: %v", patience, last)
+	}
 }
 
 // ShowLogs copies the logs of all processes to the artifacts of a test, and shows their last lines there.

@@ -208,20 +208,10 @@ func (w *world) silent(t *testing.T, m *member) {
 	})
 }
 
-// eventually fails the test unless check succeeds in time; then with check's last error.
+// eventually ends the test unless check succeeds in time; then with check's last error.
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %v", patience, errors.Join(last, err))
-	}
+	lab.Eventually(t, patience, check)
 }
 
 func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"time"
 
@@ -105,18 +104,11 @@ func (a *agentProcess) settledMemory(ctx context.Context, settled time.Duration)
 
 // collect has the agent collect its garbage, which Go does before it shows its heap when asked to.
 func (a *agentProcess) collect(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.profile+"/debug/pprof/heap?gc=1", http.NoBody)
+	heap, err := fetch(ctx, "http://"+a.profile+"/debug/pprof/heap?gc=1")
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", request.URL, response.Status)
-	}
-	_, err = io.Copy(io.Discard, response.Body)
+	defer heap.Close()
+	_, err = io.Copy(io.Discard, heap)
 	return err
 }

@@ -44,19 +44,11 @@ func (b *bench) profile(ctx context.Context, running agents) func() error {
 }
 
 func fetchProfile(ctx context.Context, address, path string) (err error) {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, int(profiled.Seconds()))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	profile, err := fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, int(profiled.Seconds())))
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
+	defer profile.Close()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -65,6 +57,22 @@ func fetchProfile(ctx context.Context, address, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	_, err = io.Copy(file, response.Body)
+	_, err = io.Copy(file, profile)
 	return err
+}
+
+// fetch returns what a URL answers, which is to be closed, and an error where that is not 200.
+func fetch(ctx context.Context, url string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("%s: %s", url, response.Status), response.Body.Close())
+	}
+	return response.Body, nil
 }
