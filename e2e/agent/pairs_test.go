@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,17 +42,20 @@ func newPair(t *testing.T) *world {
 	if l == nil {
 		l = startPair(t)
 	}
+	clients := map[string]client.Client{}
+	for _, cluster := range l.Clusters() {
+		clients[cluster.Name] = clientOf(t, cluster)
+	}
 	t.Cleanup(func() {
 		if !t.Failed() {
+			_ = cleared(context.WithoutCancel(t.Context()), clients) // begun only: the next test that has them waits for the end
 			must(t, pairs.giveBack(l))
 			return
 		}
 		l.ShowLogs(t)
 		must(t, l.Close())
 	})
-	for _, cluster := range l.Clusters() {
-		empty(t, cluster)
-	}
+	eventually(t, func(ctx context.Context) error { return cleared(ctx, clients) })
 	return join(t, l)
 }
 
@@ -72,42 +74,38 @@ func startPair(t *testing.T) *lab.Lab {
 	return l
 }
 
-// empty deletes all namespaces but those that every cluster has.
-func empty(t *testing.T, cluster *lab.Cluster) {
-	t.Helper()
-	c := clientOf(t, cluster)
-	eventually(t, func(ctx context.Context) error {
+// cleared deletes all namespaces of a lab's clusters but those that every cluster has, and returns nil when they are gone.
+func cleared(ctx context.Context, clusters map[string]client.Client) error {
+	var errs []error
+	for name, c := range clusters {
 		list := &corev1.NamespaceList{}
 		if err := c.List(ctx, list); err != nil {
 			return err
 		}
-		list.Items = slices.DeleteFunc(list.Items, func(n corev1.Namespace) bool {
-			return n.Name == metav1.NamespaceDefault || strings.HasPrefix(n.Name, "kube-")
-		})
-		if len(list.Items) == 0 {
-			return nil
-		}
 		for i := range list.Items {
-			if list.Items[i].DeletionTimestamp.IsZero() {
-				if err := client.IgnoreNotFound(c.Delete(ctx, &list.Items[i])); err != nil {
-					return err
-				}
+			ns := &list.Items[i]
+			if ns.Name == metav1.NamespaceDefault || strings.HasPrefix(ns.Name, "kube-") {
+				continue
+			}
+			errs = append(errs, fmt.Errorf("%s still has the namespace %s", name, ns.Name))
+			if ns.DeletionTimestamp.IsZero() {
+				errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, ns)))
 			}
 		}
-		return fmt.Errorf("%s still has %d namespaces", cluster.Name, len(list.Items))
-	})
+	}
+	return errors.Join(errs...)
 }
 
-// take returns a lab that no test has, and nil where there is none.
+// take returns the lab that no test has had for the longest time, whose namespaces are the likeliest to be gone, and nil where there is
+// none.
 func (l *lending) take() *lab.Lab {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.free) == 0 {
 		return nil
 	}
-	last := len(l.free) - 1
-	taken := l.free[last]
-	l.free = l.free[:last]
+	taken := l.free[0]
+	l.free = l.free[1:]
 	return taken
 }
 

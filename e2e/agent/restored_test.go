@@ -26,6 +26,7 @@ import (
 func TestHubRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w.unfence(t) // an API server that was restarted may take half a minute until its policies find the Members again
 	a, b := w.members["a"], w.members["b"]
 	a.start(t)
 	b.start(t)

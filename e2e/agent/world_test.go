@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,16 +90,22 @@ func join(t *testing.T, l *lab.Lab) *world {
 	t.Helper()
 	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
 	w.hubKube = clientOf(t, w.hub)
+	var joining errgroup.Group
 	for i, cluster := range l.Clusters() {
 		if cluster == w.hub {
 			continue
 		}
-		config, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i)})
-		must(t, err)
-		local, err := membership.InstallAgent(t.Context(), cluster)
-		must(t, err)
-		w.members[cluster.Name] = &member{local: local, Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, hub: config}
+		m := &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster}
+		w.members[cluster.Name] = m
+		joining.Go(func() (err error) {
+			if m.hub, err = membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i)}); err != nil {
+				return err
+			}
+			m.local, err = membership.InstallAgent(t.Context(), cluster)
+			return err
+		})
 	}
+	must(t, joining.Wait())
 	return w
 }
 

@@ -128,6 +128,7 @@ func (n *node) syncAgent(ctx context.Context) error {
 	args := []string{
 		"--kubeconfig=" + kubeconfig, "--namespace=" + manifests.AgentNamespace, "--leader-elect=false",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text",
+		"--heartbeat-interval=2s", // some parts wait for the next; what the Deployment says comes after it, and wins
 	}
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, hubMount, n.folder))

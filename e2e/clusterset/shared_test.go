@@ -7,6 +7,8 @@ import (
 	"context"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
@@ -70,9 +72,11 @@ func (w *world) snapshots(t *testing.T) []*membership.Snapshot {
 // restore has clusters be as they were.
 func restore(t *testing.T, all []*membership.Snapshot) {
 	t.Helper()
+	var restoring errgroup.Group
 	for _, s := range all {
-		if err := s.Restore(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
+		restoring.Go(func() error { return s.Restore(context.WithoutCancel(t.Context())) })
+	}
+	if err := restoring.Wait(); err != nil {
+		t.Error(err)
 	}
 }

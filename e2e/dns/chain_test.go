@@ -51,6 +51,7 @@ template IN ANY {
 
 // TestChain: each of the other plugins does its work with ours in the server block.
 func TestChain(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 //
 // spec: N9
 func TestClusterLocal(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestClusterLocal(t *testing.T) {
 // TestMirroredTwice: CoreDNS' own plugin keeps the mirrored slices also where it serves the cluster's own names only, as
 // the plugin's README says: it finds an imported endpoint by its address.
 func TestMirroredTwice(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	mirrored := endpoints("db-east-1", "10.1.0.1")
 	mirrored.Labels[discoveryv1.LabelServiceName] = "derived-43254079"

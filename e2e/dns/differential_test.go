@@ -43,6 +43,7 @@ var seed = flag.Uint64("seed", 0, "the seed of the content and the questions; 0:
 //
 // spec: N1, N2, N3, N4, N5, N6
 func TestDifferences(t *testing.T) {
+	t.Parallel()
 	c := newContent(chosenSeed(t))
 	kubeconfig := c.serve(t).cluster.Kubeconfig()
 	we := newLine(t, startProgram(t, fmt.Sprintf(ours, kubeconfig)).tcp)

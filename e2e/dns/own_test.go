@@ -21,6 +21,7 @@ import (
 // TestTransfersAreAnswered: what a zone transfer lists, questions find. CoreDNS' own lists the endpoints of headless services
 // below the service, without their cluster, and then denies these names.
 func TestTransfersAreAnswered(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)
@@ -71,6 +72,7 @@ func transferred(t *testing.T, address string) []dns.RR {
 // TestWithoutCRD: where nobody has installed the API, the names of the cluster itself do not suffer. With CoreDNS' own, no
 // name of the cluster can be denied any more, and each search list ends in an error.
 func TestWithoutCRD(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	api := &corev1.Service{}
 	var err error

@@ -110,6 +110,7 @@ func (l *load) run(ctx context.Context, t *testing.T, network string) {
 
 // TestTwoInstances: two servers of one cluster give the same answers to the same questions, also after changes.
 func TestTwoInstances(t *testing.T) {
+	t.Parallel()
 	c := newContent(chosenSeed(t))
 	w := c.serve(t)
 	var programs [2]*program

@@ -23,6 +23,7 @@ import (
 //
 // spec: N2, N3, N4, N6
 func TestClients(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)

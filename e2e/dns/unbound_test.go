@@ -30,6 +30,7 @@ import (
 //
 // spec: N5, N6
 func TestUnbound(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("unbound"); err != nil {
 		t.Skip("unbound is not installed: it is in Debian's package unbound")
 	}

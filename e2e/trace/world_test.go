@@ -152,7 +152,7 @@ func (w *world) trace(ctx context.Context, key clusterset.ServiceKey) (survey.Tr
 	if err != nil {
 		return survey.Traced{}, err
 	}
-	return survey.Trace(ctx, survey.Tracing{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: 3 * time.Second})
+	return survey.Trace(ctx, survey.Tracing{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: time.Second})
 }
 
 // comesTo traces a service until the trace is as wanted, and returns the last trace and whether it came to that: an agent that
