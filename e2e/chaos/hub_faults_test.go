@@ -122,7 +122,7 @@ func lossHeld(ctx context.Context, w *world) error {
 
 // withdrawnOneByOne withdraws many services by single deletions, which need nobody's consent.
 func withdrawnOneByOne(ctx context.Context, w *world) error {
-	const many = 60
+	const many = 500
 	m := w.members[0]
 	var keys []oracle.Key
 	for i := range many {

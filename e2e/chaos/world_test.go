@@ -130,7 +130,7 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 
 // options are those that the member joins with.
 func (m *member) options() manifests.MemberOptions {
-	return manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(m.index)}
+	return manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(m.index), MaxServices: 1000, MaxEndpoints: 2000}
 }
 
 func (m *member) tokenFile() string { return filepath.Join(m.folder(), "hub.token") }
