@@ -26,7 +26,7 @@ type metrics struct {
 	token    prometheus.Gauge
 }
 
-func newMetrics(registry prometheus.Registerer, member client.Reader, since time.Time) (metrics, error) {
+func newMetrics(registry prometheus.Registerer, since time.Time) (metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 	}
@@ -41,12 +41,16 @@ func newMetrics(registry prometheus.Registerer, member client.Reader, since time
 		Name: "tombolo_hub_token_expiry_timestamp_seconds",
 		Help: "Until when the agent's token for the hub is good, in seconds since 1970; 0 where the agent does not renew it or has not looked.",
 	})}
-	for _, collector := range []prometheus.Collector{m.hub, m.token, inventory{member}} {
-		if err := registry.Register(collector); err != nil {
-			return metrics{}, fmt.Errorf("register metrics: %w", err)
+	return m, m.register(m.hub, m.token)
+}
+
+func (m metrics) register(collectors ...prometheus.Collector) error {
+	for _, collector := range collectors {
+		if err := m.registry.Register(collector); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // reachability notes whether everything can be read from the hub.

@@ -66,7 +66,7 @@ func (s *starter) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up the client of the hub: %w", err)
 	}
-	metrics, err := newMetrics(s.options.Registry, s.manager.GetClient(), s.since)
+	metrics, err := newMetrics(s.options.Registry, s.since)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,9 @@ func (s *starter) Start(ctx context.Context) error {
 	}
 	if !s.await(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
 		return nil
+	}
+	if err := metrics.register(inventory{s.manager.GetClient()}); err != nil { // what it counts is there only now
+		return err
 	}
 	if err := s.add(ctx, who, hubClient, metrics); err != nil {
 		return err
