@@ -29,19 +29,25 @@ func (h Hold) Total() int {
 	return total
 }
 
-// record names a record of a member.
-type record struct {
-	member clusterset.ClusterID
-	breaker.Record
-}
-
 // holds is what the store knows of deletions beyond the records themselves.
 type holds struct {
 	// listing counts the lists that have been taken in, judged those that have been judged.
 	listing, judged int
-	// withdrawn are the records whose deletion was watched. Those are believed.
-	withdrawn map[record]struct{}
+	// withdrawn are the members' records whose deletion is believed, since it was watched or has been confirmed.
+	withdrawn map[clusterset.ClusterID]*withdrawals
 	held      map[clusterset.ClusterID]Hold
+}
+
+func newHolds() holds {
+	return holds{withdrawn: map[clusterset.ClusterID]*withdrawals{}, held: map[clusterset.ClusterID]Hold{}}
+}
+
+// withdraw has the deletion of a member's record be believed.
+func (h holds) withdraw(id clusterset.ClusterID, r breaker.Record) {
+	if h.withdrawn[id] == nil {
+		h.withdrawn[id] = &withdrawals{recent: map[breaker.Record]struct{}{}}
+	}
+	h.withdrawn[id].add(r)
 }
 
 // Listing counts the lists of the hub that have been taken in. What it held before the last one, it may have lost.
@@ -104,20 +110,20 @@ func (s *Store) stillMissing(hold Hold, have []breaker.Record) map[clusterset.Se
 
 // forgetWithdrawn forgets the deletions that have taken effect in this cluster.
 func (s *Store) forgetWithdrawn(have map[clusterset.ClusterID][]breaker.Record) {
-	pending := map[record]struct{}{}
+	before := s.holds.withdrawn
+	s.holds.withdrawn = map[clusterset.ClusterID]*withdrawals{}
 	for id, records := range have {
 		for _, r := range records {
-			if _, ok := s.holds.withdrawn[record{id, r}]; ok {
-				pending[record{id, r}] = struct{}{}
+			if before[id].has(r) {
+				s.holds.withdraw(id, r)
 			}
 		}
 	}
-	s.holds.withdrawn = pending
 }
 
 // missing reports whether the hub does not hold a record, though nobody has been seen to delete it.
 func (s *Store) missing(id clusterset.ClusterID, r breaker.Record) bool {
-	if _, withdrawn := s.holds.withdrawn[record{id, r}]; withdrawn {
+	if s.holds.withdrawn[id].has(r) {
 		return false
 	}
 	if r.Slice == "" {
@@ -142,7 +148,7 @@ func (s *Store) Holds() []Hold {
 // returned notes that a record of a member is there; what was held for its sake is held no longer. It may have been there
 // all the time.
 func (s *Store) returned(id clusterset.ClusterID, r breaker.Record) {
-	delete(s.holds.withdrawn, record{id, r})
+	s.holds.withdrawn[id].remove(r)
 	hold, ok := s.holds.held[id]
 	if !ok {
 		return
@@ -172,11 +178,22 @@ func (s *Store) heldFor(key clusterset.ServiceKey) []clusterset.ClusterID {
 func (s *Store) Release(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := s.holds.held[id].Records
-	delete(s.holds.held, id)
-	for key := range keys {
+	for _, key := range s.believe(id) {
 		s.notify(Event{Key: key, Backlog: true})
 	}
+}
+
+// believe ends the hold of a member's deletions, and returns the services concerned. A list that is judged before they have taken
+// effect does not hold them again.
+func (s *Store) believe(id clusterset.ClusterID) []clusterset.ServiceKey {
+	hold := s.holds.held[id]
+	delete(s.holds.held, id)
+	for _, records := range hold.Records {
+		for _, r := range records {
+			s.holds.withdraw(id, r)
+		}
+	}
+	return slices.Collect(maps.Keys(hold.Records))
 }
 
 // isHeld reports whether records of a member for a service are missing and not believed to be gone.

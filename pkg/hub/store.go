@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -56,7 +57,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
 		renewals:   map[clusterset.ClusterID]string{},
-		holds:      holds{withdrawn: map[record]struct{}{}, held: map[clusterset.ClusterID]Hold{}},
+		holds:      newHolds(),
 	}
 }
 
@@ -208,6 +209,18 @@ func (s *Store) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.heartbeats[id]
+}
+
+// longestInterval is the most that a member may announce as the time between its heartbeats, as the schema says too.
+const longestInterval = 5 * time.Minute
+
+// HeartbeatInterval returns the time between heartbeats that a member announces, at most five minutes; 0 where it announces none.
+func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
+	heartbeat := s.Heartbeat(id)
+	if heartbeat == nil {
+		return 0
+	}
+	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
 }
 
 // Publication returns how far a member says that its publication has come; Partial where it says nothing.

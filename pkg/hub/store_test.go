@@ -200,6 +200,52 @@ func TestWatchedDeletionsAreBelieved(t *testing.T) {
 	}
 }
 
+// TestBelievedOnce: what was held and is believed now is not held again by a list that comes before it is gone from this cluster.
+//
+// spec: E3
+func TestBelievedOnce(t *testing.T) {
+	t.Parallel()
+	for name, believe := range map[string]func(*fill){
+		"released": func(f *fill) { f.Release("a") },
+		"left":     func(f *fill) { f.watch(kindMember, table.Delete, memberOf("a")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys := services(30)
+			f := synced(t, keys)
+			f.list(kindService)
+			f.judge(time.Time{}, keys)
+			f.want("held", keys[0], Unknown)
+			believe(f)
+			f.list(kindService)
+			if found := f.judge(time.Time{}, keys); found != nil || len(f.Holds()) > 0 {
+				t.Errorf("held again: %+v", f.Holds())
+			}
+		})
+	}
+}
+
+// TestDeletionsAreForgotten: a member that publishes and deletes ever new records does not fill this cluster's memory, nor does it
+// make this cluster forget what another has withdrawn.
+func TestDeletionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f := synced(t, keys)
+	for _, k := range keys {
+		f.watch(kindService, table.Delete, recordOf("a", k))
+	}
+	for i := range 5 * remembered {
+		f.watch(kindService, table.Delete, recordOf("b", clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("x-%d", i)}))
+	}
+	if w := f.holds.withdrawn["b"]; len(w.recent)+len(w.older) > 2*remembered || !w.has(breaker.Record{Key: clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("x-%d", 4*remembered)}}) {
+		t.Errorf("%d deletions are remembered, want the last %d", len(w.recent)+len(w.older), remembered)
+	}
+	f.list(kindService)
+	if found := f.judge(time.Time{}, keys); found != nil {
+		t.Errorf("held: %+v", found)
+	}
+}
+
 // TestAllReturns: a hold of which all records have returned is over.
 func TestAllReturns(t *testing.T) {
 	t.Parallel()

@@ -187,6 +187,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		delete(s.members, id)
+		s.believe(id) // its administrator has had it leave
 		s.sign(Sign{id, Left})
 		return []Event{{All: true}}
 	case *hubv1alpha1.Heartbeat:
@@ -196,13 +197,13 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			unset(s.services, key, id)
-			s.holds.withdrawn[record{id, breaker.Record{Key: key}}] = struct{}{}
+			s.holds.withdraw(id, breaker.Record{Key: key})
 			return []Event{s.recordChanged(key, id)}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
 			delete(s.endpoints[key][id], o.Name)
-			s.holds.withdrawn[record{id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)}}] = struct{}{}
+			s.holds.withdraw(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s.endpoints, key, id)
 			}
