@@ -73,7 +73,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	var check checks
 	check.addFlags(flags)
 	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
-	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub")
+	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub, which tell others how long to wait: four times that, or four times their own where that is longer")
 	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")

@@ -56,8 +56,8 @@ func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
 			changed = append(changed, p.Tracker.Own(p.Clock.Now())...)
 		case sign.Cluster == p.Cluster:
 		case sign.Says == hub.Exists:
-			p.Tracker.Known(sign.Cluster)
-		case p.Tracker.Renewed(sign.Cluster):
+			p.Tracker.Known(sign.Cluster, p.Store.HeartbeatInterval(sign.Cluster))
+		case p.Tracker.Renewed(sign.Cluster, p.Store.HeartbeatInterval(sign.Cluster)):
 			changed = append(changed, sign.Cluster)
 		}
 	}

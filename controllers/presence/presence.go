@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ type Presence struct {
 	AgentVersion string
 	// Interval is the time between heartbeats. A tenth of it is added at random.
 	Interval time.Duration
-	// Grace is how long another cluster under this ID must have been silent before this one takes the ID over.
+	// Grace is how long another cluster under this ID must have been silent, at least, before this one takes the ID over.
 	Grace time.Duration
 	// Confirmation is how long a mass deletion is held, at least, before a living member's heartbeats confirm it.
 	Confirmation time.Duration
@@ -126,11 +127,12 @@ func (p *Presence) beat(ctx context.Context) error {
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec: hubv1alpha1.HeartbeatSpec{
-			RenewTime:    metav1.NewMicroTime(p.Clock.Now()),
-			ClusterUID:   p.ClusterUID,
-			AgentVersion: p.AgentVersion,
-			Services:     int32(len(p.Store.OwnKeys())),
-			Publication:  p.publication(),
+			RenewTime:       metav1.NewMicroTime(p.Clock.Now()),
+			ClusterUID:      p.ClusterUID,
+			AgentVersion:    p.AgentVersion,
+			IntervalSeconds: int32(math.Ceil(p.Interval.Seconds())),
+			Services:        int32(len(p.Store.OwnKeys())),
+			Publication:     p.publication(),
 		},
 	}
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
@@ -160,12 +162,13 @@ func (p *Presence) Refusal() string {
 	if p.rival.uid != heartbeat.Spec.ClusterUID || p.rival.version != heartbeat.ResourceVersion {
 		p.rival = rival{uid: heartbeat.Spec.ClusterUID, version: heartbeat.ResourceVersion, since: now}
 	}
-	if now.Sub(p.rival.since) >= p.Grace {
+	grace := max(p.Grace, liveness.GracePeriods*p.Store.HeartbeatInterval(p.Cluster))
+	if now.Sub(p.rival.since) >= grace {
 		return ""
 	}
 	return fmt.Sprintf("another cluster (kube-system UID %s) is a member of the clusterset under the ID %q: "+
 		"give one of the two another ID and let it join again, or wait until the other has been silent for %s",
-		p.rival.uid, p.Cluster, p.Grace)
+		p.rival.uid, p.Cluster, grace)
 }
 
 // report logs an error once for as long as it stays the same.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -122,6 +123,28 @@ func TestFrozenHubAgesNobody(t *testing.T) {
 	default:
 	}
 	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+}
+
+// TestSlowHeartbeats: a member whose heartbeats come more slowly than ours is given the time that it announces.
+//
+// spec: D9
+func TestSlowHeartbeats(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	a.startWith(t, func(o *agent.Options) { o.HeartbeatInterval = 15 * time.Second })
+	b.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	for i, m := range []*member{a, b} {
+		service := clusterIPService(k, port("http", 80))
+		m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%d.0.1", i+1)))
+	}
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	for range 8 { // twice the grace period that b gives to those who announce nothing
+		b.beats(t, w)
+	}
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	b.gauge(t, "tombolo_member_live", 1)
 }
 
 // renewed returns the version of the member's last heartbeat.

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -360,5 +361,21 @@ func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	}
 	if groups := got.Spec.Groups; cap(groups) > 2 || cap(groups[0].Addresses) > 4 || cap(groups[0].Hostnames) > 4 {
 		t.Errorf("there is room for %d groups, %d addresses and %d hostnames", cap(groups), cap(groups[0].Addresses), cap(groups[0].Hostnames))
+	}
+}
+
+// TestHeartbeatInterval: what a member announces is bounded, whatever schema the hub has.
+func TestHeartbeatInterval(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int32]time.Duration{0: 0, 1: time.Second, 60: time.Minute, 301: 5 * time.Minute, math.MaxInt32: 5 * time.Minute, -1: 0} {
+		f, heartbeat := newFill(t), heartbeatOf("a", "1", hubv1alpha1.PublicationComplete)
+		heartbeat.Spec.IntervalSeconds = seconds
+		f.list(kindHeartbeat, heartbeat)
+		if got := f.HeartbeatInterval("a"); got != want {
+			t.Errorf("%d s are taken for %s, want %s", seconds, got, want)
+		}
+	}
+	if got := newFill(t).HeartbeatInterval("a"); got != 0 {
+		t.Errorf("without a heartbeat: %s", got)
 	}
 }

@@ -57,13 +57,15 @@ type Tracker struct {
 type life struct {
 	state State
 	seen  time.Duration
+	grace time.Duration
 	// renewals are those since the last silence, while it lasts.
 	renewals, hold int
 	returned       time.Duration
 	hasReturned    bool
 }
 
-// NewTracker returns a Tracker for heartbeats that come every interval. A member is silent after grace without one.
+// NewTracker returns a Tracker for own heartbeats that come every interval. A member is silent after grace without one, or after
+// GracePeriods of the interval that it announces, where that is longer.
 func NewTracker(interval, grace time.Duration) *Tracker {
 	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*life{}}
 }
@@ -78,7 +80,7 @@ func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
 	var changed []clusterset.ClusterID
 	for _, id := range slices.Sorted(maps.Keys(t.members)) {
 		m := t.members[id]
-		if t.link-m.seen <= t.grace {
+		if t.link-m.seen <= m.grace {
 			continue
 		}
 		m.renewals = 0
@@ -96,16 +98,17 @@ func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
 	return changed
 }
 
-// Known notes that there is a member, without having heard of it.
-func (t *Tracker) Known(id clusterset.ClusterID) {
+// Known notes that there is a member, without having heard of it. every is the time between heartbeats that it announces; 0 for none.
+func (t *Tracker) Known(id clusterset.ClusterID, every time.Duration) {
 	if t.members[id] == nil {
 		t.members[id] = &life{state: Unknown, seen: t.link, hold: firstHold}
 	}
+	t.members[id].grace = max(t.grace, GracePeriods*every)
 }
 
-// Renewed notes that a member's heartbeat was renewed, and reports whether that changes its state.
-func (t *Tracker) Renewed(id clusterset.ClusterID) bool {
-	t.Known(id)
+// Renewed notes that a member's heartbeat was renewed, which announces the next one, and reports whether that changes its state.
+func (t *Tracker) Renewed(id clusterset.ClusterID, every time.Duration) bool {
+	t.Known(id, every)
 	m := t.members[id]
 	m.seen = t.link
 	switch m.state {

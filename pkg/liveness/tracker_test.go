@@ -32,7 +32,7 @@ func newHub(others ...clusterset.ClusterID) *hub {
 		alive:   map[clusterset.ClusterID]bool{},
 	}
 	for _, id := range others {
-		h.Known(id)
+		h.Known(id, 0)
 		h.alive[id] = true
 	}
 	h.Own(h.now)
@@ -46,7 +46,7 @@ func (h *hub) pass(d time.Duration) []clusterset.ClusterID {
 		h.now = h.now.Add(interval)
 		changed = append(changed, h.Own(h.now)...)
 		for id, alive := range h.alive {
-			if alive && h.Renewed(id) {
+			if alive && h.Renewed(id, 0) {
 				changed = append(changed, id)
 			}
 		}
@@ -201,7 +201,7 @@ func TestGaps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub("a")
-			h.Renewed("a")
+			h.Renewed("a", 0)
 			for _, gap := range test.gaps {
 				h.now = h.now.Add(gap)
 				h.Own(h.now)
@@ -225,12 +225,39 @@ func TestEachByItself(t *testing.T) {
 	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
 	}
-	h.Known("e")
+	h.Known("e", 0)
 	want := map[clusterset.ClusterID]liveness.State{
 		"a": liveness.Silent, "b": liveness.Silent, "c": liveness.Live, "d": liveness.Silent, "e": liveness.Unknown,
 	}
 	if diff := cmp.Diff(want, h.States()); diff != "" {
 		t.Errorf("all states (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlowMember: a member that announces heartbeats at a longer interval than ours is given several of its own, heard of or not; one
+// with a shorter interval is given as much time as all others.
+//
+// spec: D9
+func TestSlowMember(t *testing.T) {
+	const slow = 6 * interval
+	h := newHub()
+	h.Known("slow", slow)
+	h.Known("fast", time.Second)
+	h.Renewed("heard", slow)
+	if diff := cmp.Diff([]clusterset.ClusterID{"fast"}, h.pass(grace+interval)); diff != "" {
+		t.Errorf("changed after the usual grace period (-want +got):\n%s", diff)
+	}
+	h.pass(4*slow - grace - interval)
+	h.want(t, "slow", liveness.Unknown)
+	h.want(t, "heard", liveness.Live)
+	if diff := cmp.Diff([]clusterset.ClusterID{"heard", "slow"}, h.pass(interval)); diff != "" {
+		t.Errorf("changed after the members' own (-want +got):\n%s", diff)
+	}
+	h.Renewed("heard", 0) // it announces nothing any more
+	h.Renewed("heard", 0)
+	h.want(t, "heard", liveness.Live)
+	if diff := cmp.Diff([]clusterset.ClusterID{"heard"}, h.pass(grace+interval)); diff != "" {
+		t.Errorf("changed after a heartbeat without an interval (-want +got):\n%s", diff)
 	}
 }
 

@@ -78,7 +78,7 @@ func sortedKeys(keys []clusterset.ServiceKey) []clusterset.ServiceKey {
 // member returns a member without what its services say of it.
 func (a *assessment) member(id clusterset.ClusterID) MemberStatus {
 	life := a.hub.lifeOf(id)
-	m := MemberStatus{ID: id, State: life.state(a.grace(id)), Publication: string(a.hub.Publication(id))}
+	m := MemberStatus{ID: id, State: life.state(), Publication: string(a.hub.Publication(id))}
 	if beat := a.hub.Records.Heartbeat(id); beat != nil {
 		m.Version = beat.Spec.AgentVersion
 	}
@@ -105,14 +105,6 @@ func (a *assessment) member(id clusterset.ClusterID) MemberStatus {
 	}
 	m.Imports, m.HeldImports = &imports, &held
 	return m
-}
-
-// grace returns how long a member may be silent: as its agent has been told, where that can be seen.
-func (a *assessment) grace(id clusterset.ClusterID) time.Duration {
-	if s, ok := a.sights[id]; ok && s.Grace > 0 {
-		return s.Grace
-	}
-	return defaultGrace
 }
 
 func isHeld(serviceImport *mcsv1beta1.ServiceImport) bool {

@@ -112,7 +112,7 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 	var result []ExplainedExport
 	for _, export := range byAge {
 		e := ExplainedExport{
-			Cluster: export.Cluster, State: h.lifeOf(export.Cluster).state(defaultGrace), Since: metav1.NewTime(export.Age),
+			Cluster: export.Cluster, State: h.lifeOf(export.Cluster).state(), Since: metav1.NewTime(export.Age),
 			Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints,
 		}
 		own := h.Records.Record(export.Cluster, export.Key)

@@ -4,30 +4,37 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // life is what the hub has heard of a member's agent.
 type life struct {
 	silence time.Duration
+	// interval is the time between its heartbeats.
+	interval time.Duration
 	// known is false where the hub has never heard of it.
 	known bool
 }
 
+// defaultInterval is the time between heartbeats where none is announced.
+const defaultInterval = 10 * time.Second
+
 func (h *Hub) lifeOf(id clusterset.ClusterID) life {
 	silence, known := h.Silence(id)
-	return life{silence, known}
+	return life{silence, cmp.Or(h.Records.HeartbeatInterval(id), defaultInterval), known}
 }
 
-// state returns whether the hub hears of the member, which may be silent for the grace period given.
-func (l life) state(grace time.Duration) State {
+// state returns whether the hub hears of the member.
+func (l life) state() State {
 	switch {
 	case !l.known:
 		return StateNeverHeard
-	case l.silence > grace:
+	case l.silence > liveness.GracePeriods*l.interval:
 		return StateSilent
 	}
 	return StateConnected

@@ -108,7 +108,7 @@ func (l *Look) state(id clusterset.ClusterID) liveness.State {
 	if id == l.Member.ID {
 		return liveness.Live
 	}
-	if l.hub.lifeOf(id).state(l.Member.Settings.Grace()) == StateConnected {
+	if l.hub.lifeOf(id).state() == StateConnected {
 		return liveness.Live
 	}
 	return liveness.Unknown

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ import (
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Member is a member cluster that can be reached.
@@ -52,18 +50,7 @@ type Settings struct {
 	ServiceCIDRs                      []netip.Prefix
 	AllowedNamespaces, DenyNamespaces []string
 	Selector                          clusterset.DerivedSelector
-	// Heartbeat is the time between heartbeats.
-	Heartbeat time.Duration
 }
-
-// defaultHeartbeat is the time between heartbeats where nothing else is said.
-const defaultHeartbeat = 10 * time.Second
-
-// defaultGrace is how long a member may be silent then.
-const defaultGrace = liveness.GracePeriods * defaultHeartbeat
-
-// Grace returns how long the member may be silent before others take it for dead.
-func (s Settings) Grace() time.Duration { return liveness.GracePeriods * s.Heartbeat }
 
 // scheme returns the kinds that are read.
 func scheme() (*runtime.Scheme, error) {
@@ -129,7 +116,7 @@ func unthrottled(config *rest.Config) *rest.Config {
 
 // readSettings takes what the agent has been told from its command line.
 func (m *Member) readSettings(ctx context.Context) error {
-	m.Settings = Settings{Heartbeat: defaultHeartbeat}
+	m.Settings = Settings{}
 	agent := &appsv1.Deployment{}
 	err := m.Client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, agent)
 	switch {
@@ -175,8 +162,6 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 				s.DenyNamespaces = strings.Split(value, ",")
 			case "derived-selector":
 				s.Selector = clusterset.DerivedSelector(value)
-			case "heartbeat-interval":
-				s.Heartbeat, err = time.ParseDuration(value)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", arg, err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -19,8 +18,6 @@ import (
 type Sight struct {
 	ID      clusterset.ClusterID
 	Context string
-	// Grace is how long it may be silent before others take it for dead.
-	Grace time.Duration
 	// Agent says that its agent runs in it, not beside the hub.
 	Agent   Presence
 	Exports []mcsv1beta1.ServiceExport
@@ -40,7 +37,7 @@ const (
 
 // Sight returns what the member says of its exports and imports.
 func (m *Member) Sight(ctx context.Context) Sight {
-	s := Sight{ID: m.ID, Context: m.Place.Name, Grace: m.Settings.Grace(), Agent: Missing}
+	s := Sight{ID: m.ID, Context: m.Place.Name, Agent: Missing}
 	if m.Agent != nil {
 		s.Agent = Present
 	}

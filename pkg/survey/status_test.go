@@ -57,6 +57,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 	r.beats("east", "v1.1.0", complete, 40*time.Second)
 	r.beats("north", "v1.1.0", partial, time.Second)
 	r.beats("west", "v1.1.0", complete, 20*time.Second)
+	r.heartbeats[len(r.heartbeats)-1].Spec.IntervalSeconds = 2 // so it is silent after 8 s
 
 	r.exports("east", "shop/web", 48, port("http", 80))
 	r.serves("east", "shop/web", 2, 1)
@@ -70,7 +71,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 
 	held := conditions.DeletionHeld([]clusterset.ClusterID{"north"})
 	east := survey.Sight{
-		ID: "east", Context: "admin@east", Grace: 40 * time.Second, Agent: survey.Present,
+		ID: "east", Context: "admin@east", Agent: survey.Present,
 		Exports: []mcsExport{
 			exported("shop/missing", metav1.Condition{Type: "Valid", Status: "False", Reason: "NoService", Message: "There is no Service missing in namespace shop."},
 				metav1.Condition{Type: "Ready", Status: "False", Reason: "Pending", Message: "Nothing is exported until the export is valid; see condition Valid."}),
@@ -89,7 +90,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},
 		},
 	}
-	west := survey.Sight{ID: "west", Context: "admin@west", Grace: 8 * time.Second, Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
+	west := survey.Sight{ID: "west", Context: "admin@west", Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
 	return r, []survey.Sight{east, west}, []survey.Unreached{{Place: "old", Err: errors.New("connection refused")}}
 }
 
@@ -110,7 +111,7 @@ func TestHubAlone(t *testing.T) {
 		found[p.Reason]++
 	}
 	want := map[survey.Reason]int{
-		survey.ReasonMemberSilent: 1, survey.ReasonMemberNeverHeard: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
+		survey.ReasonMemberSilent: 2, survey.ReasonMemberNeverHeard: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
 		survey.ReasonNoReadyEndpoints: 1, survey.ReasonPublicationPartial: 1, survey.ReasonVersionSkew: 1,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {

@@ -209,7 +209,7 @@ func (t *tracer) unreachable(views []*view) []Step {
 			continue
 		}
 		step := Step{export.Cluster, HopRecord, Note, "exports it; none of the contexts leads to this cluster, so only its records on the hub are known", ""}
-		if life := t.hub.lifeOf(export.Cluster); life.state(defaultGrace) != StateConnected {
+		if life := t.hub.lifeOf(export.Cluster); life.state() != StateConnected {
 			step.Found += "; " + life.String()
 		}
 		steps = append(steps, step)

@@ -108,7 +108,7 @@ func (v *view) step(hop Hop, state Health, found, fix string) Step {
 }
 
 // isSilent reports whether the agent has not been heard of for longer than its heartbeats can be late.
-func (v *view) isSilent() bool { return v.life.state(v.look.Member.Settings.Grace()) != StateConnected }
+func (v *view) isSilent() bool { return v.life.state() != StateConnected }
 
 // pending returns the step of a hop at which writes are due; false where none are. That they are due for long means that
 // they are refused, or that nobody is there to make them.

@@ -43,6 +43,13 @@ type HeartbeatSpec struct {
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
 
+	// intervalSeconds is the time between renewals. Others wait for several of it, or of their own where that is longer, before they
+	// take the member for silent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	// +optional
+	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
+
 	// services is how many services the member has published.
 	// +kubebuilder:validation:Minimum=0
 	Services int32 `json:"services"`
