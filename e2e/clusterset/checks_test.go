@@ -139,7 +139,7 @@ func testDefinitions(t *testing.T, w *world) {
 	w.refused(t, join(""), cli.ExitFailed, "does not serve v1beta1", "kubectl clusterset upgrade")
 }
 
-// testFoundRanges: the addresses are found wherever kinds of clusters tell them.
+// testFoundRanges: the addresses are found wherever kinds of clusters tell them, and stay as they were when it joined.
 func (w *world) testFoundRanges(t *testing.T) {
 	dryRun := w.join("east", "--dry-run --node-cidrs 192.0.2.0/24")
 	says := func(command, text string) {
@@ -170,5 +170,10 @@ func (w *world) testFoundRanges(t *testing.T) {
 	says(dryRun, "pod CIDRs 10.1.0.0/17 (ConfigMap kube-system/kubeadm-config)")
 	says(dryRun, "service CIDRs 10.101.0.0/16, fd00:10:101::/112 (the cluster's ServiceCIDRs)")
 	says(w.join("east", "--dry-run --service-cidrs 10.200.0.0/16"), "service CIDRs 10.200.0.0/16 (--service-cidrs)")
+	// What a member has stays, and what it shows beyond that is told.
+	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --node-cidrs 192.0.2.1/32 --check-from-inside=false --wait 0"))
+	says(w.join("east", "--dry-run"), "pod CIDRs 10.1.0.0/16 (as on the hub already)")
+	says(w.join("east", "--dry-run"), "node CIDRs 192.0.2.1/32 (as on the hub already)")
+	says(w.join("east", "--dry-run"), "2001:db8::1/128 of this cluster are not on the hub, and are not added unasked: pass --node-cidrs 192.0.2.1/32,2001:db8::1/128")
 	w.refused(t, w.join("east", "--node-cidrs "+strings.TrimSuffix(strings.Repeat("192.0.2.0/32,", 65), ",")), cli.ExitFailed, "65 node addresses are more than the 64")
 }

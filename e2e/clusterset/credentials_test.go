@@ -44,7 +44,12 @@ func (w *world) testHubCertificateRotated(t *testing.T) {
 	}
 	w.writeKubeconfig(t)
 	w.beats(t)
-	w.must(t, w.join("east", "")) // the old one is taken out; it waits for a heartbeat, too
+	w.unchanged(t, w.join("east", "")) // the way to the hub is not set again, and stays; it waits for a heartbeat, too
+	alone := filepath.Join(t.TempDir(), "new.pem")
+	if err := os.WriteFile(alone, next.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, w.join("east", "--hub-ca "+alone)) // the old one is taken out
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
 	if !bytes.Equal(secret.Data["ca.crt"], next.PEM) {
@@ -54,7 +59,7 @@ func (w *world) testHubCertificateRotated(t *testing.T) {
 }
 
 // testJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a token that the hub knows; and
-// where the hub has another URL, its agent starts anew with that.
+// where the hub has another URL, its agent starts anew with that, which stays then.
 func (w *world) testJoinAgain(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
@@ -76,7 +81,10 @@ func (w *world) testJoinAgain(t *testing.T) {
 	if reflect.DeepEqual(before, &agent.Spec.Template) {
 		t.Error("the agent has not been started anew: it still asks at the old URL")
 	}
-	w.unchanged(t, w.join("east", "--hub-server "+other))
+	out := w.unchanged(t, "join --context east --hub-context hub") // the kubeconfig's URL would be refused: it is another one
+	if !strings.Contains(out, "agents will reach the hub at "+other+" (as before)") {
+		t.Errorf("without --hub-server:\n%s", out)
+	}
 	w.unchanged(t, "upgrade --context east")
 }
 

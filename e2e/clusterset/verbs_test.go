@@ -4,6 +4,7 @@
 package clusterset_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,11 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if diff := cmp.Diff([]hubv1alpha1.NamespaceName{"shop", "default"}, member.Spec.Namespaces); diff != "" || member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
 		t.Errorf("joined again, with less flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
 	}
+	w.must(t, w.join("east", "--trust-claimed-ages=false --wait 0"))
+	w.get(t, "hub", member)
+	if member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
+		t.Errorf("the hub still believes ages that are %s", member.Spec.ClaimedAges)
+	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
 	if token := string(secret.Data["token"]); token == "" || strings.Contains(out, token) {
@@ -64,6 +70,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if got := agent.Spec.Template.Spec.Containers[0].Image; got != "example/agent:v2" {
 		t.Errorf("after the upgrade, the image is %s", got)
 	}
+	w.givenByHand(t, agent)
 	w.scaledByHand(t, agent)
 	w.exports(t)
 
@@ -86,11 +93,32 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
 }
 
-// unchanged runs a command that must find everything as it should be.
-func (w *world) unchanged(t *testing.T, command string) {
+// unchanged runs a command that must find everything as it should be, and returns what it prints.
+func (w *world) unchanged(t *testing.T, command string) string {
 	t.Helper()
-	if out := w.must(t, command); strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
+	out := w.must(t, command)
+	if strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
 		t.Errorf("$ kubectl clusterset %s\nonce more:\n%s", command, out)
+	}
+	return out
+}
+
+// givenByHand: arguments that somebody has given the agent stay, with nothing forced, and are named.
+func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
+	t.Helper()
+	const given = "--deny-namespaces=elsewhere"
+	container := &agent.Spec.Template.Spec.Containers[0]
+	want := append([]string{given}, container.Args...)
+	container.Args = slices.Clone(want)
+	w.update(t, "east", agent)
+	for _, command := range []string{w.join("east", "--wait 0"), "upgrade --context east --agent-image example/agent:v2"} {
+		if out := w.unchanged(t, command); !strings.Contains(out, "kept: "+given+" (") {
+			t.Errorf("$ kubectl clusterset %s\n%sdoes not say that %s is kept", command, out, given)
+		}
+	}
+	w.get(t, "east", agent)
+	if diff := cmp.Diff(want, agent.Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("arguments that were given by hand (-want +got):\n%s", diff)
 	}
 }
 

@@ -41,10 +41,8 @@ func (j *joining) admit(ctx context.Context) error {
 // memberOptions returns what the hub is to know of the member: as the flags say, else as before.
 func (j *joining) memberOptions() manifests.MemberOptions {
 	o := manifests.MemberOptions{
-		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services, Namespaces: j.namespaces,
-	}
-	if j.trustAges {
-		o.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
+		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services,
+		Namespaces: j.namespaces, ClaimedAges: j.ages,
 	}
 	if j.admitted == nil {
 		return o

@@ -41,7 +41,7 @@ type hubFlags struct{ kubeconfig, context string }
 
 func (f *hubFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with an administrator's rights; that of --kubeconfig where empty")
-	flags.StringVar(&f.context, "hub-context", "", "context of the hub; the kubeconfig's current one where empty")
+	flags.StringVar(&f.context, "hub-context", "", "context of the hub; where empty, the current one of --hub-kubeconfig, which must be given then")
 }
 
 // errNoHub is returned where neither flag is given: the current context is the member's, and cannot be meant.

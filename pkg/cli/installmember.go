@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +35,7 @@ func (j *joining) installMember(ctx context.Context) error {
 		return err
 	}
 	j.runtimeOptions.hub = j.way.server
-	objects, err := j.render(j.agentArgs())
+	objects, err := j.renderOver(j.agentArgs(), j.r)
 	if err != nil {
 		return err
 	}
@@ -56,11 +55,7 @@ func (j *joining) agentArgs() []string {
 	if j.knowsService {
 		return nil
 	}
-	texts := make([]string, 0, len(j.own.services))
-	for _, p := range j.own.services {
-		texts = append(texts, p.String())
-	}
-	return []string{serviceCIDRsFlag + strings.Join(texts, ",")}
+	return []string{"--" + serviceCIDRsFlag + "=" + commas(j.own.services)}
 }
 
 // giveCredentials sees to it that the agent's Secret leads to the hub. A token that is good for long enough stays: the
@@ -70,13 +65,15 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}
-	secret, outcome := &corev1.Secret{}, apply.Configured
-	if err := j.member.client.Get(ctx, key, secret); isAbsentKind(err) {
-		outcome = apply.Created
-	} else if err != nil {
-		return fmt.Errorf("get Secret %s: %w", key, err)
+	secret, err := j.hubSecret(ctx)
+	if err != nil {
+		return err
 	}
+	outcome := apply.Configured
+	if secret == nil {
+		secret, outcome = &corev1.Secret{}, apply.Created
+	}
+	key := hubSecretKey()
 	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca)
 	if leads && j.admitted != nil {
 		good, err := j.isGood(ctx, secret)

@@ -27,7 +27,8 @@ of its own there, in which its agent may write), and installs in the cluster the
 API where they are missing, the agent with a short-lived token for the hub, and the DNS of the clusterset.
 
 Run it again at any time: after an interruption, with other flags, or to renew the token. What was set before
-and is not set again stays as it is.`
+and is not set again stays as it is: the ranges that the hub has of the cluster, whatever the cluster shows by now
+(that is told), the namespaces, the way to the same hub, and arguments that somebody has given the agent.`
 
 const examplesJoin = `  # what would be done, and which addresses are found
   kubectl clusterset join --context east --hub-context hub --cluster-id east --dry-run
@@ -54,9 +55,13 @@ type joinOptions struct {
 	checkFromInside       bool
 	wait, checkTimeout    time.Duration
 
-	given ranges // pods, nodes and services, parsed
-	ca    []byte // content of hubCA, nil where there is none
+	given ranges                  // pods, nodes and services, parsed
+	ca    []byte                  // content of hubCA, nil where there is none
+	ages  hubv1alpha1.ClaimedAges // empty where trustAges is not given
 }
+
+// trustAgesFlag is one that does not mean its default where it is absent.
+const trustAgesFlag = "trust-claimed-ages"
 
 func (o *joinOptions) add(flags *pflag.FlagSet) {
 	o.addFlags(flags)
@@ -64,23 +69,29 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	o.hub.add(flags)
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; that of its ClusterProperty cluster.clusterset.k8s.io where empty")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "the clusterset's name, for the ClusterProperty clusterset.k8s.io; as it is there, or else "+defaultClusterSet+", where empty")
-	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; looked for in the cluster where empty")
-	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; the nodes' own addresses where empty")
-	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; looked for in the cluster where empty")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; all but the reserved ones where empty")
+	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; as before, or else looked for in the cluster, where empty")
+	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; as before, or else the nodes' own addresses, where empty")
+	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; as before, or else looked for in the cluster, where empty")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; as before, or else all but the reserved ones, where empty")
 	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join although addresses overlap with another member's: packets may go astray")
-	flags.BoolVar(&o.trustAges, "trust-claimed-ages", false, "believe without limit how old this cluster says its exports are, as when adopting services that are older than the hub")
-	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL as the cluster's pods reach it; as in the kubeconfig where empty")
-	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; as in the kubeconfig where empty")
+	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "believe without limit how old this cluster says its exports are, as when adopting services that are older than the hub; as before where it is not given, and =false takes it back")
+	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL as the cluster's pods reach it; as before, or else as in the kubeconfig, where empty")
+	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; as before, or else as in the kubeconfig, where empty")
 	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "start a pod of a few seconds, in --namespace, to see whether the hub can be reached from inside the cluster")
 	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "how long that pod may take, its image's download included")
 	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
 }
 
 // parse reads the flags, and the file that one of them names.
-func (o *joinOptions) parse() (err error) {
+func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
 	if err := o.validate(); err != nil {
 		return err
+	}
+	if flags.Changed(trustAgesFlag) {
+		o.ages = hubv1alpha1.ClaimedAgesBounded
+		if o.trustAges {
+			o.ages = hubv1alpha1.ClaimedAgesTrusted
+		}
 	}
 	for _, part := range []struct {
 		flag string
@@ -114,7 +125,7 @@ func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Example: examplesJoin,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.parse(); err != nil {
+			if err := o.parse(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
 			hub, member, err := connectBoth(usual, &o.hub, o.installing)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,43 +114,37 @@ func (j *joining) checkAdmission(ctx context.Context) error {
 	return nil
 }
 
-// checkRanges finds the cluster's addresses: as given, else what the hub has already and what the cluster shows.
-func (j *joining) checkRanges(ctx context.Context) error {
+// rangeKind is one kind of a cluster's addresses, and what is known of it.
+type rangeKind struct {
+	name, flag string
+	given      []netip.Prefix
+	// known are those on the hub. fixed says that no others are taken unasked.
+	known []netip.Prefix
+	fixed bool
+	look  source
+	into  *[]netip.Prefix
+}
+
+// rangeKinds returns all kinds. What a member may announce, its pods and nodes, stays as the hub has it, be it nothing;
+// Services' ranges give no right, and are looked for where the hub has none.
+func (j *joining) rangeKinds() []rangeKind {
 	var known ranges
-	if j.admitted != nil {
+	isMember := j.admitted != nil
+	if isMember {
 		known = rangesOf(j.admitted.Spec)
 	}
-	for _, part := range []struct {
-		name, flag string
-		given      []netip.Prefix
-		known      []netip.Prefix
-		look       source
-		into       *[]netip.Prefix
-	}{
-		{"pod CIDRs", "--pod-cidrs", j.given.pods, known.pods, podRanges, &j.own.pods},
-		{"node CIDRs", "--node-cidrs", j.given.nodes, known.nodes, nodeRanges, &j.own.nodes},
-		{"service CIDRs", "--service-cidrs", j.given.services, known.services, serviceRanges, &j.own.services},
-	} {
-		if len(part.given) > 0 {
-			*part.into = part.given
-			j.r.okf("%s %s (%s)", part.name, list(part.given), part.flag)
-			continue
-		}
-		found, err := part.look(ctx, j.member)
-		if err != nil {
+	return []rangeKind{
+		{"pod CIDRs", "--pod-cidrs", j.given.pods, known.pods, isMember, podRanges, &j.own.pods},
+		{"node CIDRs", "--node-cidrs", j.given.nodes, known.nodes, isMember, nodeRanges, &j.own.nodes},
+		{"service CIDRs", "--service-cidrs", j.given.services, known.services, len(known.services) > 0, serviceRanges, &j.own.services},
+	}
+}
+
+// checkRanges finds the cluster's addresses.
+func (j *joining) checkRanges(ctx context.Context) error {
+	for _, kind := range j.rangeKinds() {
+		if err := j.checkRange(ctx, kind); err != nil {
 			return err
-		}
-		if len(part.known) > 0 {
-			found = finding{compact(append(found.prefixes, part.known...)), "as on the hub already"}
-		}
-		*part.into = found.prefixes
-		switch {
-		case len(found.prefixes) == 0 && part.name == "node CIDRs":
-			j.r.notef("no node has an address yet: pods on the nodes' network cannot be exported until you run this again, or pass --node-cidrs")
-		case len(found.prefixes) == 0:
-			j.r.failf("the %s cannot be found in this cluster: pass %s", part.name, part.flag)
-		default:
-			j.r.okf("%s %s (%s)", part.name, list(found.prefixes), found.where)
 		}
 	}
 	if len(j.own.nodes) > maxNodeRanges {
@@ -158,6 +153,38 @@ func (j *joining) checkRanges(ctx context.Context) error {
 	cidrs, err := serviceCIDRs(ctx, j.member)
 	j.knowsService = len(cidrs.prefixes) > 0
 	return err
+}
+
+// checkRange finds the addresses of one kind: as given, else as on the hub, else as the cluster shows them. What it shows
+// beyond those on the hub is told, and not taken: the cluster does not widen its own rights.
+func (j *joining) checkRange(ctx context.Context, kind rangeKind) error {
+	if len(kind.given) > 0 {
+		*kind.into = kind.given
+		j.r.okf("%s %s (%s)", kind.name, list(kind.given), kind.flag)
+		return nil
+	}
+	found, err := kind.look(ctx, j.member)
+	if err != nil {
+		return err
+	}
+	taken := found
+	if kind.fixed {
+		taken = finding{kind.known, "as on the hub already"}
+	}
+	*kind.into = taken.prefixes
+	switch {
+	case len(taken.prefixes) > 0:
+		j.r.okf("%s %s (%s)", kind.name, list(taken.prefixes), taken.where)
+	case kind.flag != "--node-cidrs":
+		j.r.failf("the %s cannot be found in this cluster: pass %s", kind.name, kind.flag)
+	case len(found.prefixes) == 0:
+		j.r.notef("no node has an address yet: pods on the nodes' network cannot be exported until you pass --node-cidrs")
+	}
+	if more := beyond(found.prefixes, taken.prefixes); len(more) > 0 {
+		j.r.notef("%s %s of this cluster are not on the hub, and are not added unasked: pass %s %s to admit them",
+			kind.name, list(more), kind.flag, commas(compact(slices.Concat(taken.prefixes, more))))
+	}
+	return nil
 }
 
 // checkOverlaps compares the addresses with those of all other members.

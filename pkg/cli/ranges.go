@@ -90,6 +90,22 @@ func compact(prefixes []netip.Prefix) []netip.Prefix {
 	return result
 }
 
+// beyond returns those of the prefixes that none of the others holds.
+func beyond(prefixes, others []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool {
+		return slices.ContainsFunc(others, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+	})
+}
+
+// commas returns prefixes as the value of a flag.
+func commas(prefixes []netip.Prefix) string {
+	texts := make([]string, 0, len(prefixes))
+	for _, p := range prefixes {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, ",")
+}
+
 // list returns prefixes for people, the first few of many.
 func list(prefixes []netip.Prefix) string {
 	const shown = 8

@@ -24,6 +24,8 @@ type runtimeOptions struct {
 	profile, agentImage, dnsImage string
 	// hub is the URL at which the agent reaches the hub; empty where nobody knows.
 	hub string
+	// running is the agent's Deployment as it stands, nil where there is none.
+	running *appsv1.Deployment
 }
 
 var profiles = map[string]manifests.Parts{
@@ -65,6 +67,7 @@ func (o *runtimeOptions) remember(agent, dns *appsv1.Deployment) {
 	if agent == nil {
 		return
 	}
+	o.running = agent
 	if o.profile == "" {
 		o.profile = agent.Annotations[annotationProfile]
 	}

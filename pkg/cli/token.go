@@ -29,16 +29,25 @@ func (j *joining) isGood(ctx context.Context, secret *corev1.Secret) (bool, erro
 	if err != nil || time.Until(expires) <= tokenLifetime/3 {
 		return false, nil //nolint:nilerr // without a date it is not ours
 	}
-	token := string(secret.Data[clusterset.HubSecretToken])
-	account := &corev1.ServiceAccount{}
-	err = j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}, account)
-	if err != nil && !isAbsentKind(err) {
-		return false, fmt.Errorf("get ServiceAccount %s of %s: %w", manifests.MemberServiceAccount, j.hub.what, err)
+	if issued, err := j.isIssuedHere(ctx, secret); err != nil || !issued { // an API server goes on accepting a token for seconds
+		return false, err
 	}
-	if accountOf(token) != string(account.UID) { // an API server goes on accepting a token for seconds
+	return isAccepted(j.hub.config, string(secret.Data[clusterset.HubSecretToken]))
+}
+
+// isIssuedHere reports whether the token in the agent's Secret says that it is for the very account that the hub has for this
+// member, whether or not it is still good.
+func (j *joining) isIssuedHere(ctx context.Context, secret *corev1.Secret) (bool, error) {
+	account := &corev1.ServiceAccount{}
+	err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}, account)
+	if isAbsentKind(err) {
 		return false, nil
 	}
-	return isAccepted(j.hub.config, token)
+	if err != nil {
+		return false, fmt.Errorf("get ServiceAccount %s of %s: %w", manifests.MemberServiceAccount, j.hub.what, err)
+	}
+	uid := accountOf(string(secret.Data[clusterset.HubSecretToken]))
+	return uid != "" && uid == string(account.UID), nil
 }
 
 // isAccepted reports whether an API server knows whose token it is. What that one may do is another question.

@@ -19,7 +19,7 @@ const aboutUpgrade = `Bring the cluster of the current context to this version: 
 are older (never a newer one back), the agent and the DNS.
 
 Upgrade the hub first ("kubectl clusterset init-hub" does it), then the members, one after the other. What was imported
-stays in place meanwhile.`
+stays in place meanwhile. Arguments that somebody has given the agent are kept, and named.`
 
 func newUpgrade(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	u := &upgrading{}
@@ -92,7 +92,8 @@ func (u *upgrading) run(ctx context.Context) error {
 	if err := applyAll(ctx, u.member, definitions, u.r); err != nil {
 		return err
 	}
-	objects, err := u.render(rangesArgument(before))
+	u.running = before
+	objects, err := u.renderOver(rangesArgument(before), u.r)
 	if err != nil {
 		return err
 	}
@@ -141,20 +142,4 @@ func repository(reference string) string {
 		return reference[:i]
 	}
 	return reference
-}
-
-// serviceCIDRsFlag is the agent's flag for the ranges of its cluster's Services.
-const serviceCIDRsFlag = "--service-cidrs="
-
-// rangesArgument returns the agent's argument that join has added, where the cluster does not tell its Services' ranges.
-func rangesArgument(agent *appsv1.Deployment) []string {
-	var result []string
-	for _, c := range agent.Spec.Template.Spec.Containers {
-		for _, arg := range c.Args {
-			if strings.HasPrefix(arg, serviceCIDRsFlag) {
-				result = append(result, arg)
-			}
-		}
-	}
-	return result
 }

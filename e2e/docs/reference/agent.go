@@ -14,7 +14,8 @@ const agentHead = `<!-- Written by "make generate" from the help of cmd/tombolo-
 # tombolo-agent
 
 The flags of the agent. ` + "`kubectl clusterset join`" + ` and the kustomizations of ` + "`manifests/agent`" + ` set those that a cluster needs;
-others are set by a patch of the Deployment's arguments. A wrong value is refused at the start, with the reason.
+others are set by a patch of the Deployment's arguments. ` + "`join` and `upgrade`" + ` keep what is added or changed there, and say what
+they keep; only ` + "`--service-cidrs`" + ` is set by every ` + "`join`" + ` that needs it. A wrong value is refused at the start, with the reason.
 
 `
 

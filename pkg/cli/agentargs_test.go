@@ -1,0 +1,132 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// TestCarryOver: what somebody has given the agent stays where it is, what join and upgrade have set follows them.
+func TestCarryOver(t *testing.T) {
+	for name, test := range map[string]struct{ ours, running, before, line, kept string }{
+		"first time":                      {"--a=1 --b=2", "", "", "--a=1 --b=2", ""},
+		"nothing changed":                 {"--a=1 --b=2", "--a=1 --b=2", "--a=1 --b=2", "--a=1 --b=2", ""},
+		"added":                           {"--a=1", "--a=1 --v=2", "--a=1", "--a=1 --v=2", "--v=2"},
+		"added before ours":               {"--a=1", "--v=2 --a=1", "--a=1", "--v=2 --a=1", "--v=2"},
+		"added twice":                     {"--a=1", "--a=1 --v=2 --v=3", "--a=1", "--a=1 --v=2 --v=3", "--v=2|--v=3"},
+		"added, the value an element":     {"--a=1", "--a=1 --deny x -v 2", "--a=1", "--a=1 --deny x -v 2", "--deny x|-v 2"},
+		"changed":                         {"--a=1 --b=2", "--a=9 --b=2", "--a=1 --b=2", "--a=9 --b=2", "--a=9"},
+		"changed by a second one":         {"--a=1", "--a=1 --a=9", "--a=1", "--a=1 --a=9", "--a=9"},
+		"changed to what is ours now":     {"--a=9", "--a=9", "--a=1", "--a=9", ""},
+		"taken away":                      {"--a=1 --b=2", "--b=2", "--a=1 --b=2", "--b=2 --a=1", ""},
+		"ours changes":                    {"--a=2 --b=2", "--v=2 --a=1 --b=2", "--a=1 --b=2", "--v=2 --a=2 --b=2", "--v=2"},
+		"ours goes":                       {"--b=2", "--a=1 --b=2 --v=2", "--a=1 --b=2", "--b=2 --v=2", "--v=2"},
+		"ours comes":                      {"--a=1 --new=1", "--a=1 --v=2", "--a=1", "--a=1 --v=2 --new=1", "--v=2"},
+		"ours comes, added before":        {"--a=1 --v=1", "--a=1 --v=2", "--a=1", "--a=1 --v=2", "--v=2"},
+		"nobody knows what was ours":      {"--a=1 --b=2", "--a=9 --v=2", "", "--a=1 --v=2 --b=2", "--v=2"},
+		"ranges of Services change":       {"--a=1 --service-cidrs=r", "--a=1 --service-cidrs=q --v=2", "--a=1 --service-cidrs=p", "--a=1 --service-cidrs=r --v=2", "--v=2"},
+		"ranges of Services go":           {"--a=1", "--a=1 --service-cidrs=p", "--a=1 --service-cidrs=p", "--a=1", ""},
+		"ranges of Services, not by join": {"--a=1", "--a=1 --service-cidrs=p", "--a=1", "--a=1 --service-cidrs=p", "--service-cidrs=p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before []string
+			if test.before != "" {
+				before = strings.Fields(test.before)
+			}
+			line, kept := carryOver(strings.Fields(test.ours), strings.Fields(test.running), before)
+			if got := strings.Join(line, " "); got != test.line {
+				t.Errorf("the agent runs with %q, want %q", got, test.line)
+			}
+			if got := strings.Join(kept, "|"); got != test.kept {
+				t.Errorf("kept is %q, want %q", got, test.kept)
+			}
+		})
+	}
+}
+
+// running returns the agent's Deployment among objects as an API server has it, with its arguments changed.
+func running(t *testing.T, objects []*unstructured.Unstructured, change func(args []string) []string) *appsv1.Deployment {
+	t.Helper()
+	object, err := deployment(objects, manifests.AgentDeployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result); err != nil {
+		t.Fatal(err)
+	}
+	container := &result.Spec.Template.Spec.Containers[0]
+	container.Args = change(container.Args)
+	return result
+}
+
+// TestRenderOver: what is applied over an agent whose arguments somebody has changed is what runs, and says so.
+func TestRenderOver(t *testing.T) {
+	const ranges, denied = "--service-cidrs=10.96.0.0/16", "--deny-namespaces=a,b"
+	same := func(args []string) []string { return args }
+	var out bytes.Buffer
+	r := &report{out: &out}
+	first, err := (&runtimeOptions{}).renderOver([]string{ranges}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &runtimeOptions{running: running(t, first, func(args []string) []string { return append([]string{denied}, args...) })}
+	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": rangesArgument(o.running)} {
+		out.Reset()
+		second, err := o.renderOver(args, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := running(t, second, same)
+		if diff := cmp.Diff(argumentsIn(o.running), argumentsIn(got)); diff != "" {
+			t.Errorf("%s (-running +applied):\n%s", verb, diff)
+		}
+		if diff := cmp.Diff(argumentsIn(running(t, first, same)), rememberedIn(got)); diff != "" {
+			t.Errorf("%s remembers (-want +got):\n%s", verb, diff)
+		}
+		if text := out.String(); !strings.Contains(text, "  note  kept: "+denied+" (") || strings.Contains(text, ranges) {
+			t.Errorf("%s says %q", verb, text)
+		}
+	}
+	if got := argumentsIn(running(t, first, same)); len(got) != 3 {
+		t.Errorf("the agent is rendered with %q, not with the kustomization's two and the ranges", got)
+	}
+}
+
+// TestRangesArgument: an upgrade takes over the ranges that join has found, with the value that runs.
+func TestRangesArgument(t *testing.T) {
+	for name, test := range map[string]struct {
+		args       []string
+		annotation string
+		want       []string
+	}{
+		"by join":                    {[]string{"--v=1", "--service-cidrs=p"}, `["--service-cidrs=p"]`, []string{"--service-cidrs=p"}},
+		"by join, and changed since": {[]string{"--service-cidrs", "q"}, `["--service-cidrs=p"]`, []string{"--service-cidrs", "q"}},
+		"by somebody else":           {[]string{"--service-cidrs=p"}, `[]`, nil},
+		"nobody knows by whom":       {[]string{"--service-cidrs=p"}, ``, []string{"--service-cidrs=p"}},
+		"unreadable memory":          {[]string{"--service-cidrs=p"}, `{`, []string{"--service-cidrs=p"}},
+		"none":                       {[]string{"--v=1"}, ``, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := (&runtimeOptions{}).render(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			agent := running(t, objects, func([]string) []string { return test.args })
+			agent.Annotations = map[string]string{annotationArguments: test.annotation}
+			if diff := cmp.Diff(test.want, rangesArgument(agent)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+func prefixes(t *testing.T, text string) []netip.Prefix {
+	t.Helper()
+	result, err := clusterset.ParsePrefixes(strings.Fields(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestCheckRange: a member's ranges grow by a flag alone, and what the cluster shows beyond them is told.
+func TestCheckRange(t *testing.T) {
+	member := &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}, NodeCIDRs: []hubv1alpha1.CIDR{"192.0.2.1/32"}}}
+	byHand := &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}}}
+	const pods, nodes, services = 0, 1, 2
+	for name, test := range map[string]struct {
+		admitted           *hubv1alpha1.Member
+		kind               int
+		given, found, want string
+		says               []string
+	}{
+		"new member":                      {nil, nodes, "", "192.0.2.1/32", "192.0.2.1/32", []string{"ok    node CIDRs 192.0.2.1/32 (there)"}},
+		"new member, nothing found":       {nil, pods, "", "", "", []string{"FAIL  the pod CIDRs cannot be found in this cluster: pass --pod-cidrs"}},
+		"new member without nodes":        {nil, nodes, "", "", "", []string{"note  no node has an address yet: pods on the nodes' network cannot be exported until you pass --node-cidrs"}},
+		"given":                           {member, pods, "10.3.0.0/16", "10.2.0.0/16", "10.3.0.0/16", []string{"ok    pod CIDRs 10.3.0.0/16 (--pod-cidrs)"}},
+		"known, and found within":         {member, pods, "", "10.1.7.0/24 10.1.8.0/24", "10.1.0.0/16", []string{"ok    pod CIDRs 10.1.0.0/16 (as on the hub already)"}},
+		"known, and nothing found":        {member, pods, "", "", "10.1.0.0/16", []string{"ok    pod CIDRs 10.1.0.0/16 (as on the hub already)"}},
+		"known, and more found":           {member, pods, "", "10.0.0.0/15", "10.1.0.0/16", []string{"ok    pod CIDRs 10.1.0.0/16 (as", "note  pod CIDRs 10.0.0.0/15 of this cluster are not on the hub, and are not added unasked: pass --pod-cidrs 10.0.0.0/15 to admit them"}},
+		"a node has come, another gone":   {member, nodes, "", "192.0.2.2/32", "192.0.2.1/32", []string{"ok    node CIDRs 192.0.2.1/32 (as", "note  node CIDRs 192.0.2.2/32 of this cluster are not on the hub, and are not added unasked: pass --node-cidrs 192.0.2.1/32,192.0.2.2/32 to admit them"}},
+		"no node has been admitted":       {byHand, nodes, "", "192.0.2.2/32", "", []string{"note  node CIDRs 192.0.2.2/32 of this cluster are not on the hub, and are not added unasked: pass --node-cidrs 192.0.2.2/32 to admit them"}},
+		"no node admitted, none found":    {byHand, nodes, "", "", "", []string{"note  no node has an address yet"}},
+		"Services' ranges, on no hub":     {byHand, services, "", "10.96.0.0/16", "10.96.0.0/16", []string{"ok    service CIDRs 10.96.0.0/16 (there)"}},
+		"Services' ranges cannot be told": {byHand, services, "", "", "", []string{"FAIL  the service CIDRs cannot be found"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			j := &joining{admitted: test.admitted, r: &report{out: &out}}
+			kind := j.rangeKinds()[test.kind]
+			kind.given = prefixes(t, test.given)
+			kind.look = func(context.Context, *cluster) (finding, error) {
+				return finding{prefixes(t, test.found), "there"}, nil
+			}
+			if err := j.checkRange(t.Context(), kind); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(prefixes(t, test.want), *kind.into, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			for i, line := range lines {
+				if len(lines) != len(test.says) || !strings.HasPrefix(strings.TrimSpace(line), test.says[i]) {
+					t.Fatalf("it says\n%swant %q", out.String(), test.says)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckRangeFails: a cluster that cannot be looked at is no cluster without ranges.
+func TestCheckRangeFails(t *testing.T) {
+	failure := errors.New("no answer")
+	j := &joining{r: &report{out: &bytes.Buffer{}}}
+	kind := j.rangeKinds()[0]
+	kind.look = func(context.Context, *cluster) (finding, error) { return finding{}, failure }
+	if err := j.checkRange(t.Context(), kind); !errors.Is(err, failure) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestChooseWay: the way to the hub is as the flags say, else as before, else as in the kubeconfig.
+func TestChooseWay(t *testing.T) {
+	kubeconfig := wayToHub{"https://kubeconfig", []byte("kubeconfig")}
+	before := &wayToHub{"https://before", []byte("before")}
+	for name, test := range map[string]struct {
+		o          joinOptions
+		before     *wayToHub
+		want       wayToHub
+		server, ca wayOrigin
+	}{
+		"first time":        {joinOptions{}, nil, kubeconfig, inKubeconfig, inKubeconfig},
+		"first, with flags": {joinOptions{hubServer: "https://s", hubCA: "f", ca: []byte("c")}, nil, wayToHub{"https://s", []byte("c")}, byServerFlag, byCAFlag},
+		"again":             {joinOptions{}, before, *before, asBefore, asBefore},
+		"another URL":       {joinOptions{hubServer: "https://s"}, before, wayToHub{"https://s", []byte("before")}, byServerFlag, asBefore},
+		"another authority": {joinOptions{hubCA: "f", ca: []byte("c")}, before, wayToHub{"https://before", []byte("c")}, asBefore, byCAFlag},
+		"an empty file":     {joinOptions{hubCA: "/dev/null"}, before, wayToHub{"https://before", nil}, asBefore, byCAFlag},
+	} {
+		t.Run(name, func(t *testing.T) {
+			way, server, ca := test.o.choose(kubeconfig, test.before)
+			if diff := cmp.Diff(test.want, way, cmp.AllowUnexported(wayToHub{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if server != test.server || ca != test.ca {
+				t.Errorf("the URL is %s, the certificate authority %s", server, ca)
+			}
+		})
+	}
+}
+
+// TestWayIn: what join writes into the agent's Secret is read again, and what leads nowhere is none.
+func TestWayIn(t *testing.T) {
+	way := wayToHub{"https://192.0.2.1:6443", []byte("PEM")}
+	kubeconfig, err := way.kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		kubeconfig, ca string
+		want           *wayToHub
+	}{
+		"as join writes it":        {string(kubeconfig), "PEM", &way},
+		"no certificate authority": {string(kubeconfig), "", nil},
+		"nothing":                  {"", "", nil},
+		"no kubeconfig":            {"{", "PEM", nil},
+		"no current context":       {strings.Replace(string(kubeconfig), "current-context: hub", "", 1), "PEM", nil},
+		"no cluster":               {strings.Replace(string(kubeconfig), "cluster: hub", "cluster: other", 1), "PEM", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{Data: map[string][]byte{clusterset.HubSecretKubeconfig: []byte(test.kubeconfig), clusterset.HubSecretCA: []byte(test.ca)}}
+			if diff := cmp.Diff(test.want, wayIn(secret), cmp.AllowUnexported(wayToHub{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClaimedAges: what the hub believes of ages stays unless the flag is given, and the flag takes back too.
+func TestClaimedAges(t *testing.T) {
+	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
+	for name, test := range map[string]struct {
+		line         string
+		before, want hubv1alpha1.ClaimedAges
+	}{
+		"new":                      {"", "", ""},
+		"new, trusted":             {"--trust-claimed-ages", "", trusted},
+		"not given":                {"", trusted, trusted},
+		"not given, never trusted": {"", bounded, bounded},
+		"trusted from now on":      {"--trust-claimed-ages", bounded, trusted},
+		"taken back":               {"--trust-claimed-ages=false", trusted, bounded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &joining{}
+			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
+			j.add(flags)
+			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
+				t.Fatal(err)
+			}
+			if test.before != "" {
+				j.admitted = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{ClaimedAges: test.before}}
+			}
+			if got := j.memberOptions().ClaimedAges; got != test.want {
+				t.Errorf("the hub is told %q, want %q", got, test.want)
+			}
+		})
+	}
+}
