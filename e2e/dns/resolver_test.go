@@ -22,7 +22,7 @@ import (
 // TestClients: what people look names up with finds them.
 //
 // spec: N2, N3, N4, N6
-func TestClients(t *testing.T) {
+func TestClients(t *testing.T) { //nolint:tparallel // its parts ask one server
 	t.Parallel()
 	w := start(t)
 	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {

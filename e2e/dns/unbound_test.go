@@ -29,7 +29,7 @@ import (
 // first that does not exist (RFC 9156, RFC 8020), nor where it forwards. With CoreDNS' own some names are never reached.
 //
 // spec: N5, N6
-func TestUnbound(t *testing.T) {
+func TestUnbound(t *testing.T) { //nolint:tparallel // its parts ask the same two servers
 	t.Parallel()
 	if _, err := exec.LookPath("unbound"); err != nil {
 		t.Skip("unbound is not installed: it is in Debian's package unbound")
