@@ -6,6 +6,8 @@ package install_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -139,7 +142,8 @@ func specs(run func(...string) string, path string) string {
 	return run("get", "-k", path, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
 }
 
-// admitPods has the API server admit a pod of each Deployment of ours, as its controller would create it.
+// admitPods has the API server admit a pod of each Deployment of ours, as its controller would create it: again and again
+// where a quota has not been counted yet.
 func admitPods(t *testing.T, cluster *lab.Cluster) {
 	t.Helper()
 	c, err := cluster.Client(nil)
@@ -155,9 +159,12 @@ func admitPods(t *testing.T, cluster *lab.Cluster) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels},
 			Spec:       d.Spec.Template.Spec,
 		}
-		if err := c.Create(t.Context(), pod, client.DryRunAll); err != nil {
-			t.Errorf("a pod of %s is not admitted: %v", d.Name, err)
-		}
+		lab.Eventually(t, time.Minute, func(ctx context.Context) error {
+			if err := c.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
+				return fmt.Errorf("a pod of %s is not admitted: %w", d.Name, err)
+			}
+			return nil
+		})
 	}
 }
 
