@@ -27,11 +27,13 @@ func TestHub(t *testing.T) {
 		"ValidatingAdmissionPolicy members.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicy metadata.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicy records.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicy tokens.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding addresses.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding deletions.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding members.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding metadata.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding records.hub.tombolo-mcs.io",
+		"ValidatingAdmissionPolicyBinding tokens.hub.tombolo-mcs.io",
 	}
 	if diff := cmp.Diff(want, names(must(t)(manifests.Hub()))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -4,6 +4,7 @@
 package manifests_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -37,6 +38,23 @@ func TestReservedAsInClusterset(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A member may have tokens of its account issued that are good for as long as its agent wants them, and no longer.
+func TestTokensAsInClusterset(t *testing.T) {
+	all := policies(t)
+	i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
+	if i < 0 {
+		t.Fatal("there is no such policy")
+	}
+	want := fmt.Sprintf("object.spec.expirationSeconds <= %d", int(clusterset.TokenLifetime.Seconds()))
+	if got := all[i].Spec.Validations[0].Expression; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	accounts := all[i].Spec.MatchConstraints.ResourceRules[0].ResourceNames
+	if diff := cmp.Diff([]string{manifests.MemberServiceAccount}, accounts); diff != "" {
+		t.Errorf("accounts: -want +got:\n%s", diff)
 	}
 }
 

@@ -59,7 +59,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags.StringVar(&to.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
 	flags.BoolVar(&to.hubInCluster, "hub-in-cluster", false, "the agent runs on the hub, in place of --hub-kubeconfig: its pod's ServiceAccount is the member's there, its namespace the member's, and its lease lies there; --kubeconfig leads to the member")
 	hubSecret := flags.String("hub-secret", "", "name of the Secret, in the agent's own namespace, that --hub-kubeconfig was mounted from; the agent renews the token in it")
-	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", 72*time.Hour, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest")
+	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", clusterset.TokenLifetime, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest. The hub's policy tokens.hub.tombolo-mcs.io refuses more than 72h")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
 	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease and the agent's own")

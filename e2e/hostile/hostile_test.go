@@ -33,7 +33,7 @@ import (
 
 // everything returns all acts of the table, in its order.
 func everything() []act {
-	return slices.Concat(beyondRights(), ofOthers(), names(), addresses(), numbers(), metadata(), forms())
+	return slices.Concat(beyondRights(), tokens(), ofOthers(), names(), addresses(), numbers(), metadata(), forms())
 }
 
 // lasting are acts that take their time, and how each ends.
@@ -142,7 +142,8 @@ func (w *world) removePolicies(t *testing.T) {
 	service.Labels = map[string]string{"a": "b"}
 	endpoints.Spec.Groups[0].Addresses[0] = "127.0.0.1"
 	eventually(t, func(ctx context.Context) error {
-		return errors.Join(a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll))
+		_, err := a.issued(ctx, ofOneYear())
+		return errors.Join(err, a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll))
 	})
 }
 

@@ -23,9 +23,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
-// tokenLifetime is how long the agent's first token for the hub is good. The agent renews it from then on.
-const tokenLifetime = 72 * time.Hour
-
 // installMember installs what the cluster needs to be a member: the kinds, its name, and what runs in it.
 func (j *joining) installMember(ctx context.Context) error {
 	if err := applyAll(ctx, j.member, j.definitions, j.r); err != nil {
@@ -90,7 +87,7 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 		return nil
 	}
 	account := client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}
-	token, err := apply.ToHub(j.hub.client, account.Namespace).IssueToken(ctx, account, tokenLifetime)
+	token, err := apply.ToHub(j.hub.client, account.Namespace).IssueToken(ctx, account, clusterset.TokenLifetime)
 	if err != nil {
 		return fmt.Errorf("on the hub: %w", err)
 	}

@@ -26,7 +26,7 @@ import (
 // have been good.
 func (j *joining) isGood(ctx context.Context, secret *corev1.Secret) (bool, error) {
 	expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires])
-	if err != nil || time.Until(expires) <= tokenLifetime/3 {
+	if err != nil || time.Until(expires) <= clusterset.TokenLifetime/3 {
 		return false, nil //nolint:nilerr // without a date it is not ours
 	}
 	if issued, err := j.isIssuedHere(ctx, secret); err != nil || !issued { // an API server goes on accepting a token for seconds

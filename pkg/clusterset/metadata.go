@@ -6,6 +6,7 @@ package clusterset
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // ManagedBy is the value by which Tombolo marks what it owns. What does not carry it is never changed or deleted.
@@ -30,6 +31,9 @@ const (
 	// token at once.
 	AnnotationTokenExpires = "tombolo-mcs.io/token-expires"
 )
+
+// TokenLifetime is how long a member's token for the hub is good. The hub's admission policies let a member ask for no more.
+const TokenLifetime = 72 * time.Hour
 
 // IsManaged reports whether an object with these labels is a Service or ServiceImport of ours.
 func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
