@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,14 +124,13 @@ func lossHeld(ctx context.Context, w *world) error {
 // withdrawnOneByOne withdraws many services by single deletions, which need nobody's consent.
 func withdrawnOneByOne(ctx context.Context, w *world) error {
 	const many = 500
-	m := w.members[0]
-	var keys []oracle.Key
-	for i := range many {
-		k := oracle.Key{Namespace: aside, Name: fmt.Sprintf("many-%03d", i)}
-		keys = append(keys, k)
-		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-			return err
-		}
+	m, seed := w.members[0], w.random.Uint64()
+	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("many-%03d", i)} }
+	err := atOnce(many, func(i int) error {
+		return w.offer(ctx, m, service(key(i), 0), rand.New(rand.NewPCG(seed, uint64(i))))
+	})
+	if err != nil {
+		return err
 	}
 	count := func(want int) error {
 		return eventually(ctx, func(ctx context.Context) error {
@@ -147,10 +147,8 @@ func withdrawnOneByOne(ctx context.Context, w *world) error {
 	if err := count(many); err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if err := w.withdraw(ctx, m, k); err != nil {
-			return err
-		}
+	if err := atOnce(many, func(i int) error { return w.withdraw(ctx, m, key(i)) }); err != nil {
+		return err
 	}
 	return count(0)
 }
