@@ -58,20 +58,16 @@ type Reconciler struct {
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = r
-	c, err := controller.New("imports", mgr, options)
-	if err != nil {
-		return fmt.Errorf("create controller imports: %w", err)
-	}
 	pacer := sources.NewPacer(clock.RealClock{})
-	return errors.Join(
-		c.Watch(source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName))),
-		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
-		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
-		c.Watch(source.Kind(members, &corev1.Service{}, sources.Paced[*corev1.Service](pacer, sources.DerivedService))),
-		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService))),
-		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService))),
-		c.Watch(source.Kind(members, namespaceMetadata(), r.servicesOfNamespace())),
-		c.Watch(sources.FromHub(r.Sources.Hub, pacer, r.everything)),
+	return sources.AddController(mgr, "imports", options,
+		source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName)),
+		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
+		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
+		source.Kind(members, &corev1.Service{}, sources.Paced[*corev1.Service](pacer, sources.DerivedService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService)),
+		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
+		sources.FromHub(r.Sources.Hub, pacer, r.everything),
 	)
 }
 

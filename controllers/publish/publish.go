@@ -44,15 +44,11 @@ type Reconciler struct {
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = r
-	c, err := controller.New("publish", mgr, options)
-	if err != nil {
-		return fmt.Errorf("create controller publish: %w", err)
-	}
-	return errors.Join(
-		c.Watch(source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName))),
-		c.Watch(source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName))),
-		c.Watch(source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService))),
-		c.Watch(sources.FromHub(r.Sources.Hub, sources.NewPacer(clock.RealClock{}), r.everything)),
+	return sources.AddController(mgr, "publish", options,
+		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
+		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
+		sources.FromHub(r.Sources.Hub, sources.NewPacer(clock.RealClock{}), r.everything),
 	)
 }
 
