@@ -87,7 +87,7 @@ func (i inventory) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value))
 	}
 	exports := &mcsv1beta1.ServiceExportList{}
-	if err := i.member.List(ctx, exports); err != nil {
+	if err := i.member.List(ctx, exports, client.UnsafeDisableDeepCopy); err != nil {
 		values <- prometheus.NewInvalidMetric(exportsDesc, err)
 		return
 	}
@@ -104,7 +104,7 @@ func (i inventory) Collect(values chan<- prometheus.Metric) {
 	gauge(unexportedDesc, len(exports.Items)-ready)
 	gauge(conflictingDesc, conflicting)
 	imported := &mcsv1beta1.ServiceImportList{}
-	if err := i.member.List(ctx, imported); err != nil {
+	if err := i.member.List(ctx, imported, client.UnsafeDisableDeepCopy); err != nil {
 		values <- prometheus.NewInvalidMetric(importsDesc, err)
 		return
 	}

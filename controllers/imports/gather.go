@@ -167,7 +167,7 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
 	short := clusterset.ShortDerivedName(key.Name)
 	list := &mcsv1beta1.ServiceImportList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexDerived: short}); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexDerived: short}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceImports whose derived Service is %s: %w", short, err)
 	}
 	for _, other := range list.Items {

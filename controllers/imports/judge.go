@@ -39,7 +39,7 @@ func (r *Reconciler) judge(ctx context.Context) error {
 func (r *Reconciler) imported(ctx context.Context) (map[clusterset.ClusterID][]breaker.Record, error) {
 	result := map[clusterset.ClusterID][]breaker.Record{}
 	list := &mcsv1beta1.ServiceImportList{}
-	if err := r.Member.List(ctx, list); err != nil {
+	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceImports: %w", err)
 	}
 	for i := range list.Items {
@@ -52,7 +52,7 @@ func (r *Reconciler) imported(ctx context.Context) (map[clusterset.ClusterID][]b
 		}
 	}
 	slices := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, slices); err != nil {
+	if err := r.Member.List(ctx, slices, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices: %w", err)
 	}
 	for i := range slices.Items {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -110,7 +111,7 @@ func standing(observed, written []*corev1.Service) []*corev1.Service {
 // had it.
 func (r *Reconciler) taken(ctx context.Context, desired *corev1.Service) (bool, error) {
 	services := &corev1.ServiceList{}
-	if err := r.Member.List(ctx, services); err != nil {
+	if err := r.Member.List(ctx, services, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list Services: %w", err)
 	}
 	return slices.ContainsFunc(services.Items, func(s corev1.Service) bool {

@@ -20,7 +20,7 @@ import (
 // ExportKeys returns the services that this cluster has ServiceExports for.
 func (r Reader) ExportKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	list := &mcsv1beta1.ServiceExportList{}
-	if err := r.Member.List(ctx, list); err != nil {
+	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceExports: %w", err)
 	}
 	return keys(pointers(list.Items)), nil
@@ -29,7 +29,7 @@ func (r Reader) ExportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 // ImportKeys returns the services that this cluster has ServiceImports for.
 func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	list := &mcsv1beta1.ServiceImportList{}
-	if err := r.Member.List(ctx, list); err != nil {
+	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceImports: %w", err)
 	}
 	return keys(pointers(list.Items)), nil
