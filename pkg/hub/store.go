@@ -98,13 +98,14 @@ func (s *Store) Listen(notify func(Sign)) {
 	}
 }
 
-// RefreshMember has every subscriber look again at the services that a member exports.
+// RefreshMember has every subscriber look again at the services that a member exports; those first that others export too, as its life
+// matters to these alone.
 func (s *Store) RefreshMember(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, records := range s.services {
 		if records[id] != nil {
-			s.notify(Event{Key: key})
+			s.notify(Event{Key: key, Backlog: len(records) == 1})
 		}
 	}
 }
