@@ -28,7 +28,7 @@ const calibration = 600
 func (b *bench) calibrate(ctx context.Context, m *member) error {
 	for _, width := range []int{1, 10} {
 		usual := map[int]float64{1: oneAtATime, 10: tenInFlight}[width]
-		rate, err := writeRate(ctx, m, width, min(calibration, 10*b.size))
+		rate, err := b.bestRate(ctx, m, width, leastOfFloor*usual)
 		if err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
@@ -38,6 +38,24 @@ func (b *bench) calibrate(ctx context.Context, m *member) error {
 		}
 	}
 	return nil
+}
+
+// mostCalibrations is how often an API server, which has just been started and has work of its own for some seconds, may show what
+// it can do.
+const mostCalibrations = 5
+
+// bestRate returns the best of several rates, of which the first that is enough is the last.
+func (b *bench) bestRate(ctx context.Context, m *member, width int, enough float64) (best float64, err error) {
+	for range mostCalibrations {
+		rate, err := writeRate(ctx, m, width, min(calibration, 10*b.size))
+		if err != nil {
+			return 0, err
+		}
+		if best = max(best, rate); best >= enough {
+			break
+		}
+	}
+	return best, nil
 }
 
 // judge returns an error where a rate is too low to go on with.

@@ -5,11 +5,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -21,22 +21,24 @@ import (
 // metricsInterval is how often an agent is asked how far it has come.
 const metricsInterval = 100 * time.Millisecond
 
+// scrape returns all of the agent's metrics, in Prometheus' text format. The agent counts its imports for that, so one scrape answers
+// all questions of a moment.
+func (a *agentProcess) scrape(ctx context.Context) ([]byte, error) {
+	body, err := fetch(ctx, "http://"+a.metrics+"/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("metrics of the agent of %s: %w", a.id, err)
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
 // samples returns the agent's metrics of a name, added up over the label sets that contain all of some texts.
 func (a *agentProcess) samples(ctx context.Context, name string, having ...string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.metrics+"/metrics", http.NoBody)
+	exposition, err := a.scrape(ctx)
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	sum, err := addUp(response.Body, name, having...)
-	if err != nil {
-		return 0, fmt.Errorf("metrics of the agent of %s: %w", a.id, err)
-	}
-	return sum, nil
+	return addUp(bytes.NewReader(exposition), name, having...)
 }
 
 // addUp returns the sum of the samples of a metric, in Prometheus' text format, whose labels contain all of some texts; 0
@@ -72,15 +74,19 @@ func containsAll(text string, parts []string) bool {
 func (a *agentProcess) awaitWorkedOff(ctx context.Context, imports int) (time.Time, error) {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, metricsInterval, roundTimeout, true, func(ctx context.Context) (bool, error) {
-		looked, err := a.samples(ctx, "controller_runtime_reconcile_total", `controller="imports"`)
+		exposition, err := a.scrape(ctx)
 		if err != nil {
 			return false, a.ended() // it does not listen yet
 		}
-		waiting, err := a.samples(ctx, "workqueue_depth")
+		looked, err := addUp(bytes.NewReader(exposition), "controller_runtime_reconcile_total", `controller="imports"`)
 		if err != nil {
 			return false, err
 		}
-		busy, err := a.samples(ctx, "controller_runtime_active_workers")
+		waiting, err := addUp(bytes.NewReader(exposition), "workqueue_depth")
+		if err != nil {
+			return false, err
+		}
+		busy, err := addUp(bytes.NewReader(exposition), "controller_runtime_active_workers")
 		last = fmt.Sprintf("%.0f of %d imports looked at, %.0f wait", looked, imports, waiting)
 		return looked >= float64(imports) && waiting+busy == 0, err
 	})

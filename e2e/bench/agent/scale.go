@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -180,7 +179,7 @@ func (r *scaleRun) carried(ctx context.Context) (float64, error) {
 		if _, err := seen.all(ctx); err != nil {
 			return 0, err
 		}
-		busy := after.since(before).total().Seconds() / took.Seconds() / float64(runtime.NumCPU())
+		busy := after.since(before).busy(took)
 		r.say("a trial with %.0f changes a second: %.0f were made, and %.0f%% of the CPU were used", rate, made, 100*busy)
 		next := lowered(rate, made, busy)
 		if next == rate {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -86,6 +87,11 @@ func (s shares) total(only ...sort) time.Duration {
 		}
 	}
 	return sum
+}
+
+// busy returns the part of this machine's CPU that was used in so much time.
+func (s shares) busy(took time.Duration) float64 {
+	return s.total().Seconds() / took.Seconds() / float64(runtime.NumCPU())
 }
 
 // percent returns the share of one sort in all.

@@ -1,0 +1,82 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// carried returns how many changes a second the machine carries in the background of the floor, at most those that are wanted: with
+// more, whoever is measured waits in a queue that only grows.
+func (r *latencyRun) carried(ctx context.Context) (rate int, err error) {
+	working, stop, err := startBare(ctx, r.w, r.subjects, latencyWidth, r.say)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stop(), r.w.wipe(ctx)) }()
+	known := r.subjects[:r.probes+r.crowd]
+	if _, err := r.exportAll(working, r.w, known); err != nil {
+		return 0, err
+	}
+	others, err := newChanger(working, r.w.members[0], known[r.probes:])
+	if err != nil {
+		return 0, err
+	}
+	seen, err := watchSightings(working, r.w.members[1])
+	if err != nil {
+		return 0, err
+	}
+	return r.tried(working, others, seen)
+}
+
+// tried lowers the rate until it is carried.
+func (r *latencyRun) tried(ctx context.Context, others *changer, seen *sightings) (int, error) {
+	length := max(time.Second, trialTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
+	rate := r.rate
+	for range mostTrials {
+		before, err := sharesOf(ctx, r.w, nil)
+		if err != nil {
+			return 0, err
+		}
+		began, background := time.Now(), others.background(ctx, rate)
+		err = pause(ctx, length)
+		made, stopErr := background()
+		took := time.Since(began)
+		if err := errors.Join(err, stopErr); err != nil {
+			return 0, err
+		}
+		after, err := sharesOf(ctx, r.w, nil)
+		if err != nil {
+			return 0, err
+		}
+		busy := after.since(before).busy(took)
+		r.say("a trial with %d changes a second in the background: %.0f were made, and %.0f%% of the CPU were used", rate, made, 100*busy)
+		next := int(lowered(float64(rate), made, busy))
+		if next >= rate {
+			break
+		}
+		rate = next
+		if err := r.drained(ctx, others, seen); err != nil {
+			return 0, err
+		}
+	}
+	return rate, nil
+}
+
+// drained returns when what a trial has left waiting has been worked off: a change goes through every lane of the floor.
+func (r *latencyRun) drained(ctx context.Context, others *changer, seen *sightings) error {
+	for i := range min(latencyWidth, len(others.slices)) {
+		var sighted <-chan time.Time
+		taken, err := others.change(ctx, i, func(address string) { sighted = seen.expect(address) })
+		if err != nil {
+			return err
+		}
+		if _, err := lag(ctx, taken, sighted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
