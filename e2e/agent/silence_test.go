@@ -82,11 +82,7 @@ func TestFrozenHubAgesNobody(t *testing.T) {
 	a.start(t)
 	b.start(t)
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	for i, m := range []*member{a, b} {
-		service := clusterIPService(k, port("http", 80))
-		m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%d.0.1", i+1)))
-	}
-	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	servedByBoth(t, k, a, b)
 	mirrored, err := b.mirrored(t.Context(), k)
 	must(t, err)
 	cluster, err := b.cluster.Client(nil)
@@ -135,16 +131,22 @@ func TestSlowHeartbeats(t *testing.T) {
 	a.startWith(t, func(o *agent.Options) { o.HeartbeatInterval = 15 * time.Second })
 	b.start(t)
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	for i, m := range []*member{a, b} {
-		service := clusterIPService(k, port("http", 80))
-		m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%d.0.1", i+1)))
-	}
-	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	servedByBoth(t, k, a, b)
 	for range 8 { // twice the grace period that b gives to those who announce nothing
 		b.beats(t, w)
 	}
 	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	b.gauge(t, "tombolo_member_live", 1)
+}
+
+// servedByBoth has a and b export a service, and returns when b uses the endpoints of both.
+func servedByBoth(t *testing.T, k key, a, b *member) {
+	t.Helper()
+	for i, m := range []*member{a, b} {
+		service := clusterIPService(k, port("http", 80))
+		m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%d.0.1", i+1)))
+	}
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 }
 
 // renewed returns the version of the member's last heartbeat.

@@ -29,41 +29,17 @@ func (r *latencyRun) carried(ctx context.Context) (rate int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return r.tried(working, others, seen)
-}
-
-// tried lowers the rate until it is carried.
-func (r *latencyRun) tried(ctx context.Context, others *changer, seen *sightings) (int, error) {
 	length := max(time.Second, trialTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
-	rate := r.rate
-	for range mostTrials {
-		before, err := sharesOf(ctx, r.w, nil)
-		if err != nil {
-			return 0, err
-		}
-		began, background := time.Now(), others.background(ctx, rate)
-		err = pause(ctx, length)
-		made, stopErr := background()
-		took := time.Since(began)
-		if err := errors.Join(err, stopErr); err != nil {
-			return 0, err
-		}
-		after, err := sharesOf(ctx, r.w, nil)
-		if err != nil {
-			return 0, err
-		}
-		busy := after.since(before).busy(took)
-		r.say("a trial with %d changes a second in the background: %.0f were made, and %.0f%% of the CPU were used", rate, made, 100*busy)
-		next := int(lowered(float64(rate), made, busy))
-		if next >= rate {
-			break
-		}
-		rate = next
-		if err := r.drained(ctx, others, seen); err != nil {
-			return 0, err
-		}
-	}
-	return rate, nil
+	carried, err := r.carries(working, r.w, nil, float64(r.rate), trial{
+		run: func(ctx context.Context, rate float64) (float64, error) {
+			stop := others.background(ctx, int(rate))
+			err := pause(ctx, length)
+			made, stopErr := stop()
+			return made, errors.Join(err, stopErr)
+		},
+		settle: func(ctx context.Context) error { return r.drained(ctx, others, seen) },
+	})
+	return int(carried), err
 }
 
 // drained returns when what a trial has left waiting has been worked off: a change goes through every lane of the floor.

@@ -23,10 +23,6 @@ const (
 	sampled       = 200 // imports that are checked for content
 )
 
-// What is left of the machine must be enough for the servers to answer in time: trials go on with fewer changes a second
-// while those of before took more of it than busiest, or came more than slightly later than they should.
-const busiest, slightly, mostTrials, leastRate = 0.85, 0.95, 8, 1.0
-
 // scale measures target 5: one agent with 10,000 services and 250,000 endpoints of 99 other members, which change 325 times
 // a second, while 99 watchers take the place of the others' agents.
 func scale(ctx context.Context, b *bench) (err error) {
@@ -160,43 +156,16 @@ func (r *scaleRun) carried(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	g, rate := newGenerator(r.services, seen), r.wantedRate()
-	for range mostTrials {
-		before, err := sharesOf(ctx, r.w, agents{r.agent})
-		if err != nil {
-			return 0, err
-		}
-		began := time.Now()
-		made, err := g.run(ctx, rate, r.lasting(trialTime))
-		if err != nil {
-			return 0, err
-		}
-		took := time.Since(began)
-		after, err := sharesOf(ctx, r.w, agents{r.agent})
-		if err != nil {
-			return 0, err
-		}
-		if _, err := seen.all(ctx); err != nil {
-			return 0, err
-		}
-		busy := after.since(before).busy(took)
-		r.say("a trial with %.0f changes a second: %.0f were made, and %.0f%% of the CPU were used", rate, made, 100*busy)
-		next := lowered(rate, made, busy)
-		if next == rate {
-			return rate, nil
-		}
-		rate = next
-	}
-	return rate, nil
-}
-
-// lowered returns the rate to go on with after one with which so many changes a second were made while so much of the
-// machine was busy: the same where that was well.
-func lowered(rate, made, busy float64) float64 {
-	if made >= slightly*rate && busy <= busiest {
-		return rate
-	}
-	return max(leastRate, slightly*min(made, rate*busiest/max(busy, busiest)))
+	g := newGenerator(r.services, seen)
+	return r.carries(ctx, r.w, agents{r.agent}, r.wantedRate(), trial{
+		run: func(ctx context.Context, rate float64) (float64, error) {
+			return g.run(ctx, rate, r.lasting(trialTime))
+		},
+		settle: func(ctx context.Context) error {
+			_, err := seen.all(ctx)
+			return err
+		},
+	})
 }
 
 // wantedRate is in changes a second.
