@@ -119,6 +119,16 @@ func (a *agent) crash() error {
 // stop ends it as a rollout would.
 func (a *agent) stop() error { return a.end(syscall.SIGTERM) }
 
+// become runs another program instead, as a rollout would.
+func (a *agent) become(path string) error {
+	if a.path == path {
+		return nil
+	}
+	err := a.stop()
+	a.path = path
+	return errors.Join(err, a.start())
+}
+
 func (a *agent) end(signal syscall.Signal) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

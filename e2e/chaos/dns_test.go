@@ -100,16 +100,6 @@ func (r *resolver) awaitVersion(ctx context.Context) error {
 	})
 }
 
-// become runs another program instead, on the same port.
-func (r *resolver) become(path string) error {
-	if r.path == path {
-		return nil
-	}
-	err := r.stop()
-	r.path = path
-	return errors.Join(err, r.start())
-}
-
 func (r *resolver) exchange(ctx context.Context, name string, kind uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(name, kind)

@@ -35,6 +35,8 @@ func faults() []fault {
 		{name: "agents killed at random moments", during: agentsKilled, restarts: true},
 		{name: "agents killed 100 times in the life of a service", during: killedInALife, restarts: true},
 		{name: "leader frozen and woken", during: leaderFrozen, restarts: true},
+		{name: "agents rolled back and upgraded", during: rolledBack, restarts: true},
+		{name: "hub's schema of a version to come", during: schemaToCome, restarts: true},
 		{name: "two agents with one ID", during: twoAgents},
 		{name: "started as another member", during: startedAsAnother, restarts: true},
 		{name: "member API server restarted", during: memberRestarted},

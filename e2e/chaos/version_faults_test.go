@@ -1,0 +1,135 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// first is the oldest version that a member may have beside members and a hub of this one. The first release takes its place:
+// until there is one, it is the commit from which one could have been made for the first time.
+const (
+	first        = "d90a4138d0659b107f8b707430648b1f7e12a324"
+	firstVersion = "v0.0.0-first"
+)
+
+// firstProgram is the executable of that version's agent, built once for all tests.
+var firstProgram = sync.OnceValues(func() (string, error) {
+	folder := filepath.Join(programFolder, "first")
+	if err := checkOut(first, folder); err != nil {
+		return "", err
+	}
+	path := filepath.Join(programFolder, "tombolo-agent-first")
+	return path, build(folder, "tombolo-agent", path, "-ldflags=-X main.version="+firstVersion)
+})
+
+// checkOut writes the module as it was at a commit into a folder.
+func checkOut(commit, folder string) error {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return err
+	}
+	archive, problem := exec.Command("git", "-C", root, "archive", commit), &bytes.Buffer{}
+	archive.Stderr = problem
+	content, err := archive.Output()
+	if err != nil {
+		return fmt.Errorf("read commit %s: %w: %s; a clone without history gets it by: git fetch --unshallow", commit, err, problem)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	unpack := exec.Command("tar", "-x", "-C", folder)
+	unpack.Stdin = bytes.NewReader(content)
+	if output, err := unpack.CombinedOutput(); err != nil {
+		return fmt.Errorf("unpack commit %s: %w\n%s", commit, err, output)
+	}
+	return nil
+}
+
+// rolledBack rolls the members back to the first version, one after the other, and brings them to this one again. Whatever
+// versions there are beside each other, services cross in both directions.
+func rolledBack(ctx context.Context, w *world) error {
+	old, err := firstProgram()
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{old, w.members[0].agent.path} {
+		for i, m := range w.members {
+			other := w.members[(i+1)%len(w.members)]
+			if err := errors.Join(m.agent.become(path), w.speaks(ctx, m, path == old), w.crosses(ctx, m, other)); err != nil {
+				return fmt.Errorf("%s with %s: %w", m.id, filepath.Base(path), err)
+			}
+		}
+	}
+	return nil
+}
+
+// speaks returns when a member's heartbeat says that its agent is of the first version, or that it is not.
+func (w *world) speaks(ctx context.Context, m *member, asFirst bool) error {
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
+	return eventually(ctx, func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(beat), beat); err != nil {
+			return err
+		}
+		if (beat.Spec.AgentVersion == firstVersion) != asFirst {
+			return fmt.Errorf("the agent of %s is %s: %w", m.id, beat.Spec.AgentVersion, errNoEffect)
+		}
+		return nil
+	})
+}
+
+// crosses has two members export a service and returns when each has imported the other's.
+func (w *world) crosses(ctx context.Context, one, other *member) error {
+	k := oracle.Key{Namespace: aside, Name: "crossing"}
+	for _, m := range []*member{one, other} {
+		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+			return err
+		}
+	}
+	arrived := func(ctx context.Context, in, from *member) error {
+		found := &mcsv1beta1.ServiceImport{}
+		mirrored, err := in.mirrored(ctx, k, from.id)
+		switch {
+		case err != nil:
+			return err
+		case len(mirrored) == 0:
+			return fmt.Errorf("%s has no endpoint of %s", in.id, from.id)
+		}
+		if err := in.Get(ctx, k, found); err != nil {
+			return err
+		}
+		if len(found.Status.Clusters) != 2 {
+			return fmt.Errorf("%s knows %v as exporters of %s", in.id, found.Status.Clusters, k)
+		}
+		return nil
+	}
+	err := eventually(ctx, func(ctx context.Context) error {
+		return errors.Join(arrived(ctx, one, other), arrived(ctx, other, one))
+	})
+	return errors.Join(err, w.withdraw(ctx, one, k), w.withdraw(ctx, other, k))
+}
+
+// TestFirstVersionIsThere: what rolledBack rolls back to can be had from the history.
+func TestFirstVersionIsThere(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("git", "cat-file", "-e", first).Run(); err != nil {
+		t.Skip("a clone without history")
+	}
+	must(t, exec.Command("git", "merge-base", "--is-ancestor", first, "HEAD").Run())
+}
