@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,10 +114,12 @@ func (w *world) fill(ctx context.Context, changes int) error {
 }
 
 // hubRebuilt loses all that the hub knows. For a time it does not even know our kinds, and an agent is started then. Then
-// its administrator makes it a hub again and has the members join, one after the other, as docs/operations.md says. What is
-// withdrawn meanwhile cannot be told from what is lost: the others keep it until they are told otherwise.
+// its administrator makes it a hub again, with all Members as they were, and has the members join, one after the other, as
+// docs/operations.md says. What the first of them has withdrawn meanwhile cannot be told from what is lost: those that join
+// before it keep it until they are told otherwise. Those that join after it find all else that it exports, so they may believe it.
 func hubRebuilt(ctx context.Context, w *world) error {
-	if err := errors.Join(w.forgets(ctx), w.furnishAside(ctx)); err != nil {
+	known := &hubv1alpha1.MemberList{}
+	if err := errors.Join(w.forgets(ctx), w.furnishAside(ctx), w.hubKube.List(ctx, known)); err != nil {
 		return err
 	}
 	if err := w.hub.Wipe(ctx); err != nil {
@@ -136,37 +139,76 @@ func hubRebuilt(ctx context.Context, w *world) error {
 	if err := membership.InitHub(ctx, w.hub); err != nil {
 		return err
 	}
-	if err := w.joinAgain(ctx); err != nil {
+	if err := w.admit(ctx, known.Items); err != nil {
+		return err
+	}
+	k := oracle.Key{Namespace: aside, Name: "web"}
+	holding, err := w.joinAgain(ctx, k)
+	if err != nil {
 		return err
 	}
 	for _, m := range w.members[1:] {
-		if err := w.letGo(ctx, m, oracle.Key{Namespace: aside, Name: "web"}, "a"); err != nil {
+		if holding[m.id] {
+			if err := m.holds(ctx, k); err != nil {
+				return err
+			}
+		}
+		if err := w.letGo(ctx, m, k, "a"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joinAgain has all members join, in any order, and returns when each has recorded on the hub what it exports.
-func (w *world) joinAgain(ctx context.Context) error {
-	for _, i := range w.random.Perm(len(w.members)) {
+// admit gives the hub Members as another has had them.
+func (w *world) admit(ctx context.Context, known []hubv1alpha1.Member) error {
+	for _, m := range known {
+		m.ObjectMeta = metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.Namespace}}
+		if err := errors.Join(w.hubKube.Create(ctx, namespace), w.hubKube.Create(ctx, &m)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinAgain has all members join, in any order but the first one first, and returns when each has recorded on the hub what it
+// exports. Those that join before the first member hold what it has withdrawn, and are returned.
+func (w *world) joinAgain(ctx context.Context, withdrawn oracle.Key) (holding map[string]bool, err error) {
+	order := w.random.Perm(len(w.members))
+	if order[0] == 0 {
+		order[0], order[1] = order[1], order[0]
+	}
+	holding = map[string]bool{}
+	for n, i := range order {
 		m := w.members[i]
 		o := m.options()
 		o.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
 		config, err := membership.Join(ctx, w.hub, m.cluster, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// Without a token that the new hub knows it sends no heartbeat: it may count as silent once it has.
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 		if err := m.renew(config.BearerToken); err != nil {
-			return err
+			return nil, err
 		}
 		// A new token is read within a minute, or by an agent that starts, as join has it.
 		if err := errors.Join(m.agent.stop(), m.agent.start()); err != nil {
-			return err
+			return nil, err
+		}
+		if n < slices.Index(order, 0) {
+			holding[m.id] = true
+			if err := eventually(ctx, func(ctx context.Context) error { return m.holds(ctx, withdrawn) }); err != nil {
+				return nil, err
+			}
 		}
 	}
+	return holding, w.complete(ctx)
+}
+
+// complete returns when each member has recorded on the hub what it exports.
+func (w *world) complete(ctx context.Context) error {
 	for _, m := range w.members {
 		err := eventually(ctx, func(ctx context.Context) error {
 			beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
@@ -185,32 +227,34 @@ func (w *world) joinAgain(ctx context.Context) error {
 	return nil
 }
 
-// letGo waits until a member holds an import for the sake of another whose records are lost, and has the hub's administrator
-// tell it to believe the deletion.
-func (w *world) letGo(ctx context.Context, m *member, k oracle.Key, of hubv1alpha1.ClusterID) error {
-	err := eventually(ctx, func(ctx context.Context) error {
-		found := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, found); err != nil {
-			return err
-		}
-		if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionHeld") {
-			return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
-		}
-		return nil
-	})
-	if err != nil {
+// holds returns nil where a member has an import for the sake of another whose records are lost.
+func (m *member) holds(ctx context.Context, k oracle.Key) error {
+	found := &mcsv1beta1.ServiceImport{}
+	if err := m.Get(ctx, k, found); err != nil {
 		return err
 	}
+	if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionHeld") {
+		return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
+	}
+	return nil
+}
+
+// lacks returns nil where a member has no import of a service.
+func (m *member) lacks(ctx context.Context, k oracle.Key) error {
+	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s in %s: %w", k, m.id, err)
+	}
+	return nil
+}
+
+// letGo has the hub's administrator tell a member to believe that another has withdrawn what is lost, and waits until the
+// member's import has gone.
+func (w *world) letGo(ctx context.Context, m *member, k oracle.Key, of hubv1alpha1.ClusterID) error {
 	hub, own := &member{Client: w.hubKube}, &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.MemberName}}
 	if err := hub.edit(ctx, own, func() { own.Spec.AcceptDeletionsOf = []hubv1alpha1.ClusterID{of} }); err != nil {
 		return err
 	}
-	err = eventually(ctx, func(ctx context.Context) error {
-		if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%s in %s: %w", k, m.id, err)
-		}
-		return nil
-	})
+	err := eventually(ctx, func(ctx context.Context) error { return m.lacks(ctx, k) })
 	return errors.Join(err, hub.edit(ctx, own, func() { own.Spec.AcceptDeletionsOf = nil }))
 }
 
