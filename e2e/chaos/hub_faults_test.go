@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -61,7 +62,7 @@ func quotaUsedUp(ctx context.Context, w *world) error {
 		return err
 	}
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
+	if err := errors.Join(membership.AwaitFullQuota(ctx, w.hubKube, "a"), w.offer(ctx, m, service(k, 0), w.random)); err != nil {
 		return err
 	}
 	err = eventually(ctx, func(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // errAdmitted says that the hub's policies are not in force.
@@ -48,6 +50,23 @@ func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOpti
 	})
 	if err != nil {
 		return fmt.Errorf("the hub's policies are not in force (%w): %w", last, err)
+	}
+	return nil
+}
+
+// AwaitFullQuota returns when the hub refuses another slice of a member because its quota is used up. A quota counts once its
+// controller has seen it, and an API server may go by an older one for a moment.
+func AwaitFullQuota(ctx context.Context, hub client.Client, member clusterset.ClusterID) error {
+	another := record(manifests.MemberOptions{ClusterID: member})
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if ctx.Err() == nil {
+			last = hub.Create(ctx, another.DeepCopy(), client.DryRunAll)
+		}
+		return last != nil && strings.Contains(last.Error(), "exceeded quota"), nil
+	})
+	if err != nil {
+		return fmt.Errorf("the quota of %s admits another slice (%w): %w", member, last, err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/survey"
@@ -180,15 +181,7 @@ func quotaUsedUp(t *testing.T, s *scene) verdict {
 	}
 	must(t, s.hubKube.Create(t.Context(), quota))
 	atEnd(t, func(ctx context.Context) error { return s.hubKube.Delete(ctx, quota) })
-	eventually(t, func(ctx context.Context) error {
-		if err := s.hubKube.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return err
-		}
-		if len(quota.Status.Hard) == 0 {
-			return errors.New("the quota does not count yet")
-		}
-		return nil
-	})
+	must(t, membership.AwaitFullQuota(t.Context(), s.hubKube, s.a.id))
 	must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
 	return verdict{"a", survey.HopRecord}
 }
