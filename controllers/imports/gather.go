@@ -50,7 +50,7 @@ type view struct {
 	recorded []string
 	// selection is how the derived Service finds pods; nil where it does not, or may not (spec D8).
 	selection *clusterset.Selection
-	// mirrored are our slices of this service.
+	// mirrored are our slices of this service, condensed as the cache has them. They must not be changed.
 	mirrored []*discoveryv1.EndpointSlice
 }
 
@@ -154,7 +154,7 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 	}
 	v.recorded = recorded
 	list := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexMirror: key.Name}); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
 	}
 	for i := range list.Items {

@@ -32,11 +32,12 @@ type derived struct {
 
 // writeService writes the derived Service. Where the API server refuses part of it, the rest is better than nothing.
 func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (derived, error) {
-	r.announceReplacement(v, plan.Service(render.Service(d.merged, d.site), v.derived()))
 	site, observed := d.site, v.derived()
+	desired := render.Service(d.merged, site)
+	changes := plan.Service(desired, observed)
+	r.announceReplacement(v, changes)
 	for {
-		desired := render.Service(d.merged, site)
-		written, err := r.applyService(ctx, desired, observed)
+		written, err := r.applyService(ctx, desired, changes)
 		observed = standing(observed, written)
 		less, lookup := r.concede(ctx, d.merged, site, answer{desired, written, err})
 		switch {
@@ -44,6 +45,8 @@ func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (deri
 			return derived{}, lookup
 		case less != nil:
 			site = *less
+			desired = render.Service(d.merged, site)
+			changes = plan.Service(desired, observed)
 			continue
 		case errors.Is(err, apply.ErrForeign):
 			return derived{obstacle: err, site: site}, nil
@@ -86,10 +89,9 @@ func (r *Reconciler) concede(ctx context.Context, m merge.Merged, site render.Si
 	return &site, nil
 }
 
-// applyService makes the observed derived Services the desired one and returns what it wrote. A Service that gets its
-// two addresses back gets them one after the other.
-func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, observed []*corev1.Service) ([]*corev1.Service, error) {
-	changes := plan.Service(desired, observed)
+// applyService carries out the changes that lead to the desired derived Service and returns what it wrote. A Service that
+// gets its two addresses back gets them one after the other.
+func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, changes []plan.Change[*corev1.Service]) ([]*corev1.Service, error) {
 	written, err := apply.Do(ctx, r.Writer, changes)
 	if err != nil || len(written) == 0 || len(written[0].Spec.ClusterIPs) >= len(desired.Spec.ClusterIPs) {
 		return written, err

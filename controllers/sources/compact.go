@@ -8,18 +8,24 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 var withoutManagedFields = cache.TransformStripManagedFields()
 
 // Compact is a transformation of what a cache holds: without managed fields, and an EndpointSlice with as little memory as
-// its content needs. Decoding leaves room behind its endpoints and gives each of them conditions and a zone of its own. Of
-// slices that are not ours it drops what nobody here reads. It returns its argument, changed.
+// its use needs. Endpoints of ours are only compared, so a digest does. Of others it drops what nobody here reads; decoding
+// leaves room behind their endpoints and gives each of them conditions and a zone of its own. It returns its argument, changed.
 func Compact(object any) (any, error) {
 	object, err := withoutManagedFields(object)
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, err
+	}
+	if isMirror(slice) {
+		slice.Endpoints = plan.Condense(slice.Endpoints)
+		return slice, err
 	}
 	slice.Endpoints = slices.Clone(slice.Endpoints)
 	zones := pool[string]{}
@@ -33,9 +39,7 @@ func Compact(object any) (any, error) {
 		e.Conditions.Ready = conditions.share(e.Conditions.Ready)
 		e.Conditions.Serving = conditions.share(e.Conditions.Serving)
 		e.Conditions.Terminating = conditions.share(e.Conditions.Terminating)
-		if !isMirror(slice) { // ours hold neither, and would be put right if somebody added one
-			e.TargetRef, e.DeprecatedTopology = nil, nil
-		}
+		e.TargetRef, e.DeprecatedTopology = nil, nil
 	}
 	return slice, err
 }

@@ -128,7 +128,7 @@ func (r Reader) effectiveAge(claimed time.Time, recorded hub.Service) time.Time 
 // for the names of nodes, which they carry here.
 func (r Reader) OwnSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
 	list := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{IndexSource: key.Name}); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
 	}
 	return export.Slices(r.Cluster, pointers(list.Items)), nil

@@ -19,7 +19,7 @@ import (
 // (spec E1). A Service that is to have two given addresses is created with the first: the second is the
 // next plan's.
 func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
-	changes := ByName(present(desired), observed, overlayService, replaces)
+	changes := compare(present(desired), observed, overlayService, equal, replaces)
 	for i, change := range changes {
 		if change.Verb == Create && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)
@@ -42,7 +42,7 @@ func withFirstAddress(service *corev1.Service) *corev1.Service {
 // ServiceImport returns the changes that make the observed import the desired one; either may be nil. Statuses are
 // left to ServiceImportStatus.
 func ServiceImport(desired, observed *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
-	return ByName(present(desired), present(observed), overlayImport, never)
+	return compare(present(desired), present(observed), overlayImport, equal, never)
 }
 
 // ServiceImportStatus returns the write that gives the observed import the desired status, or nothing where it has it.
@@ -66,15 +66,15 @@ func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, observed *mcsv1
 }
 
 // EndpointSlices returns the changes that make the observed mirrored slices of one import the desired ones. A slice's
-// address type cannot change, so a slice that needs another is replaced.
+// address type cannot change, so a slice that needs another is replaced. The observed ones may be condensed.
 func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
-	return ByName(desired, observed, overlaySlice, func(o, d *discoveryv1.EndpointSlice) bool { return o.AddressType != d.AddressType })
+	return compare(desired, observed, overlaySlice, sameSlice, hasOtherFamily)
 }
 
 // overlayService keeps what the API server and others added, the addresses first of all. An address of a family that
 // the Service no longer has is let go; one of a new family is the desired one where the first address is the desired
 // one too, and is left for the API server to choose otherwise.
-func overlayService(o, d *corev1.Service) *corev1.Service {
+func overlayService(o, d *corev1.Service) {
 	spec := d.Spec.DeepCopy()
 	keep := min(len(o.Spec.ClusterIPs), len(spec.IPFamilies))
 	addresses := slices.Clone(o.Spec.ClusterIPs[:keep])
@@ -83,18 +83,23 @@ func overlayService(o, d *corev1.Service) *corev1.Service {
 	}
 	spec.ClusterIP, spec.ClusterIPs = o.Spec.ClusterIP, addresses
 	o.Labels, o.Spec = maps.Clone(d.Labels), *spec
-	return o
 }
 
-func overlayImport(o, d *mcsv1beta1.ServiceImport) *mcsv1beta1.ServiceImport {
+func overlayImport(o, d *mcsv1beta1.ServiceImport) {
 	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
-	return o
 }
 
-func overlaySlice(o, d *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
-	return o
 }
+
+// sameSlice compares what overlaySlice writes.
+func sameSlice(o, overlaid *discoveryv1.EndpointSlice) bool {
+	return maps.Equal(o.Labels, overlaid.Labels) && equality.Semantic.DeepEqual(o.Ports, overlaid.Ports) &&
+		sameEndpoints(o.Endpoints, overlaid.Endpoints)
+}
+
+func hasOtherFamily(o, d *discoveryv1.EndpointSlice) bool { return o.AddressType != d.AddressType }
 
 // replaces reports whether an observed Service cannot become the desired one: only one of them is headless, or only the
 // observed one has a selector. Kubernetes' own controller does not remove the EndpointSlices that it made for a selector

@@ -35,27 +35,30 @@ type Change[T any] struct {
 	Observed T
 }
 
-// object is what a plan needs of a Kubernetes object.
+// object is a pointer to a Kubernetes object.
 type object[T any] interface {
+	*T
 	metav1.Object
-	DeepCopy() T
 }
 
-// ByName returns the changes that make the observed objects of one namespace the desired ones, matched by name:
-// deletions first, then the rest, each sorted by name. overlay returns the observed object with the desired fields;
-// where that changes nothing, no change is planned. replace reports that the observed object cannot become the
-// desired one; it is deleted and created anew. Neither argument is changed.
-func ByName[T object[T]](desired, observed []T, overlay func(observed, desired T) T, replace func(observed, desired T) bool) []Change[T] {
-	wanted := make(map[string]T, len(desired))
+// compare returns the changes that make the observed objects of one namespace the desired ones, matched by name: deletions
+// first, then the rest, each sorted by name. overlay gives a copy of the observed object the desired fields, as a whole: the
+// copy shares with the object what they point to. same reports whether that has changed nothing. replace reports that the
+// observed object cannot become the desired one; it is deleted and created anew. Neither list is changed, and what is planned
+// shares memory with both.
+func compare[T any, P object[T]](
+	desired, observed []P, overlay func(observed, desired P), same func(observed, overlaid P) bool, replace func(observed, desired P) bool,
+) []Change[P] {
+	wanted := make(map[string]P, len(desired))
 	for _, d := range desired {
 		wanted[d.GetName()] = d
 	}
-	held := make(map[string]T, len(observed))
-	var deletions, others []Change[T]
+	held := make(map[string]P, len(observed))
+	var deletions, others []Change[P]
 	for _, o := range observed {
 		d, ok := wanted[o.GetName()]
 		if !ok || replace(o, d) {
-			deletions = append(deletions, Change[T]{Verb: Delete, Object: o, Observed: o})
+			deletions = append(deletions, Change[P]{Verb: Delete, Object: o, Observed: o})
 			continue
 		}
 		held[o.GetName()] = o
@@ -63,11 +66,13 @@ func ByName[T object[T]](desired, observed []T, overlay func(observed, desired T
 	for _, d := range desired {
 		o, ok := held[d.GetName()]
 		if !ok {
-			others = append(others, Change[T]{Verb: Create, Object: d})
+			others = append(others, Change[P]{Verb: Create, Object: d})
 			continue
 		}
-		if updated := overlay(o.DeepCopy(), d); !equality.Semantic.DeepEqual(o, updated) {
-			others = append(others, Change[T]{Verb: Update, Object: updated, Observed: o})
+		overlaid := P(new(*o))
+		overlay(overlaid, d)
+		if !same(o, overlaid) {
+			others = append(others, Change[P]{Verb: Update, Object: overlaid, Observed: o})
 		}
 	}
 	byName(deletions)
@@ -75,6 +80,9 @@ func ByName[T object[T]](desired, observed []T, overlay func(observed, desired T
 	return append(deletions, others...)
 }
 
-func byName[T metav1.Object](changes []Change[T]) {
-	slices.SortFunc(changes, func(a, b Change[T]) int { return cmp.Compare(a.Object.GetName(), b.Object.GetName()) })
+// equal compares whole objects; what is empty is as good as absent.
+func equal[P any](observed, overlaid P) bool { return equality.Semantic.DeepEqual(observed, overlaid) }
+
+func byName[P metav1.Object](changes []Change[P]) {
+	slices.SortFunc(changes, func(a, b Change[P]) int { return cmp.Compare(a.Object.GetName(), b.Object.GetName()) })
 }

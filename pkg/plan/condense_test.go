@@ -1,0 +1,99 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// endpointsWith returns endpoints, each of which has been changed in one more field of an endpoint.
+func endpointsWith(t *testing.T) map[string][]discoveryv1.Endpoint {
+	t.Helper()
+	values := discoveryv1.Endpoint{
+		Addresses:          []string{"10.1.0.9"},
+		Conditions:         discoveryv1.EndpointConditions{Ready: new(true)},
+		Hostname:           new("web-0"),
+		TargetRef:          &corev1.ObjectReference{Name: "pod"},
+		DeprecatedTopology: map[string]string{"a": "b"},
+		NodeName:           new("node"),
+		Zone:               new("zone"),
+		Hints:              &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone"}}},
+	}
+	result := map[string][]discoveryv1.Endpoint{}
+	for field, value := range reflect.ValueOf(values).Fields() {
+		if value.IsZero() {
+			t.Fatalf("this test knows no value for field %s", field.Name)
+		}
+		e := discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}}
+		reflect.ValueOf(&e).Elem().FieldByIndex(field.Index).Set(value)
+		result[field.Name] = []discoveryv1.Endpoint{e}
+	}
+	return result
+}
+
+// TestCondensedSlices: slices of which a digest is known are compared as those are of which all is known, and are written with all.
+//
+// spec: D7, E3
+func TestCondensedSlices(t *testing.T) {
+	t.Parallel()
+	lists := endpointsWith(t)
+	lists["none"] = nil
+	lists["plain"] = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}}
+	lists["two"] = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.1.0.2"}}}
+	lists["in another order"] = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.2"}}, {Addresses: []string{"10.1.0.1"}}}
+	lists["one with two"] = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1", "10.1.0.2"}}}
+	for is, endpoints := range lists {
+		for should, desired := range lists {
+			o := stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Endpoints = plan.Condense(endpoints) }), "1")
+			d := slice("a", func(s *discoveryv1.EndpointSlice) { s.Endpoints = desired })
+			changes := plan.EndpointSlices([]*discoveryv1.EndpointSlice{d}, []*discoveryv1.EndpointSlice{o})
+			switch {
+			case is == should && len(changes) > 0:
+				t.Errorf("%s: %v though it is as it should be", is, steps(changes))
+			case is != should && len(changes) != 1:
+				t.Errorf("%s that should be %s: %v", is, should, steps(changes))
+			}
+			for _, c := range changes {
+				if diff := cmp.Diff(desired, c.Object.Endpoints); diff != "" {
+					t.Errorf("%s that should be %s is written as (-want +got):\n%s", is, should, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestCondensedWithOtherLabels: where something else has to change, the endpoints are written too, not their digest.
+func TestCondensedWithOtherLabels(t *testing.T) {
+	t.Parallel()
+	d := slice("a")
+	o := stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Labels["x"], s.Endpoints = "y", plan.Condense(s.Endpoints) }), "1")
+	changes := plan.EndpointSlices([]*discoveryv1.EndpointSlice{d}, []*discoveryv1.EndpointSlice{o})
+	if len(changes) != 1 {
+		t.Fatal(steps(changes))
+	}
+	if diff := cmp.Diff(d.Endpoints, changes[0].Object.Endpoints); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(o.Endpoints) != 1 || o.Labels["x"] != "y" {
+		t.Errorf("what was observed has changed: %+v", o)
+	}
+}
+
+func TestCondense(t *testing.T) {
+	t.Parallel()
+	once := plan.Condense([]discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.1.0.2"}}})
+	if len(once) != 1 || !cmp.Equal(once, plan.Condense(once)) {
+		t.Errorf("condensed once: %v, twice: %v", once, plan.Condense(once))
+	}
+	if none := plan.Condense(nil); none != nil {
+		t.Errorf("of nothing: %v", none)
+	}
+}
