@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -71,8 +72,9 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	)
 }
 
-// everything returns the services that are exported or imported, here or elsewhere, and those of which anything is left here.
-// A list of the hub that brought them up has been judged by then.
+// everything returns the services that are exported or imported, here or elsewhere, and those of which anything is left here:
+// first what the hub holds nothing of, then what was written there last. What has changed while nobody looked is found among
+// these. A list of the hub that brought them up has been judged by then.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	if err := r.judge(ctx); err != nil {
 		return nil, err
@@ -89,7 +91,10 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(r.Sources.Hub.Keys(), exports, imports, derived), nil
+	recorded := r.Sources.Hub.Keys()
+	held := sets.New(recorded...)
+	unrecorded := slices.DeleteFunc(slices.Concat(exports, imports, derived), held.Has)
+	return slices.Concat(unrecorded, recorded), nil
 }
 
 // Reconcile makes what this cluster holds of one service what its exporters offer.

@@ -25,8 +25,8 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // FromHub returns a controller's source of what changes on the hub. all returns the services to look at when any may
-// have changed: after the hub was listed, and when it becomes known what a member exports. What another member changes
-// too often is looked at less often, by the pacer.
+// have changed: after the hub was listed, and when it becomes known what a member exports. The sooner it names one, the sooner
+// that is looked at. What another member changes too often is looked at less often, by the pacer.
 func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		everything := make(chan struct{}, 1)
@@ -67,11 +67,25 @@ func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]cluste
 					log.FromContext(ctx).Error(err, "cannot tell which services to look at; trying again")
 					time.AfterFunc(time.Second, signal)
 				}
-				Enqueue(q, handler.LowPriority, keys...)
+				enqueueInOrder(q, keys)
 			}
 		}()
 		return nil
 	})
+}
+
+// headStarts are how many services of a long list go before how many others.
+var headStarts = [...]int{64, 1024}
+
+// enqueueInOrder adds services to the queue's backlog, where many may wait already: a few that come first, then some more, then
+// the rest.
+func enqueueInOrder(q queue, keys []clusterset.ServiceKey) {
+	for i, size := range headStarts {
+		first := min(size, len(keys))
+		Enqueue(q, handler.LowPriority+len(headStarts)-i, keys[:first]...)
+		keys = keys[first:]
+	}
+	Enqueue(q, handler.LowPriority, keys...)
 }
 
 // Enqueue adds services to a controller's queue without delay.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -264,19 +266,33 @@ func (s *Store) OwnFence() clusterset.Fence {
 	return p.fence
 }
 
-// Keys returns the services that any member, this cluster included, has records of, in no order.
+// Keys returns the services that any member, this cluster included, has records of. Those whose records were written last come
+// first.
 func (s *Store) Keys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	keys := keySet(s.services)
-	maps.Copy(keys, keySet(s.endpoints))
-	return slices.Collect(maps.Keys(keys))
-}
-
-func keySet[V any](m map[clusterset.ServiceKey]V) map[clusterset.ServiceKey]struct{} {
-	set := make(map[clusterset.ServiceKey]struct{}, len(m))
-	for key := range m {
-		set[key] = struct{}{}
+	last := make(map[clusterset.ServiceKey]string, len(s.services))
+	note := func(key clusterset.ServiceKey, version string) {
+		if before, known := last[key]; !known || isLater(version, before) {
+			last[key] = version
+		}
 	}
-	return set
+	for key, records := range s.services {
+		for _, record := range records {
+			note(key, record.ResourceVersion)
+		}
+	}
+	for key, members := range s.endpoints {
+		for _, records := range members {
+			for _, record := range records {
+				note(key, record.ResourceVersion)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(last), func(a, b clusterset.ServiceKey) int {
+		if order, err := resourceversion.CompareResourceVersion(last[b], last[a]); err == nil {
+			return order
+		}
+		return 0
+	})
 }

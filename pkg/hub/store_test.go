@@ -345,6 +345,24 @@ func TestForeignNamespaces(t *testing.T) {
 	}
 }
 
+// TestKeysByChange: the services whose records were written last come first, whoever wrote them and whatever the record is of.
+func TestKeysByChange(t *testing.T) {
+	t.Parallel()
+	f, keys := newFill(t), services(4)
+	record := func(id clusterset.ClusterID, k clusterset.ServiceKey, version string) any {
+		o := recordOf(id, k)
+		o.ResourceVersion = version
+		return o
+	}
+	slice := endpointsOf("b", keys[2], "0123456789")
+	slice.ResourceVersion = "1000"
+	f.list(kindService, record("a", keys[0], "9"), record("b", keys[0], "8"), record("a", keys[1], "10"), record("b", keys[2], "7"), record("a", keys[3], "999"))
+	f.list(kindEndpoints, slice)
+	if diff := cmp.Diff([]clusterset.ServiceKey{keys[2], keys[3], keys[1], keys[0]}, f.Keys()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestRecordsTakeNoMoreThanTheyHold: a record of endpoints is held without the room that decoding leaves behind its addresses.
 func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	t.Parallel()
