@@ -54,6 +54,9 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 
 // Reconcile writes the status of one ServiceExport where it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if exported, err := r.Sources.HasExport(ctx, request.NamespacedName); err != nil || !exported {
+		return reconcile.Result{}, err
+	}
 	known, err := r.Sources.Read(ctx, request.NamespacedName)
 	if err != nil || known.Export == nil {
 		return reconcile.Result{}, err

@@ -106,6 +106,12 @@ func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey, named ...cl
 	return result, nil
 }
 
+// HasExport reports whether this cluster has a ServiceExport for a service: much less than Read to ask for, of which most that the
+// hub announces needs no more.
+func (r Reader) HasExport(ctx context.Context, key clusterset.ServiceKey) (bool, error) {
+	return get(ctx, r.Member, key, &mcsv1beta1.ServiceExport{})
+}
+
 // forgetSelections makes the hub's records say nothing of how Services find their pods (spec D8).
 func forgetSelections(known *hub.Service) {
 	for i := range known.Exports {
