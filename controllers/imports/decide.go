@@ -166,8 +166,12 @@ func site(v view, merged merge.Merged) render.Site {
 	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named, v.recorded)
 	for _, service := range v.derived() {
 		sameKind := (service.Spec.ClusterIP == corev1.ClusterIPNone) == (merged.Type == mcsv1beta1.Headless)
-		if service.Name == result.DerivedName && sameKind {
-			result.Established = service.Spec.IPFamilies
+		if service.Name != result.DerivedName || !sameKind {
+			continue
+		}
+		result.Established = service.Spec.IPFamilies
+		if merged.Type == mcsv1beta1.ClusterSetIP && len(result.IPs) == 0 { // the import was deleted, and this may have to be replaced
+			result.IPs = service.Spec.ClusterIPs
 		}
 	}
 	return result

@@ -244,7 +244,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{
 				clusterset.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: key.Name,
 			}},
-			Spec: corev1.ServiceSpec{ClusterIP: clusterIP, IPFamilies: dual},
+			Spec: corev1.ServiceSpec{ClusterIP: clusterIP, ClusterIPs: []string{clusterIP}, IPFamilies: dual},
 		}
 	}
 	long := clusterset.LongDerivedName(key.Name)
@@ -265,7 +265,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 		},
 		"the import was deleted": {
 			named: []*corev1.Service{derived(long, "fd00::1")},
-			want:  render.Site{DerivedName: long, Established: dual},
+			want:  render.Site{DerivedName: long, IPs: []string{"fd00::1"}, Established: dual},
 		},
 		"it was headless": {
 			named: []*corev1.Service{derived("derived-43254079", corev1.ClusterIPNone)},

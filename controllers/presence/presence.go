@@ -52,7 +52,13 @@ type Presence struct {
 	rival rival
 	said  string
 	// written is what our last Heartbeat said of our publication.
-	written hubv1alpha1.Publication
+	written publication
+}
+
+// publication is what a Heartbeat says of it.
+type publication struct {
+	state    hubv1alpha1.Publication
+	versions hub.Versions
 }
 
 // rival is another cluster that bears our ID, as it was last seen.
@@ -114,25 +120,28 @@ func (p *Presence) outdated() bool {
 	return p.Store.Heartbeat(p.Cluster) == nil || p.written != p.publication()
 }
 
-func (p *Presence) publication() hubv1alpha1.Publication {
-	if p.Progress.Complete() {
-		return hubv1alpha1.PublicationComplete
+func (p *Presence) publication() publication {
+	if versions, complete := p.Progress.Complete(); complete {
+		return publication{hubv1alpha1.PublicationComplete, versions}
 	}
-	return hubv1alpha1.PublicationPartial
+	return publication{state: hubv1alpha1.PublicationPartial}
 }
 
 // beat writes the Heartbeat once.
 func (p *Presence) beat(ctx context.Context) error {
 	observed := p.Store.Heartbeat(p.Cluster)
+	published := p.publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec: hubv1alpha1.HeartbeatSpec{
-			RenewTime:       metav1.NewMicroTime(p.Clock.Now()),
-			ClusterUID:      p.ClusterUID,
-			AgentVersion:    p.AgentVersion,
-			IntervalSeconds: int32(math.Ceil(p.Interval.Seconds())),
-			Services:        int32(len(p.Store.OwnKeys())),
-			Publication:     p.publication(),
+			RenewTime:        metav1.NewMicroTime(p.Clock.Now()),
+			ClusterUID:       p.ClusterUID,
+			AgentVersion:     p.AgentVersion,
+			IntervalSeconds:  int32(math.Ceil(p.Interval.Seconds())),
+			Services:         int32(len(p.Store.OwnKeys())),
+			Publication:      published.state,
+			ServicesVersion:  published.versions.Services,
+			EndpointsVersion: published.versions.Endpoints,
 		},
 	}
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
@@ -140,7 +149,7 @@ func (p *Presence) beat(ctx context.Context) error {
 	case errors.Is(err, apply.ErrStale):
 		return nil // our own last heartbeat is not back yet; when it is, we look again
 	case err == nil:
-		p.written = desired.Spec.Publication
+		p.written = published
 	}
 	return err
 }

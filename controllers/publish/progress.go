@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // Progress tells whether everything that this cluster exports has been published since the hub was last listed. Only
@@ -14,8 +15,10 @@ import (
 type Progress struct {
 	mu sync.Mutex
 	// listing is the list of the hub since which this counts; 0 before the first.
-	listing  int
-	pending  map[clusterset.ServiceKey]struct{}
+	listing int
+	pending map[clusterset.ServiceKey]struct{}
+	// versions are the highest of the records that were found right or made so since then.
+	versions hub.Versions
 	complete chan struct{}
 }
 
@@ -30,7 +33,7 @@ func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	if listing == p.listing {
 		return
 	}
-	p.listing = listing
+	p.listing, p.versions = listing, hub.Versions{}
 	p.pending = make(map[clusterset.ServiceKey]struct{}, len(keys))
 	for _, key := range keys {
 		p.pending[key] = struct{}{}
@@ -38,21 +41,25 @@ func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	p.announce()
 }
 
-// Done notes that the hub holds what is exported of a service.
-func (p *Progress) Done(key clusterset.ServiceKey) {
+// Done notes that the hub holds what is exported of a service, in records of which these versions are the highest.
+func (p *Progress) Done(key clusterset.ServiceKey, versions hub.Versions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.pending[key]; ok {
 		delete(p.pending, key)
+		p.versions = p.versions.Latest(versions)
 		p.announce()
 	}
 }
 
-// Complete reports whether everything is published.
-func (p *Progress) Complete() bool {
+// Complete reports whether everything is published, and if so returns the highest versions that the records had by then.
+func (p *Progress) Complete() (hub.Versions, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.listing > 0 && len(p.pending) == 0
+	if p.listing == 0 || len(p.pending) > 0 {
+		return hub.Versions{}, false
+	}
+	return p.versions, true
 }
 
 // Completed returns a channel that receives whenever the publication has become complete.

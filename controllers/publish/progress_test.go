@@ -8,6 +8,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // TestProgress: a publication is complete when each service has been looked at since the hub was last listed, and stays
@@ -23,14 +24,14 @@ func TestProgress(t *testing.T) {
 		told     bool
 	}{
 		{"at first", func() {}, false, false},
-		{"with a service that nobody asked for", func() { p.Done(one) }, false, false},
+		{"with a service that nobody asked for", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
 		{"with a list", func() { p.Begin(1, []clusterset.ServiceKey{one, two}) }, false, false},
-		{"with one of two done", func() { p.Done(one) }, false, false},
-		{"with both", func() { p.Done(two) }, true, true},
+		{"with one of two done", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
+		{"with both", func() { p.Done(two, hub.Versions{Services: "10", Endpoints: "9"}) }, true, true},
 		{"with the same list again", func() { p.Begin(1, []clusterset.ServiceKey{one, two}) }, true, false},
-		{"with one done again", func() { p.Done(one) }, true, false},
+		{"with one done again", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, true, false},
 		{"with a new list", func() { p.Begin(2, []clusterset.ServiceKey{one}) }, false, false},
-		{"with that done", func() { p.Done(one) }, true, true},
+		{"with that done", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, true, true},
 		{"with an empty one", func() { p.Begin(3, nil) }, true, true},
 	} {
 		step.do()
@@ -40,8 +41,31 @@ func TestProgress(t *testing.T) {
 			told = true
 		default:
 		}
-		if p.Complete() != step.complete || told != step.told {
-			t.Errorf("%s: complete is %v and was told: %v; want %v and %v", step.name, p.Complete(), told, step.complete, step.told)
+		if _, complete := p.Complete(); complete != step.complete || told != step.told {
+			t.Errorf("%s: complete is %v and was told: %v; want %v and %v", step.name, complete, told, step.complete, step.told)
 		}
 	}
+}
+
+// TestProgressVersions: a complete publication has the highest versions that its records had when it became complete, and no other
+// until the hub is listed anew.
+func TestProgressVersions(t *testing.T) {
+	t.Parallel()
+	p := publish.NewProgress()
+	one, two := clusterset.ServiceKey{Namespace: "shop", Name: "one"}, clusterset.ServiceKey{Namespace: "shop", Name: "two"}
+	want := func(step string, want hub.Versions) {
+		if got, _ := p.Complete(); got != want {
+			t.Errorf("%s: %+v, want %+v", step, got, want)
+		}
+	}
+	p.Begin(1, []clusterset.ServiceKey{one, two})
+	p.Done(one, hub.Versions{Services: "9", Endpoints: "12"})
+	want("with one of two done", hub.Versions{})
+	p.Done(two, hub.Versions{Services: "10"})
+	want("with both", hub.Versions{Services: "10", Endpoints: "12"})
+	p.Done(one, hub.Versions{Services: "100", Endpoints: "101"})
+	want("with a change since", hub.Versions{Services: "10", Endpoints: "12"})
+	p.Begin(2, []clusterset.ServiceKey{one})
+	p.Done(one, hub.Versions{Services: "5"})
+	want("on a hub that was restored", hub.Versions{Services: "5"})
 }

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	desired, outcome := r.decide(known, slices)
-	err = r.apply(ctx, desired, known.Hub)
+	versions, err := r.apply(ctx, desired, known.Hub)
 	switch {
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{}, nil // the hub's watch brings the newer record, and this service again
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
 	}
 	r.Outcomes.Set(key, outcome)
-	r.Progress.Done(key)
+	r.Progress.Done(key, versions)
 	return reconcile.Result{}, nil
 }
 
@@ -136,22 +136,42 @@ func claimed(known sources.Sources) clusterset.Export {
 }
 
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
-// service complete.
-func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) error {
+// service complete. It returns the highest versions of the records, as they were or as it has made them.
+func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
 	service := plan.PublishedService(desired.service, observed.Own)
 	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.OwnEndpoints)
 	if desired.service == nil {
 		if _, err := apply.Do(ctx, r.Hub, service); err != nil {
-			return err
+			return hub.Versions{}, err
 		}
 		_, err := apply.Do(ctx, r.Hub, endpoints)
-		return err
+		return hub.Versions{}, err
 	}
-	if _, err := apply.Do(ctx, r.Hub, endpoints); err != nil {
-		return err
+	result := versionsOf(observed)
+	writtenEndpoints, err := apply.Do(ctx, r.Hub, endpoints)
+	if err != nil {
+		return hub.Versions{}, err
 	}
-	_, err := apply.Do(ctx, r.Hub, service)
-	return err
+	writtenService, err := apply.Do(ctx, r.Hub, service)
+	for _, record := range writtenEndpoints {
+		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
+	}
+	for _, record := range writtenService {
+		result = result.Latest(hub.Versions{Services: record.ResourceVersion})
+	}
+	return result, err
+}
+
+// versionsOf returns the highest versions of this cluster's own records.
+func versionsOf(observed hub.Service) hub.Versions {
+	var result hub.Versions
+	if observed.Own != nil {
+		result.Services = observed.Own.ResourceVersion
+	}
+	for _, record := range observed.OwnEndpoints {
+		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
+	}
+	return result
 }
 
 // refused notes that the hub understood the request and said no. What is invalid stays so until it is changed, and is
@@ -159,7 +179,7 @@ func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Se
 // not complete.
 func (r *Reconciler) refused(key clusterset.ServiceKey, err error, outcome Outcome) {
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-		r.Progress.Done(key)
+		r.Progress.Done(key, hub.Versions{})
 	} else if !apierrors.IsForbidden(err) {
 		return
 	}

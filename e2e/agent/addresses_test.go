@@ -237,6 +237,27 @@ func TestWhileDown(t *testing.T) {
 	a.untouched(t, source)
 }
 
+// TestSelectorWithoutImport: a derived Service that has to be replaced, because somebody has given it a selector, has its addresses
+// still where the import that would remember them has been deleted too.
+//
+// spec: I5, E1
+func TestSelectorWithoutImport(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a := w.members["a"]
+	stop := a.start(t)
+	k := key{Namespace: namespace(t, a), Name: "web"}
+	a.exportService(t, clusterIPService(k, port("http", 80)))
+	before, derived := a.imported(t, k)
+	stop()
+	selecting := derived.DeepCopy()
+	selecting.Spec.Selector = map[string]string{"app": "mine"}
+	must(t, a.Update(t.Context(), selecting))
+	must(t, a.Delete(t.Context(), before.DeepCopy()))
+	a.start(t)
+	a.restores(t, before, derived, nil)
+}
+
 // take creates somebody else's Service with this address. An address is not free in the moment when its Service is deleted.
 func (m *member) take(t *testing.T, k key, address string) *corev1.Service {
 	t.Helper()

@@ -146,6 +146,55 @@ func TestPartialPublication(t *testing.T) {
 	b.gone(t, k)
 }
 
+// TestCompleteOvertakes: a member says up to which versions of its records its publication is complete, and what is missing of it is
+// not gone for those who have not seen as much: each kind is watched by itself, so its heartbeat may overtake its records.
+//
+// spec: E3
+func TestCompleteOvertakes(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	stop := a.start(t)
+	b.start(t)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	eventually(t, func(ctx context.Context) error {
+		record := &hubv1alpha1.PublishedService{}
+		if err := w.hubKube.Get(ctx, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record); err != nil {
+			return err
+		}
+		if err := w.hubKube.Get(ctx, key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+			return err
+		}
+		if heartbeat.Spec.ServicesVersion != record.ResourceVersion || heartbeat.Spec.EndpointsVersion == "" {
+			return fmt.Errorf("heartbeat %+v of record %s", heartbeat.Spec, record.ResourceVersion)
+		}
+		return nil
+	})
+	stop()
+
+	const beyond = "9000000000000000000"
+	reached := heartbeat.Spec.ServicesVersion
+	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat))
+	heartbeat.Spec.ServicesVersion = beyond
+	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	b.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
+	b.exportService(t, clusterIPService(witness, port("http", 80)))
+	b.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
+	b.imported(t, k)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+
+	heartbeat.Spec.ServicesVersion = reached
+	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	b.gone(t, k)
+}
+
 // holds waits until an import says that the loss of its exporter is not believed.
 func (m *member) holds(t *testing.T, k key) {
 	t.Helper()

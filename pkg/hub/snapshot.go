@@ -62,10 +62,10 @@ func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.Fence) *Sto
 
 // Fill makes the snapshot what a store holds, as a list of the hub that is believed.
 func (s *Snapshot) Fill(store *Store) {
-	take(store, kindMember, s.members.Items)
-	take(store, kindHeartbeat, s.heartbeats.Items)
-	take(store, kindService, s.services.Items)
-	take(store, kindEndpoints, s.endpoints.Items)
+	take(store, kindMember, s.members.Items, s.members.ResourceVersion)
+	take(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
+	take(store, kindService, s.services.Items, s.services.ResourceVersion)
+	take(store, kindEndpoints, s.endpoints.Items, s.endpoints.ResourceVersion)
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	store.holds.judged = store.holds.listing
@@ -75,7 +75,7 @@ func (s *Snapshot) Fill(store *Store) {
 func take[T any, P interface {
 	*T
 	client.Object
-}](store *Store, k kind, items []T) {
+}](store *Store, k kind, items []T, version string) {
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	for i := range items {
@@ -84,7 +84,7 @@ func take[T any, P interface {
 			store.put(P(&object), id)
 		}
 	}
-	store.listed[k] = true
+	store.listed[k], store.seen[k] = true, version
 	store.holds.listing++
 }
 

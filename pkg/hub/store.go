@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -32,6 +30,10 @@ type Store struct {
 	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
 	renewals map[clusterset.ClusterID]string
 	holds    holds
+	// seen are the resource versions up to which the records of a kind have been seen.
+	seen map[kind]string
+	// behind are the members that say that their publication is complete, of which not as much has been seen yet.
+	behind map[clusterset.ClusterID]struct{}
 	// away says that the hub could not be read before it had told what it holds.
 	away bool
 }
@@ -60,6 +62,8 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 		listed:     map[kind]bool{},
 		renewals:   map[clusterset.ClusterID]string{},
 		holds:      newHolds(),
+		seen:       map[kind]string{},
+		behind:     map[clusterset.ClusterID]struct{}{},
 	}
 }
 
@@ -146,7 +150,7 @@ func (s *Store) knowledge(id clusterset.ClusterID) Knowledge {
 		return Unknown
 	case s.members[id] == nil:
 		return Gone
-	case s.heartbeats[id] == nil || s.heartbeats[id].Spec.Publication != hubv1alpha1.PublicationComplete:
+	case s.publication(id) != hubv1alpha1.PublicationComplete:
 		return Unknown
 	}
 	return Complete
@@ -226,10 +230,17 @@ func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
 }
 
-// Publication returns how far a member says that its publication has come; Partial where it says nothing.
+// Publication returns how far a member says that its publication has come; Partial where it says nothing, or where not as much
+// of it has been seen.
 func (s *Store) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
-	if heartbeat := s.Heartbeat(id); heartbeat != nil {
-		return heartbeat.Spec.Publication
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.publication(id)
+}
+
+func (s *Store) publication(id clusterset.ClusterID) hubv1alpha1.Publication {
+	if beat := s.heartbeats[id]; beat != nil && s.caughtUp(beat) {
+		return beat.Spec.Publication
 	}
 	return hubv1alpha1.PublicationPartial
 }
@@ -264,35 +275,4 @@ func (s *Store) OwnFence() clusterset.Fence {
 		return clusterset.Fence{}
 	}
 	return p.fence
-}
-
-// Keys returns the services that any member, this cluster included, has records of. Those whose records were written last come
-// first.
-func (s *Store) Keys() []clusterset.ServiceKey {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	last := make(map[clusterset.ServiceKey]string, len(s.services))
-	note := func(key clusterset.ServiceKey, version string) {
-		if before, known := last[key]; !known || isLater(version, before) {
-			last[key] = version
-		}
-	}
-	for key, records := range s.services {
-		for _, record := range records {
-			note(key, record.ResourceVersion)
-		}
-	}
-	for key, members := range s.endpoints {
-		for _, records := range members {
-			for _, record := range records {
-				note(key, record.ResourceVersion)
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(last), func(a, b clusterset.ServiceKey) int {
-		if order, err := resourceversion.CompareResourceVersion(last[b], last[a]); err == nil {
-			return order
-		}
-		return 0
-	})
 }

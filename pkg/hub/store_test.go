@@ -6,6 +6,7 @@ package hub
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -343,6 +344,55 @@ func TestForeignNamespaces(t *testing.T) {
 	if keys := f.Keys(); len(keys) > 0 {
 		t.Errorf("services: %v", keys)
 	}
+}
+
+// TestCompleteOvertakes: a heartbeat that says that all is published means nothing until the records of which it speaks have been
+// seen, which are watched by themselves.
+//
+// spec: E3
+func TestCompleteOvertakes(t *testing.T) {
+	t.Parallel()
+	f, keys := newFill(t), services(2)
+	list := func(k kind, version string, objects ...any) {
+		if err := (table{f.Store, k}).Replace(objects, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(kindMember, "10", memberOf("own"), memberOf("a"))
+	list(kindHeartbeat, "11")
+	list(kindService, "12")
+	list(kindEndpoints, "13")
+	f.judge(time.Time{}, nil)
+	beat := heartbeatOf("a", "22", hubv1alpha1.PublicationComplete)
+	beat.Spec.ServicesVersion, beat.Spec.EndpointsVersion = "20", "21"
+	f.watch(kindHeartbeat, table.Add, beat)
+	f.want("with the heartbeat alone", keys[0], Unknown)
+	if p := f.Publication("a"); p != hubv1alpha1.PublicationPartial {
+		t.Errorf("the publication is %s, of which nothing has been seen", p)
+	}
+	service := recordOf("a", keys[1])
+	service.ResourceVersion = "20"
+	f.watch(kindService, table.Add, service)
+	f.want("without the slice", keys[0], Unknown)
+	f.events = nil
+	slice := endpointsOf("a", keys[1], "0123456789")
+	slice.ResourceVersion = "100" // the one of the heartbeat has changed since
+	f.watch(kindEndpoints, table.Add, slice)
+	f.want("with both", keys[0], Complete)
+	if !slices.Contains(f.events, Event{All: true, Backlog: true}) {
+		t.Errorf("nobody is told: %+v", f.events)
+	}
+	f.events = nil
+	f.watch(kindEndpoints, table.Update, slice)
+	if slices.Contains(f.events, Event{All: true, Backlog: true}) {
+		t.Error("it is told again")
+	}
+	list(kindService, "15", service) // a hub that was restored, whose heartbeat is not
+	f.judge(time.Time{}, nil)
+	f.want("with a list that is older", keys[0], Unknown)
+	list(kindService, "20", service)
+	f.judge(time.Time{}, nil)
+	f.want("with one that is not", keys[0], Complete)
 }
 
 // TestKeysByChange: the services whose records were written last come first, whoever wrote them and whatever the record is of.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -54,13 +53,13 @@ func (t table) Resync() error { return nil }
 
 // Replace makes the objects of a list the only ones of their kind. Everything is concerned: what is missing from the
 // list is as much news as what is on it.
-func (t table) Replace(objects []any, _ string) error {
+func (t table) Replace(objects []any, version string) error {
 	s := t.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := maps.Clone(s.members)
 	s.clear(t.kind)
-	s.listed[t.kind] = true
+	s.listed[t.kind], s.seen[t.kind] = true, version
 	s.holds.listing++
 	for _, object := range objects {
 		if o, ok := object.(client.Object); ok {
@@ -69,6 +68,7 @@ func (t table) Replace(objects []any, _ string) error {
 			}
 		}
 	}
+	s.advance(t.kind, version)
 	for id := range before {
 		if s.members[id] == nil {
 			s.sign(Sign{id, Left})
@@ -91,6 +91,7 @@ func (t table) live(object any, change func(client.Object, clusterset.ClusterID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notify(change(o, id)...)
+	s.notify(s.advance(t.kind, o.GetResourceVersion())...)
 	return nil
 }
 
@@ -135,6 +136,9 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.Heartbeat:
 		before := s.knowledge(id)
 		s.heartbeats[id] = o
+		if !s.caughtUp(o) {
+			s.behind[id] = struct{}{}
+		}
 		switch last, seen := s.renewals[id]; {
 		case !seen: // it may be old
 			s.sign(Sign{id, Exists})
@@ -161,16 +165,6 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		}
 	}
 	return nil
-}
-
-// isLater reports whether an object's resource version is later than another. One that the hub is back at, as after a restore, is
-// not; where versions are no numbers, each other one is.
-func isLater(version, last string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, last)
-	if err != nil {
-		return version != last
-	}
-	return order > 0
 }
 
 // clip gives back the room that decoding has left behind the addresses of a record: they are most of what is held.

@@ -57,6 +57,17 @@ type HeartbeatSpec struct {
 	// publication says whether everything the member exports is on the hub. Until it is Complete, the absence of a record
 	// means nothing, and nobody deletes anything because of it.
 	Publication Publication `json:"publication"`
+
+	// servicesVersion is the highest resource version of the member's PublishedServices when its publication became Complete.
+	// Who has not seen as much of that kind yet does not know all that the member exports.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ServicesVersion string `json:"servicesVersion,omitempty"`
+
+	// endpointsVersion is the same of its PublishedEndpoints.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	EndpointsVersion string `json:"endpointsVersion,omitempty"`
 }
 
 // Publication says how far a member has published its exports.
