@@ -41,11 +41,12 @@ func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	p.announce()
 }
 
-// Done notes that the hub holds what is exported of a service, in records of which these versions are the highest.
-func (p *Progress) Done(key clusterset.ServiceKey, versions hub.Versions) {
+// Done notes that the hub holds what is exported of a service, in records of which these versions are the highest, as it was
+// looked at after that list. What was looked at before another list was taken in is looked at again because of it.
+func (p *Progress) Done(key clusterset.ServiceKey, listing int, versions hub.Versions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.pending[key]; ok {
+	if _, ok := p.pending[key]; ok && listing == p.listing {
 		delete(p.pending, key)
 		p.versions = p.versions.Latest(versions)
 		p.announce()

@@ -24,14 +24,15 @@ func TestProgress(t *testing.T) {
 		told     bool
 	}{
 		{"at first", func() {}, false, false},
-		{"with a service that nobody asked for", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
+		{"with a service that nobody asked for", func() { p.Done(one, 0, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
 		{"with a list", func() { p.Begin(1, []clusterset.ServiceKey{one, two}) }, false, false},
-		{"with one of two done", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
-		{"with both", func() { p.Done(two, hub.Versions{Services: "10", Endpoints: "9"}) }, true, true},
+		{"with one of two done", func() { p.Done(one, 1, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
+		{"with both", func() { p.Done(two, 1, hub.Versions{Services: "10", Endpoints: "9"}) }, true, true},
 		{"with the same list again", func() { p.Begin(1, []clusterset.ServiceKey{one, two}) }, true, false},
-		{"with one done again", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, true, false},
+		{"with one done again", func() { p.Done(one, 1, hub.Versions{Services: "7", Endpoints: "12"}) }, true, false},
 		{"with a new list", func() { p.Begin(2, []clusterset.ServiceKey{one}) }, false, false},
-		{"with that done", func() { p.Done(one, hub.Versions{Services: "7", Endpoints: "12"}) }, true, true},
+		{"with that done before", func() { p.Done(one, 1, hub.Versions{}) }, false, false},
+		{"with that done", func() { p.Done(one, 2, hub.Versions{Services: "7", Endpoints: "12"}) }, true, true},
 		{"with an empty one", func() { p.Begin(3, nil) }, true, true},
 	} {
 		step.do()
@@ -59,13 +60,14 @@ func TestProgressVersions(t *testing.T) {
 		}
 	}
 	p.Begin(1, []clusterset.ServiceKey{one, two})
-	p.Done(one, hub.Versions{Services: "9", Endpoints: "12"})
+	p.Done(one, 1, hub.Versions{Services: "9", Endpoints: "12"})
 	want("with one of two done", hub.Versions{})
-	p.Done(two, hub.Versions{Services: "10"})
+	p.Done(two, 1, hub.Versions{Services: "10"})
 	want("with both", hub.Versions{Services: "10", Endpoints: "12"})
-	p.Done(one, hub.Versions{Services: "100", Endpoints: "101"})
+	p.Done(one, 1, hub.Versions{Services: "100", Endpoints: "101"})
 	want("with a change since", hub.Versions{Services: "10", Endpoints: "12"})
 	p.Begin(2, []clusterset.ServiceKey{one})
-	p.Done(one, hub.Versions{Services: "5"})
+	p.Done(one, 1, hub.Versions{Services: "100"})
+	p.Done(one, 2, hub.Versions{Services: "5"})
 	want("on a hub that was restored", hub.Versions{Services: "5"})
 }

@@ -76,6 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !r.ready() {
 		return reconcile.Result{}, nil
 	}
+	listing := r.Sources.Hub.Listing() // before its records are read
 	known, slices, err := r.gather(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -86,11 +87,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{}, nil // the hub's watch brings the newer record, and this service again
 	case err != nil:
-		r.refused(key, err, outcome)
+		r.refused(key, listing, err, outcome)
 		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
 	}
 	r.Outcomes.Set(key, outcome)
-	r.Progress.Done(key, versions)
+	r.Progress.Done(key, listing, versions)
 	return reconcile.Result{}, nil
 }
 
@@ -177,9 +178,9 @@ func versionsOf(observed hub.Service) hub.Versions {
 // refused notes that the hub understood the request and said no. What is invalid stays so until it is changed, and is
 // done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
 // not complete.
-func (r *Reconciler) refused(key clusterset.ServiceKey, err error, outcome Outcome) {
+func (r *Reconciler) refused(key clusterset.ServiceKey, listing int, err error, outcome Outcome) {
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-		r.Progress.Done(key, hub.Versions{})
+		r.Progress.Done(key, listing, hub.Versions{})
 	} else if !apierrors.IsForbidden(err) {
 		return
 	}

@@ -239,7 +239,7 @@ func (w *world) retrust(ctx context.Context, certificate lab.Certificate) error 
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
 		return err
 	}
-	return w.hub.ControllerManager.Restart(ctx)
+	return w.hub.RestartControllers(ctx)
 }
 
 // revoked takes a member's credentials for the hub away and gives it others.

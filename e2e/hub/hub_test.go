@@ -106,7 +106,7 @@ func start(t *testing.T) *hub {
 	}
 	h.apply(t, objects)
 	// kube-controller-manager looks for new kinds every 30 seconds, and when it starts.
-	if err := h.cluster.ControllerManager.Restart(t.Context()); err != nil {
+	if err := h.cluster.RestartControllers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return h

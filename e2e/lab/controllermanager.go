@@ -5,12 +5,32 @@ package lab
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// RestartControllers restarts the controllers and returns when they work: one that has not begun to ends where the API server is
+// away in that moment.
+func (c *Cluster) RestartControllers(ctx context.Context) error {
+	cl, err := c.Client(nil)
+	if err != nil {
+		return err
+	}
+	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
+	if err := errors.Join(c.ControllerManager.Stop(ctx), client.IgnoreNotFound(cl.Delete(ctx, made))); err != nil {
+		return fmt.Errorf("restarting the controllers of cluster %s: %w", c.Name, err)
+	}
+	return c.ControllerManager.Start(ctx)
+}
 
 // controllerManager runs the controllers under the service accounts that they have in a real cluster, so policies that
 // name these can be tested. It is ready when the default service account of namespace default exists, which one of the
-// controllers makes; after a restart that shows no more than that the process has started.
+// controllers makes.
 func (c *Cluster) controllerManager(kubeconfig string) *Process {
 	ready := func(ctx context.Context) error {
 		url := c.address() + "/api/v1/namespaces/default/serviceaccounts/default"

@@ -60,13 +60,14 @@ func AwaitFullQuota(ctx context.Context, hub client.Client, member clusterset.Cl
 	another := record(manifests.MemberOptions{ClusterID: member})
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := hub.Create(ctx, another.DeepCopy(), client.DryRunAll)
 		if ctx.Err() == nil {
-			last = hub.Create(ctx, another.DeepCopy(), client.DryRunAll)
+			last = err
 		}
-		return last != nil && strings.Contains(last.Error(), "exceeded quota"), nil
+		return err != nil && strings.Contains(err.Error(), "exceeded quota"), nil
 	})
 	if err != nil {
-		return fmt.Errorf("the quota of %s admits another slice (%w): %w", member, last, err)
+		return fmt.Errorf("another slice of %s is not refused for its quota, but answered by %v: %w", member, last, err)
 	}
 	return nil
 }

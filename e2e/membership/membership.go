@@ -39,7 +39,7 @@ func InitHub(ctx context.Context, hub *lab.Cluster) error {
 		return fmt.Errorf("init hub: %w", err)
 	}
 	// It looks for kinds that a quota may count when it starts, and then every 30 s only.
-	if err := hub.ControllerManager.Restart(ctx); err != nil {
+	if err := hub.RestartControllers(ctx); err != nil {
 		return fmt.Errorf("init hub: %w", err)
 	}
 	return nil

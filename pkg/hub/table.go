@@ -48,6 +48,13 @@ func (t table) Delete(object any) error {
 	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.remove(o, id) })
 }
 
+// UpdateResourceVersion takes note of how far the hub's watch has come. Now and then it tells that where nothing changes, too.
+func (t table) UpdateResourceVersion(version string) {
+	t.store.mu.Lock()
+	defer t.store.mu.Unlock()
+	t.store.notify(t.store.advance(t.kind, version)...)
+}
+
 // Resync does nothing: nothing here needs to be told twice.
 func (t table) Resync() error { return nil }
 
@@ -91,7 +98,6 @@ func (t table) live(object any, change func(client.Object, clusterset.ClusterID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notify(change(o, id)...)
-	s.notify(s.advance(t.kind, o.GetResourceVersion())...)
 	return nil
 }
 
