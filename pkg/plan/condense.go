@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -24,8 +25,9 @@ func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	return []discoveryv1.Endpoint{{Addresses: []string{digest(endpoints)}}}
 }
 
+// isCondensed reports whether endpoints, of which there is one at least, are a digest.
 func isCondensed(endpoints []discoveryv1.Endpoint) bool {
-	return len(endpoints) == 1 && len(endpoints[0].Addresses) == 1 && strings.HasPrefix(endpoints[0].Addresses[0], digestPrefix)
+	return slices.ContainsFunc(endpoints[0].Addresses, func(a string) bool { return strings.HasPrefix(a, digestPrefix) })
 }
 
 // digest returns a digest of endpoints as they go over the wire.
