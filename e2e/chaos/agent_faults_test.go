@@ -78,7 +78,10 @@ func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
 	for _, step := range []func() error{
 		func() error { return w.offer(ctx, m, s, random) },
 		func() error {
-			return m.edit(ctx, slice, func() { slice.Endpoints = m.slice(s, "IPv4", 3, random).Endpoints })
+			return m.edit(ctx, slice, func() {
+				slice.Endpoints = m.slice(s, "IPv4", 3, random).Endpoints
+				w.watch.offers(m.id, slice)
+			})
 		},
 		func() error { return m.edit(ctx, s, func() { s.Spec.Ports[0].Port++ }) },
 		func() error {

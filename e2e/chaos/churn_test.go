@@ -106,11 +106,15 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 		return err
 	}
 	for _, family := range []discoveryv1.AddressType{"IPv4", "IPv6"} {
-		if err := m.Create(ctx, m.slice(s, family, 1+random.IntN(3), random)); err != nil {
+		slice := m.slice(s, family, 1+random.IntN(3), random)
+		w.watch.offers(m.id, slice)
+		if err := m.Create(ctx, slice); err != nil {
 			return err
 		}
 	}
-	return m.Create(ctx, exportOf(k))
+	export := exportOf(k)
+	w.watch.offers(m.id, export)
+	return m.Create(ctx, export)
 }
 
 // furnish makes namespaces in all members, services that stay as they are, and services that nobody exports. Every third
@@ -250,6 +254,7 @@ func (c *churn) change(ctx context.Context) error {
 			return err
 		}
 		slice.Endpoints = m.slice(found, "IPv4", c.random.IntN(4), c.random).Endpoints
+		c.w.watch.offers(m.id, slice)
 		return m.Update(ctx, slice)
 	}
 }

@@ -73,6 +73,15 @@ func (r *recorder) will(what oracle.What, cluster string, key oracle.Key) {
 	r.history.Do(oracle.Act{Cluster: cluster, Key: key, What: what})
 }
 
+// offers tells the checker what is about to be written to a cluster: exports and slices.
+func (r *recorder) offers(cluster string, objects ...metav1.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range objects {
+		r.history.Offers(cluster, o)
+	}
+}
+
 func (r *recorder) behind(w oracle.World) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -140,16 +140,25 @@ func (h *History) Saw(e Event) {
 	}
 }
 
-// sawForeign notes what a cluster offers, and finds what somebody changed who was not us.
-func (h *History) sawForeign(e Event, before metav1.Object) {
-	p := place{e.Cluster, keyOf(e.Object)}
-	switch o := e.Object.(type) {
+// Offers tells that a cluster has an export or a slice, or is about to: a watch that is broken may never show what was there for
+// a moment. Other objects offer nothing.
+func (h *History) Offers(cluster string, object metav1.Object) {
+	p := place{cluster, keyOf(object)}
+	switch o := object.(type) {
 	case *mcsv1beta1.ServiceExport:
-		h.exported[p] = h.exported[p] || !e.Gone
+		h.exported[p] = true
 	case *discoveryv1.EndpointSlice:
 		if o.Labels[labelSliceService] != "" {
 			h.offer(p, o)
 		}
+	}
+}
+
+// sawForeign notes what a cluster offers, and finds what somebody changed who was not us.
+func (h *History) sawForeign(e Event, before metav1.Object) {
+	p := place{e.Cluster, keyOf(e.Object)}
+	if !e.Gone {
+		h.Offers(e.Cluster, e.Object)
 	}
 	if before == nil || h.done(p.cluster, p.key, Source) || h.done(p.cluster, p.key, Hand) {
 		return

@@ -123,6 +123,39 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestOffered: what a cluster was about to offer may appear elsewhere though no watch has shown it.
+//
+// spec: E1
+func TestOffered(t *testing.T) {
+	t.Parallel()
+	slice, export := sourceSlice("10.9.9.9", "http"), good().Clusters[0].Exports[0]
+	for name, tc := range map[string]struct {
+		offers []metav1.Object
+		want   int
+	}{
+		"nothing":               {nil, 1},
+		"a slice alone":         {[]metav1.Object{&slice}, 1},
+		"an export alone":       {[]metav1.Object{&export}, 1},
+		"a slice and an export": {[]metav1.Object{&slice, &export}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := good()
+			w.Clusters[0].Exports, w.Clusters[0].Slices = nil, nil
+			h := seen(w)
+			for _, o := range tc.offers {
+				h.Offers("a", o)
+			}
+			short := mirrored("a", "10.9.9.9", "http")
+			short.Name += "2"
+			h.Saw(added("c", &short))
+			if found := h.Begin(w); len(found) != tc.want {
+				t.Errorf("found %v, want %d findings", found, tc.want)
+			}
+		})
+	}
+}
+
 // TestWithdrawn: what was exported in an epoch before is not by that exported in this one.
 //
 // spec: E3
