@@ -132,14 +132,7 @@ func TestPartialPublication(t *testing.T) {
 	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
 	heartbeat.Spec.Publication = hubv1alpha1.PublicationPartial
 	must(t, w.hubKube.Update(t.Context(), heartbeat))
-	b.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
-	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
-	b.exportService(t, clusterIPService(witness, port("http", 80)))
-	b.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
-	b.imported(t, k)
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.keepsWithoutRecords(t, w, k)
 
 	must(t, a.Delete(t.Context(), export(k)))
 	a.start(t)
@@ -181,18 +174,25 @@ func TestCompleteOvertakes(t *testing.T) {
 	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat))
 	heartbeat.Spec.ServicesVersion = beyond
 	must(t, w.hubKube.Update(t.Context(), heartbeat))
-	b.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
-	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
-	b.exportService(t, clusterIPService(witness, port("http", 80)))
-	b.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
-	b.imported(t, k)
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.keepsWithoutRecords(t, w, k)
 
 	heartbeat.Spec.ServicesVersion = reached
 	must(t, w.hubKube.Update(t.Context(), heartbeat))
 	b.gone(t, k)
+}
+
+// keepsWithoutRecords takes the records of member a from the hub, when the member has seen the last heartbeat of it, and returns
+// when the member would have withdrawn the import that it has of a, if it were to.
+func (m *member) keepsWithoutRecords(t *testing.T, w *world, k key) {
+	t.Helper()
+	m.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
+	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
+	m.exportService(t, clusterIPService(witness, port("http", 80)))
+	m.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
+	m.imported(t, k)
+	m.endpoints(t, k, "a 10.1.0.1:http:8080")
 }
 
 // holds waits until an import says that the loss of its exporter is not believed.
