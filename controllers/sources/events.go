@@ -74,7 +74,7 @@ func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]cluste
 	})
 }
 
-// headStarts are how many services of a long list go before how many others.
+// headStarts are the sizes of the portions of a long list that go before the rest of it.
 var headStarts = [...]int{64, 1024}
 
 // enqueueInOrder adds services to the queue's backlog, where many may wait already: a few that come first, then some more, then

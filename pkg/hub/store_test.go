@@ -392,8 +392,12 @@ func TestCompleteOvertakes(t *testing.T) {
 	list(kindService, "15", service) // a hub that was restored, whose heartbeat is not
 	f.judge(time.Time{}, nil)
 	f.want("with a list that is older", keys[0], Unknown)
+	f.events = nil
 	table{f.Store, kindService}.UpdateResourceVersion("22") // a bookmark
 	f.want("when the watch has come as far", keys[0], Complete)
+	if !slices.Contains(f.events, Event{All: true, Backlog: true}) {
+		t.Errorf("nobody is told when a list that came after the heartbeat is caught up with: %+v", f.events)
+	}
 }
 
 // TestKeysByChange: the services whose records were written last come first, whoever wrote them and whatever the record is of.

@@ -75,7 +75,7 @@ func (t table) Replace(objects []any, version string) error {
 			}
 		}
 	}
-	s.advance(t.kind, version)
+	s.compareHeartbeats()
 	for id := range before {
 		if s.members[id] == nil {
 			s.sign(Sign{id, Left})

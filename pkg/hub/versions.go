@@ -53,6 +53,17 @@ func (s *Store) hasSeen(k kind, version string) bool {
 	return err != nil || order >= 0
 }
 
+// compareHeartbeats finds which members are behind. What a heartbeat says may have been read before there was a list to compare it
+// with.
+func (s *Store) compareHeartbeats() {
+	clear(s.behind)
+	for id, beat := range s.heartbeats {
+		if !s.caughtUp(beat) {
+			s.behind[id] = struct{}{}
+		}
+	}
+}
+
 // advance notes that a record of a kind has been seen at a version, and returns what is to be looked at because of it.
 func (s *Store) advance(k kind, version string) []Event {
 	s.seen[k] = latest(s.seen[k], version)
