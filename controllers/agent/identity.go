@@ -109,19 +109,15 @@ func checkAccount(hub *rest.Config, id clusterset.ClusterID) error {
 
 // serviceCIDRs returns the ranges that the cluster takes its Services' addresses from.
 func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, error) {
-	ranges := &networkingv1.ServiceCIDR{}
-	err := member.Get(ctx, client.ObjectKey{Name: "kubernetes"}, ranges)
-	if absent(err) {
-		return nil, errors.New("this cluster does not tell the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
+	objects := &networkingv1.ServiceCIDRList{}
+	if err := member.List(ctx, objects); err != nil && !absent(err) {
+		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("get ServiceCIDR kubernetes: %w", err)
+	ranges, err := clusterset.ServiceRanges(objects.Items)
+	if err == nil && len(ranges) == 0 {
+		err = errors.New("this cluster does not tell the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
 	}
-	prefixes, err := clusterset.ParsePrefixes(ranges.Spec.CIDRs)
-	if err != nil {
-		return nil, fmt.Errorf("ServiceCIDR kubernetes: %w", err)
-	}
-	return prefixes, nil
+	return ranges, err
 }
 
 // absent reports whether an object, or its whole kind, does not exist.

@@ -196,6 +196,11 @@ func addresses() []act {
 			},
 			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
 		},
+		{
+			name: "an address of Services whose range came later", rest: true,
+			try:     announcing("10.250.0.1"),
+			refused: []refusal{byImporter("10.250.0.1 is in a range of the importing cluster's own")},
+		},
 	}
 	for _, address := range []string{"::1", "fe80::1", "ff02::1"} {
 		acts = append(acts, act{

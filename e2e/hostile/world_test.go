@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,6 +70,9 @@ type world struct {
 	elders settings
 }
 
+// addedRange is where c takes addresses for its Services from besides the range that its API server was started with.
+const addedRange = "10.250.0.0/24"
+
 // settings are what an import takes from the oldest export.
 type settings struct {
 	Import  mcsv1beta1.ServiceImportSpec
@@ -91,12 +95,16 @@ func newWorld(t *testing.T) *world {
 	w := &world{hub: l.Cluster("hub")}
 	w.hubKube = clientOf(t, w.hub)
 	must(t, membership.InitHub(t.Context(), w.hub))
+	must(t, clientOf(t, l.Cluster("c")).Create(t.Context(), &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: "added"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{addedRange}},
+	}))
 	w.b, w.c = w.join(t, l.Cluster("b"), 1), w.join(t, l.Cluster("c"), 2)
 	var err error
 	w.mallory, err = membership.Admit(t.Context(), w.hub, manifests.MemberOptions{
 		ClusterID: "mallory", PodCIDRs: membership.PodCIDRs(66),
-		// Two mistakes of the hub's administrator: the range of another cluster's Services, and a reserved namespace.
-		NodeCIDRs: w.c.cluster.ServiceCIDRs, Namespaces: []string{"hostile", "shared", "nowhere", metav1.NamespaceSystem},
+		// Two mistakes of the hub's administrator: the ranges of another cluster's Services, and a reserved namespace.
+		NodeCIDRs:   append(slices.Clone(w.c.cluster.ServiceCIDRs), netip.MustParsePrefix(addedRange)),
+		Namespaces:  []string{"hostile", "shared", "nowhere", metav1.NamespaceSystem},
 		MaxServices: 150, MaxEndpoints: 200,
 	})
 	must(t, err)

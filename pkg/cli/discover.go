@@ -154,13 +154,9 @@ func serviceCIDRs(ctx context.Context, c *cluster) (finding, error) {
 	if err != nil {
 		return finding{}, fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
-	var all []string
-	for _, object := range objects.Items {
-		all = append(all, object.Spec.CIDRs...)
-	}
-	prefixes, err := clusterset.ParsePrefixes(all)
+	ranges, err := clusterset.ServiceRanges(objects.Items)
 	if err != nil {
-		return finding{}, fmt.Errorf("ServiceCIDRs: %w", err)
+		return finding{}, err
 	}
-	return finding{compact(prefixes), "the cluster's ServiceCIDRs"}, nil
+	return finding{compact(ranges), "the cluster's ServiceCIDRs"}, nil
 }

@@ -6,9 +6,11 @@ package clusterset
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // Fence says which addresses a cluster may announce (design decision 4).
@@ -59,6 +61,35 @@ func FamiliesOf(prefixes []netip.Prefix) []corev1.IPFamily {
 		}
 	}
 	return families
+}
+
+// defaultServiceCIDR is the ServiceCIDR that the API server makes of its flags. Its families are the cluster's: from a range
+// of another one, nothing is ever allocated.
+const defaultServiceCIDR = "kubernetes"
+
+// ServiceRanges returns the ranges that a cluster takes its Services' addresses from, by its ServiceCIDRs (Kubernetes 1.33):
+// first those of the API server's flags, which have the order of the cluster's families, then those that were added later.
+// It returns nothing where the API server has not told yet, and an error where a range cannot be read.
+func ServiceRanges(objects []networkingv1.ServiceCIDR) ([]netip.Prefix, error) {
+	var first, added []netip.Prefix
+	for i := range objects {
+		ranges, err := ParsePrefixes(objects[i].Spec.CIDRs)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("ServiceCIDR %s: %w", objects[i].Name, err)
+		case objects[i].Name == defaultServiceCIDR:
+			first = ranges
+		default:
+			added = append(added, ranges...)
+		}
+	}
+	families := FamiliesOf(first)
+	for _, prefix := range added {
+		if slices.Contains(families, FamilyOf(prefix.Addr())) {
+			first = append(first, prefix)
+		}
+	}
+	return first, nil
 }
 
 // ParsePrefixes returns CIDRs as prefixes, or an error that names the first which is none.

@@ -5,11 +5,14 @@ package clusterset_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -185,6 +188,43 @@ func TestFamiliesOf(t *testing.T) {
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, clusterset.FamiliesOf(prefixes(t, tc.cidrs...))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestServiceRanges(t *testing.T) {
+	t.Parallel()
+	object := func(name string, cidrs ...string) networkingv1.ServiceCIDR {
+		return networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
+	}
+	cases := map[string]struct {
+		objects []networkingv1.ServiceCIDR
+		want    []string
+		err     string
+	}{
+		"none":     {},
+		"one":      {objects: []networkingv1.ServiceCIDR{object("kubernetes", "10.0.0.0/16", "fd01::/112")}, want: []string{"10.0.0.0/16", "fd01::/112"}},
+		"not told": {objects: []networkingv1.ServiceCIDR{object("added", "10.0.0.0/16")}},
+		"added ones come last": {
+			objects: []networkingv1.ServiceCIDR{object("added", "10.1.0.0/24"), object("kubernetes", "fd01::/112", "10.0.0.0/16"), object("more", "fd02::/112")},
+			want:    []string{"fd01::/112", "10.0.0.0/16", "10.1.0.0/24", "fd02::/112"},
+		},
+		"of a family that the cluster has not": {
+			objects: []networkingv1.ServiceCIDR{object("added", "fd01::/112", "10.1.0.0/24"), object("kubernetes", "10.0.0.0/16")},
+			want:    []string{"10.0.0.0/16", "10.1.0.0/24"},
+		},
+		"none that can be read": {
+			objects: []networkingv1.ServiceCIDR{object("kubernetes", "10.0.0.0/16"), object("added", "x")},
+			err:     `ServiceCIDR added: "x" is no CIDR such as 10.0.0.0/16: netip.ParsePrefix("x"): no '/'`,
+		},
+	}
+	for name, tc := range cases {
+		got, err := clusterset.ServiceRanges(tc.objects)
+		if !slices.Equal(got, prefixes(t, tc.want...)) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+		if tc.err == "" && err != nil || tc.err != "" && (err == nil || err.Error() != tc.err) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.err)
 		}
 	}
 }

@@ -132,15 +132,11 @@ func (m *Member) readSettings(ctx context.Context) error {
 	if len(m.Settings.ServiceCIDRs) > 0 {
 		return nil
 	}
-	ranges := &networkingv1.ServiceCIDR{}
-	err = m.Client.Get(ctx, client.ObjectKey{Name: "kubernetes"}, ranges)
-	if absent(err) {
-		return nil // before Kubernetes 1.33
+	objects := &networkingv1.ServiceCIDRList{}
+	if err := m.Client.List(ctx, objects); err != nil && !absent(err) { // absent before Kubernetes 1.33
+		return fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("get ServiceCIDR kubernetes: %w", err)
-	}
-	m.Settings.ServiceCIDRs, err = clusterset.ParsePrefixes(ranges.Spec.CIDRs)
+	m.Settings.ServiceCIDRs, err = clusterset.ServiceRanges(objects.Items)
 	return err
 }
 
