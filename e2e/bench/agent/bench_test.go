@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,31 @@ func (s *shared) testFloorFails(t *testing.T) {
 	p.subjects[0].endpoints.Namespace = "member-b" // where A may write nothing
 	if _, err := p.floor(t.Context(), p.subjects, 1); err == nil || !strings.Contains(err.Error(), "the floor: ") || !errors.Is(err, context.Canceled) {
 		t.Errorf("the floor fails with: %v", err)
+	}
+}
+
+// testBackground: what changes in the background is, once it has stopped, as the API server has it, so that it can be changed again.
+func (s *shared) testBackground(t *testing.T) {
+	p := newTestPropagation(t, s.newBench(t, 4))
+	a := p.w.members[0]
+	c, err := newChanger(t.Context(), a, p.subjects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		before := a.changes.Load()
+		stop := c.background(t.Context(), 1000)
+		for a.changes.Load() < before+8 {
+			runtime.Gosched()
+		}
+		if made, err := stop(); err != nil || made <= 0 {
+			t.Fatalf("%.1f changes a second, error %v", made, err)
+		}
+		for i := range c.slices {
+			if _, err := c.change(t.Context(), i, func(string) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -57,18 +57,20 @@ func (c *changer) change(ctx context.Context, i int, meanwhile func(address stri
 }
 
 // background changes services, one after the other, so many a second, until the function that it returns is called. That
-// returns how many a second it were.
+// lets those end that were begun, so that each slice here is as the API server has it, and returns how many a second it were.
 func (c *changer) background(ctx context.Context, rate int) (stop func() (float64, error)) {
-	ctx, cancel := context.WithCancel(ctx)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(setupWidth)
-	began, made, ended := time.Now(), 0, make(chan struct{})
+	began, made := time.Now(), 0
+	told, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		tick := time.NewTicker(time.Second / time.Duration(rate))
 		defer tick.Stop()
 		for i := 0; ; i++ {
 			select {
+			case <-told:
+				return
 			case <-groupCtx.Done():
 				return
 			case <-tick.C:
@@ -76,16 +78,13 @@ func (c *changer) background(ctx context.Context, rate int) (stop func() (float6
 			made++
 			group.Go(func() error {
 				_, err := c.change(groupCtx, i%len(c.slices), func(string) {})
-				if ctx.Err() != nil {
-					return nil //nolint:nilerr // it was told to end
-				}
 				return err
 			})
 		}
 	}()
 	return func() (float64, error) {
 		elapsed := time.Since(began)
-		cancel()
+		close(told)
 		<-ended
 		if err := group.Wait(); err != nil {
 			return 0, fmt.Errorf("changes in the background: %w", err)

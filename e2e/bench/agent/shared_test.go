@@ -35,6 +35,7 @@ func TestParts(t *testing.T) {
 	})
 	t.Run("slow agents", s.testSlowAgents)
 	t.Run("floor fails", s.testFloorFails)
+	t.Run("background", s.testBackground)
 	t.Run("fanout", s.testFanout)
 	t.Run("latency", s.testLatency)
 	t.Run("restart", s.testRestart)
