@@ -68,7 +68,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
-		sources.FromHub(r.Sources.Hub, pacer, r.everything),
+		sources.FromHub(r.Sources.Hub, pacer.OfOthers, r.everything),
 	)
 }
 

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -48,7 +47,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
-		sources.FromHub(r.Sources.Hub, sources.NewPacer(clock.RealClock{}), r.everything),
+		sources.FromHub(r.Sources.Hub, sources.OfOwnRecords, r.everything),
 	)
 }
 

@@ -24,10 +24,10 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// FromHub returns a controller's source of what changes on the hub. all returns the services to look at when any may
-// have changed: after the hub was listed, and when it becomes known what a member exports. The sooner it names one, the sooner
-// that is looked at. What another member changes too often is looked at less often, by the pacer.
-func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
+// FromHub returns a controller's source of what changes on the hub. hear decides what news of one service is to the controller. all
+// returns the services to look at when any may have changed: after the hub was listed, and when it becomes known what a member
+// exports. The sooner it names one, the sooner that is looked at.
+func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		everything := make(chan struct{}, 1)
 		signal := func() {
@@ -45,11 +45,7 @@ func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]cluste
 			if news.Backlog {
 				priority = handler.LowPriority
 			}
-			if news.Cluster == "" {
-				Enqueue(q, priority, news.Key)
-				return
-			}
-			pacer.pace(contribution{news.Cluster, news.Key}, func() { Enqueue(q, priority, news.Key) })
+			hear(news, func() { Enqueue(q, priority, news.Key) })
 		})
 		signal()
 		go func() {
@@ -72,6 +68,40 @@ func FromHub(store *hub.Store, pacer *Pacer, all func(context.Context) ([]cluste
 		}()
 		return nil
 	})
+}
+
+// Hear calls look, now or later, where news of one service is a reason to look at it. What is looked at for nothing costs the
+// API server a read where it comes between a write and its echo, besides time.
+type Hear func(news hub.Event, look func())
+
+// OfOwnRecords hears of this cluster's own records only, as who writes them does.
+func OfOwnRecords(news hub.Event, look func()) {
+	if news.Cluster == "" {
+		look()
+	}
+}
+
+// OfExports hears of what changes a service's exports, whoever's, and nothing of endpoints.
+func (p *Pacer) OfExports(news hub.Event, look func()) {
+	if !news.Endpoints {
+		p.hear(news, look)
+	}
+}
+
+// OfOthers hears of all that changes but this cluster's own endpoints: those are known by its own API server.
+func (p *Pacer) OfOthers(news hub.Event, look func()) {
+	if !news.Endpoints || news.Cluster != "" {
+		p.hear(news, look)
+	}
+}
+
+// hear has what another member changes too often looked at less often.
+func (p *Pacer) hear(news hub.Event, look func()) {
+	if news.Cluster == "" {
+		look()
+		return
+	}
+	p.pace(contribution{news.Cluster, news.Key}, look)
 }
 
 // headStarts are the sizes of the portions of a long list that go before the rest of it.

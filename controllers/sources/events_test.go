@@ -5,13 +5,16 @@ package sources
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // TestInOrder: what is named first goes before a backlog that waited already, and a live change before all of it.
@@ -64,5 +67,36 @@ func TestInOrderFew(t *testing.T) {
 	}
 	if q.Len() != 0 {
 		t.Errorf("%d are left", q.Len())
+	}
+}
+
+// TestHear: each controller looks at what changes what it reads, and at nothing else.
+func TestHear(t *testing.T) {
+	t.Parallel()
+	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+	hears := map[string]Hear{
+		"own records": OfOwnRecords,
+		"exports":     NewPacer(clock.RealClock{}).OfExports,
+		"others":      NewPacer(clock.RealClock{}).OfOthers,
+	}
+	cases := map[string]struct {
+		news hub.Event
+		want []string
+	}{
+		"an own service":        {hub.Event{Key: web}, []string{"exports", "others", "own records"}},
+		"own endpoints":         {hub.Event{Key: web, Endpoints: true}, []string{"own records"}},
+		"another's service":     {hub.Event{Key: web, Cluster: "b"}, []string{"exports", "others"}},
+		"another's endpoints":   {hub.Event{Key: web, Cluster: "b", Endpoints: true}, []string{"others"}},
+		"a hold that has ended": {hub.Event{Key: web, Backlog: true}, []string{"exports", "others", "own records"}},
+	}
+	for name, c := range cases {
+		var got []string
+		for who, hear := range hears {
+			hear(c.news, func() { got = append(got, who) })
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: looked at by %v, want %v", name, got, c.want)
+		}
 	}
 }

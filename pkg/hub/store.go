@@ -44,6 +44,8 @@ type Event struct {
 	Key clusterset.ServiceKey
 	// Cluster is the other member whose record has changed; empty where it is our own, or no record.
 	Cluster clusterset.ClusterID
+	// Endpoints says that it is a record of endpoints alone that has changed.
+	Endpoints bool
 	// All says that every service may be concerned, those that the hub does not hold included.
 	All bool
 	// Backlog says that this was found by listing the hub, not by watching it: a live change goes first.

@@ -104,6 +104,28 @@ func (f *fill) want(step string, k clusterset.ServiceKey, want Knowledge) {
 	}
 }
 
+// TestEvents: an event says whose record has changed, and whether it is one of endpoints.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	key := services(1)[0]
+	for _, change := range []func(table, any) error{table.Add, table.Update, table.Delete} {
+		for _, id := range []clusterset.ClusterID{"a", "own"} {
+			f.events = nil
+			f.watch(kindService, change, recordOf(id, key))
+			f.watch(kindEndpoints, change, endpointsOf(id, key, "0123456789"))
+			who := id
+			if id == "own" {
+				who = ""
+			}
+			want := []Event{{Key: key, Cluster: who}, {Key: key, Cluster: who, Endpoints: true}}
+			if diff := cmp.Diff(want, f.events); diff != "" {
+				t.Errorf("records of %s (-want +got):\n%s", id, diff)
+			}
+		}
+	}
+}
+
 // TestKnowledge: the absence of a record means nothing until all has been listed and judged, our own Member is there,
 // and the source says that it has published everything.
 //

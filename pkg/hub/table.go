@@ -157,7 +157,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			set(s.services, key, id, o)
 			s.returned(id, breaker.Record{Key: key})
-			return []Event{s.recordChanged(key, id)}
+			return []Event{{Key: key, Cluster: s.other(id)}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
@@ -167,7 +167,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			clip(o)
 			s.endpoints[key][id][o.Name] = o
 			s.returned(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
-			return []Event{s.recordChanged(key, id)}
+			return []Event{{Key: key, Cluster: s.other(id), Endpoints: true}}
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
 			unset(s.services, key, id)
 			s.holds.withdraw(id, breaker.Record{Key: key})
-			return []Event{s.recordChanged(key, id)}
+			return []Event{{Key: key, Cluster: s.other(id)}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
@@ -207,7 +207,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s.endpoints, key, id)
 			}
-			return []Event{s.recordChanged(key, id)}
+			return []Event{{Key: key, Cluster: s.other(id), Endpoints: true}}
 		}
 	}
 	return nil
@@ -221,11 +221,12 @@ func (s *Store) changedKnowledge(id clusterset.ClusterID, before Knowledge) []Ev
 	return []Event{{All: true, Backlog: true}}
 }
 
-func (s *Store) recordChanged(key clusterset.ServiceKey, id clusterset.ClusterID) Event {
+// other returns a member's ID; empty where it is our own.
+func (s *Store) other(id clusterset.ClusterID) clusterset.ClusterID {
 	if id == s.own {
-		return Event{Key: key}
+		return ""
 	}
-	return Event{Key: key, Cluster: id}
+	return id
 }
 
 // sliceOfRecord returns the ID of the slice that a record of endpoints is for, the last part of its name.
