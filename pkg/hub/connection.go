@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -103,16 +104,40 @@ func (c *Connection) Start(ctx context.Context) error {
 	return nil
 }
 
+// errStreamLater has a reflector list a kind in one answer.
+var errStreamLater = apierrors.NewMethodNotSupported(hubv1alpha1.GroupVersion.WithResource("").GroupResource(), "stream, the first time")
+
 // reflect lists and watches one kind until ctx ends.
 func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
-	source := &cache.ListWatch{
+	quiet := c.log.V(2) // what goes wrong is noted by the source, once
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(c.source(k, list), c.client), object, table{c.store, k},
+		cache.ReflectorOptions{
+			Name:   "hub/" + string(k),
+			Logger: &quiet,
+			// Short enough to be back soon after the hub is, with jitter so that not all members come at once: at the
+			// longest 2.5 to 5 s.
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond},
+		})
+	reflector.RunWithContext(ctx)
+}
+
+// source returns how one kind is listed and watched, by one goroutine. What is listed first comes in one answer from the API
+// server's cache: an agent that starts is mostly the only one, and to decode a stream takes it twice as long. Later lists, which
+// all members ask for at once where the hub was away, are streamed, as that spares its memory.
+func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
+	listed := false
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
 			c.note(k, err)
+			listed = listed || err == nil
 			return into, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if !listed && options.SendInitialEvents != nil {
+				return nil, errListFirst
+			}
 			rewound, err := c.rewound(ctx, list.DeepCopyObject().(client.ObjectList), options.ResourceVersion)
 			if err != nil {
 				c.note(k, err)
@@ -127,17 +152,10 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 			return watcher, err
 		},
 	}
-	quiet := c.log.V(2) // what goes wrong is noted above, once
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, c.client), object, table{c.store, k},
-		cache.ReflectorOptions{
-			Name:   "hub/" + string(k),
-			Logger: &quiet,
-			// Short enough to be back soon after the hub is, with jitter so that not all members come at once: at the
-			// longest 2.5 to 5 s.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond},
-		})
-	reflector.RunWithContext(ctx)
 }
+
+// errListFirst has a reflector list what it cannot have streamed.
+var errListFirst = apierrors.NewMethodNotSupported(schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group}, "stream")
 
 // rewound reports whether the hub is at an earlier resource version than one that was seen there, as after a restore from a
 // backup. An API server keeps a watch that begins in its future silent until its changes have come so far, which may take

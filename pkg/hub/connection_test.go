@@ -4,12 +4,18 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -67,4 +73,45 @@ func TestAway(t *testing.T) {
 	if !store.Heard() {
 		t.Error("that the hub is away is not noticed")
 	}
+}
+
+// hubStub answers what it is told to.
+type hubStub struct {
+	client.WithWatch
+	err error
+}
+
+func (h *hubStub) List(context.Context, client.ObjectList, ...client.ListOption) error { return h.err }
+
+func (h *hubStub) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return watch.NewFake(), h.err
+}
+
+// TestFirstList: what is read first comes in one answer, also where the hub was away at first; whatever is read anew is streamed.
+func TestFirstList(t *testing.T) {
+	t.Parallel()
+	stub := &hubStub{}
+	c := NewConnection(NewStore("own", clusterset.Fence{}), stub, logr.Discard(), func(Reachability) {})
+	source := c.source(kindService, &hubv1alpha1.PublishedServiceList{})
+	stream := metav1.ListOptions{SendInitialEvents: new(true)}
+	want := func(when string, streamed bool) {
+		t.Helper()
+		if _, err := source.WatchWithContext(t.Context(), stream); apierrors.IsMethodNotSupported(err) == streamed {
+			t.Errorf("%s: a stream ends with %v", when, err)
+		}
+	}
+	want("at first", false)
+	stub.err = errors.New("connection refused")
+	if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, stub.err) {
+		t.Fatal(err)
+	}
+	stub.err = nil
+	want("while the hub has been away", false)
+	if _, err := source.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want("after a list", true)
 }
