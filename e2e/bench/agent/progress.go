@@ -96,6 +96,23 @@ func (a *agentProcess) awaitWorkedOff(ctx context.Context, imports int) (time.Ti
 	return time.Now(), nil
 }
 
+// awaitHeard returns when the agent has heard of so many other members, and has looked at what they export.
+func (a *agentProcess) awaitHeard(ctx context.Context, members, imports int) error {
+	err := wait.PollUntilContextTimeout(ctx, metricsInterval, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		exposition, err := a.scrape(ctx)
+		if err != nil {
+			return false, err
+		}
+		live, err := addUp(bytes.NewReader(exposition), "tombolo_member_live")
+		return live >= float64(members), err
+	})
+	if err != nil {
+		return fmt.Errorf("the agent of %s does not hear of %d members: %w\nIts log ends:\n%s", a.id, members, err, a.logTail())
+	}
+	_, err = a.awaitWorkedOff(ctx, imports)
+	return err
+}
+
 // cachesSynced returns when, by its own log, the agent began to work on imports and had read from the hub: the later of
 // the two.
 func (a *agentProcess) cachesSynced() (time.Time, error) {

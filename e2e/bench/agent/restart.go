@@ -155,6 +155,9 @@ func (r *restartRun) observe(ctx context.Context, a *agentProcess, before reques
 	r.inSync, r.change = append(r.inSync, done.Sub(a.began).Seconds()), append(r.change, shown)
 	r.first = append(r.first, synced.Sub(a.began).Seconds())
 	r.writes = append(r.writes, float64(after.since(before, r.w.members[1].cluster.Name).total(isWrite)-1)) // the change is one
+	if err := a.awaitHeard(ctx, 1, r.size); err != nil {
+		return err
+	}
 	from, err := usageOf(ctx, a.cmd.Process.Pid)
 	if err != nil {
 		return err
