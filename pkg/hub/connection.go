@@ -104,9 +104,6 @@ func (c *Connection) Start(ctx context.Context) error {
 	return nil
 }
 
-// errStreamLater has a reflector list a kind in one answer.
-var errStreamLater = apierrors.NewMethodNotSupported(hubv1alpha1.GroupVersion.WithResource("").GroupResource(), "stream, the first time")
-
 // reflect lists and watches one kind until ctx ends.
 func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
 	quiet := c.log.V(2) // what goes wrong is noted by the source, once
