@@ -119,7 +119,7 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 }
 
 // source returns how one kind is listed and watched, by one goroutine. What is listed first comes in one answer from the API
-// server's cache: an agent that starts is mostly the only one, and to decode a stream takes it twice as long. Later lists, which
+// server's cache: an agent that starts is mostly the only one, and a stream, decoded event by event, takes it longer. Later lists, which
 // all members ask for at once where the hub was away, are streamed, as that spares its memory.
 func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	listed := false

@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -109,11 +109,11 @@ func (s *shared) testBackground(t *testing.T) {
 	for range 10 {
 		before := a.changes.Load()
 		stop := c.background(t.Context(), 1000)
-		for a.changes.Load() < before+8 {
-			runtime.Gosched()
-		}
-		if made, err := stop(); err != nil || made <= 0 {
-			t.Fatalf("%.1f changes a second, error %v", made, err)
+		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			return a.changes.Load() >= before+8, nil
+		})
+		if made, stopErr := stop(); err != nil || stopErr != nil || made <= 0 {
+			t.Fatalf("%.1f changes a second, %v, %v", made, err, stopErr)
 		}
 		for i := range c.slices {
 			if _, err := c.change(t.Context(), i, func(string) {}); err != nil {

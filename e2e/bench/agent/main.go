@@ -129,13 +129,13 @@ func measureAll(ctx context.Context, s settings, chosen []part) error {
 	var rows []report.Row
 	var broken error
 	for _, p := range chosen {
+		if ctx.Err() != nil {
+			return errors.Join(broken, ctx.Err())
+		}
 		began := time.Now()
 		measured, err := p.measure(ctx, s, spare)
 		if err != nil {
 			broken = errors.Join(broken, fmt.Errorf("%s: %w", p.name, err))
-		}
-		if ctx.Err() != nil {
-			return broken
 		}
 		spare += p.share - time.Since(began)
 		rows = append(rows, measured...)

@@ -111,50 +111,63 @@ func TestOverrun(t *testing.T) {
 	})
 }
 
-// TestSpare: the rounds of a part may take the time that the others leave, and no more; a broken part keeps nobody from the
-// figures of the others.
+// TestSpare: the rounds of a part may take the time that the others leave, and no more.
 func TestSpare(t *testing.T) {
-	rounds := map[string]int{}
-	long := func(name string, share, each time.Duration) part {
-		return part{name: name, size: 1, rounds: 9, share: share, run: func(_ context.Context, b *bench) error {
-			for range b.laps {
-				<-time.After(each) // of the bubble that it runs in
-				rounds[name]++
-			}
-			b.rows = append(b.rows, report.Figure(name, []float64{1}))
-			return nil
-		}}
+	type long struct{ share, each, rounds int } // in minutes; the rounds that it comes to, of nine
+	cases := map[string][]long{
+		"alone":                     {{10, 4, 5}},
+		"there is nothing to spare": {{30, 4, 7}, {30, 7, 4}},
+		"a part leaves time":        {{30, 1, 9}, {30, 7, 7}},
+		"a part takes another's":    {{20, 35, 1}, {40, 6, 4}},
+		"a part takes all the time": {{20, 59, 1}, {40, 6, 1}},
 	}
-	cases := map[string]struct {
-		parts []part
-		want  map[string]int
-	}{
-		"alone":       {[]part{long("a", 10*time.Minute, 4*time.Minute)}, map[string]int{"a": 5}},
-		"nothing":     {[]part{long("a", 30*time.Minute, 4*time.Minute), long("b", 30*time.Minute, 7*time.Minute)}, map[string]int{"a": 7, "b": 4}},
-		"left over":   {[]part{long("a", 30*time.Minute, time.Minute), long("b", 30*time.Minute, 7*time.Minute)}, map[string]int{"a": 9, "b": 7}},
-		"taken":       {[]part{long("a", 20*time.Minute, 35*time.Minute), long("b", 40*time.Minute, 6*time.Minute)}, map[string]int{"a": 1, "b": 4}},
-		"none at all": {[]part{long("a", 20*time.Minute, 59*time.Minute), long("b", 40*time.Minute, 6*time.Minute)}, map[string]int{"a": 1, "b": 1}},
-	}
-	for name, c := range cases {
-		clear(rounds)
+	for name, parts := range cases {
 		synctest.Test(t, func(t *testing.T) {
-			if err := measureAll(t.Context(), settings{out: t.TempDir()}, c.parts); err != nil {
+			got := make([]int, len(parts))
+			var chosen []part
+			for i, l := range parts {
+				chosen = append(chosen, part{rounds: 9, share: time.Duration(l.share) * time.Minute, run: func(_ context.Context, b *bench) error {
+					for range b.laps {
+						time.Sleep(time.Duration(l.each) * time.Minute)
+						got[i]++
+					}
+					return nil
+				}})
+			}
+			if err := measureAll(t.Context(), settings{out: t.TempDir()}, chosen); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+			for i, l := range parts {
+				if got[i] != l.rounds {
+					t.Errorf("%s: part %d comes to %d rounds, want %d", name, i, got[i], l.rounds)
+				}
+			}
 		})
-		if diff := cmp.Diff(c.want, rounds); diff != "" {
-			t.Errorf("%s: rounds (-want +got):\n%s", name, diff)
-		}
 	}
+}
 
+// TestBroken: a part that is broken keeps nobody from the figures of the others; who interrupts gets none.
+func TestBroken(t *testing.T) {
 	broken, out := errors.New("broken"), t.TempDir()
+	fine := part{name: "b", rounds: 1, share: time.Minute, run: func(_ context.Context, b *bench) error {
+		b.rows = append(b.rows, report.Figure("b", []float64{1}))
+		return nil
+	}}
 	err := measureAll(t.Context(), settings{out: out}, []part{
 		{name: "a", rounds: 1, share: time.Minute, run: func(context.Context, *bench) error { return broken }},
-		long("b", time.Minute, 0),
+		fine,
 	})
 	content, readErr := os.ReadFile(filepath.Join(out, "bench.md"))
 	if !errors.Is(err, broken) || readErr != nil || !strings.Contains(string(content), "| b |") {
 		t.Errorf("ends with %v, and leaves %q, %v", err, content, readErr)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	stopping := part{name: "a", rounds: 1, share: time.Minute, run: func(context.Context, *bench) error {
+		interrupt()
+		return nil
+	}}
+	if err := measureAll(ctx, settings{out: t.TempDir()}, []part{stopping, fine}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted between parts, it ends with %v", err)
 	}
 }
 
