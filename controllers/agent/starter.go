@@ -174,7 +174,7 @@ func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWa
 	}
 	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.reachability)
-	parts := s.controllers(who, store, apply.ToHub(hubClient, who.id.HubNamespace()), metrics)
+	parts := s.controllers(who, store, hubClient, metrics)
 	if err := metrics.tellOfOthers(parts.presence, store); err != nil {
 		return err
 	}
@@ -201,7 +201,8 @@ type parts struct {
 	presence     *presence.Presence
 }
 
-func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer, metrics metrics) parts {
+func (s *starter) controllers(who identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
+	toHub := apply.ToHub(hubClient, who.id.HubNamespace())
 	reader := sources.Reader{Cluster: who.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
@@ -209,7 +210,7 @@ func (s *starter) controllers(who identity, store *hub.Store, toHub apply.Writer
 	present := &presence.Presence{
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
 		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, Confirmation: s.options.Confirmation,
-		Store: store, Hub: toHub, Progress: progress,
+		Store: store, Hub: toHub, Live: hubClient, Progress: progress,
 		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
 	}

@@ -8,7 +8,6 @@ package presence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -42,15 +42,17 @@ type Presence struct {
 	Confirmation time.Duration
 	Store        *hub.Store
 	Hub          apply.Writer
-	Progress     *publish.Progress
+	// Live reads from the hub itself.
+	Live     client.Reader
+	Progress *publish.Progress
 	// Tracker judges which members are alive.
 	Tracker *liveness.Tracker
 	Clock   clock.WithTicker
 	Log     logr.Logger
 
-	mu    sync.Mutex
-	rival rival
-	said  string
+	mu      sync.Mutex
+	silence silence
+	said    string
 	// written is what our last Heartbeat said of our publication.
 	written publication
 }
@@ -59,13 +61,6 @@ type Presence struct {
 type publication struct {
 	state    hubv1alpha1.Publication
 	versions hub.Versions
-}
-
-// rival is another cluster that bears our ID, as it was last seen.
-type rival struct {
-	uid     string
-	version string
-	since   time.Time
 }
 
 // NeedLeaderElection returns true: only one replica speaks for the cluster.
@@ -108,7 +103,7 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.Store.Refresh() // what waited for this may go ahead
 		}
 		refused = refusal
-		if refusal == "" && synced && (regular || p.outdated()) {
+		if refusal == "" && synced && (regular || p.outdated()) || refusal != "" && regular && p.outlived(ctx) {
 			p.report(p.beat(ctx))
 		}
 	}
@@ -152,32 +147,6 @@ func (p *Presence) beat(ctx context.Context) error {
 		p.written = published
 	}
 	return err
-}
-
-// Admitted reports whether this cluster may speak for its ID: the hub knows no other cluster under it, or that one
-// has been silent for the grace period.
-func (p *Presence) Admitted() bool { return p.Refusal() == "" }
-
-// Refusal returns why this cluster may not speak for its ID, for people, and "" where it may.
-func (p *Presence) Refusal() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	heartbeat := p.Store.Heartbeat(p.Cluster)
-	if heartbeat == nil || heartbeat.Spec.ClusterUID == "" || heartbeat.Spec.ClusterUID == p.ClusterUID { // an unreadable one is nobody's
-		p.rival = rival{}
-		return ""
-	}
-	now := p.Clock.Now()
-	if p.rival.uid != heartbeat.Spec.ClusterUID || p.rival.version != heartbeat.ResourceVersion {
-		p.rival = rival{uid: heartbeat.Spec.ClusterUID, version: heartbeat.ResourceVersion, since: now}
-	}
-	grace := max(p.Grace, liveness.GracePeriods*p.Store.HeartbeatInterval(p.Cluster))
-	if now.Sub(p.rival.since) >= grace {
-		return ""
-	}
-	return fmt.Sprintf("another cluster (kube-system UID %s) is a member of the clusterset under the ID %q: "+
-		"give one of the two another ID and let it join again, or wait until the other has been silent for %s",
-		p.rival.uid, p.Cluster, grace)
 }
 
 // report logs an error once for as long as it stays the same.

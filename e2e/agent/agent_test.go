@@ -232,7 +232,7 @@ func TestForeignID(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
+	kill := a.start(t)
 	space := namespace(t, a, b)
 	theirs := key{Namespace: space, Name: "theirs"}
 	service := clusterIPService(theirs, port("http", 80))
@@ -299,6 +299,7 @@ func TestForeignID(t *testing.T) {
 			t.Errorf("published all the same: %+v", r)
 		}
 	}
+	w.testTakenOver(t, kill)
 }
 
 // TestLeader: of two replicas one works, and the other takes over when it ends.

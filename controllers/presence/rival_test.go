@@ -1,0 +1,83 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// TestOutlived: an ID is taken over after four answers' time with one heartbeat of the other cluster, and neither for the time in
+// which the hub was away, nor for that in which nobody asked.
+//
+// spec: K2
+func TestOutlived(t *testing.T) {
+	const away = ""
+	for name, answers := range map[string][]struct {
+		after   time.Duration
+		version string
+		want    bool
+	}{
+		"silent": {
+			{0, "1", false}, {10 * time.Second, "1", false}, {11 * time.Second, "1", false}, {10 * time.Second, "1", false}, {9 * time.Second, "1", true},
+		},
+		"renewed at the last moment": {
+			{0, "1", false}, {20 * time.Second, "1", false}, {19 * time.Second, "1", false}, {time.Second, "2", false}, {20 * time.Second, "2", false}, {20 * time.Second, "2", true},
+		},
+		"hub away": {
+			{0, "1", false},
+			{20 * time.Second, "1", false},
+			{time.Second, away, false},
+			{18 * time.Second, "1", false},
+			{20 * time.Second, "1", false},
+			{19 * time.Second, "1", false},
+			{time.Second, "1", true},
+		},
+		"hub away all the time": {
+			{0, "1", false}, {20 * time.Second, away, false}, {20 * time.Second, away, false}, {20 * time.Second, away, false}, {time.Hour, "1", false},
+		},
+		"agent asleep": {
+			{0, "1", false}, {20 * time.Second, "1", false}, {21 * time.Second, "1", false}, {20 * time.Second, "1", false}, {20 * time.Second, "1", true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+			hubOf := &answer{}
+			p := &Presence{
+				Cluster: "a", Interval: 10 * time.Second, Grace: 40 * time.Second,
+				Store: hub.NewStore("a", clusterset.Fence{}), Live: hubOf, Clock: clock,
+			}
+			for i, next := range answers {
+				clock.Step(next.after)
+				hubOf.version = next.version
+				if got := p.outlived(t.Context()); got != next.want {
+					t.Errorf("question %d: %t, want %t", i, got, next.want)
+				}
+			}
+		})
+	}
+}
+
+// answer is what the hub says of a heartbeat: its version, or nothing.
+type answer struct {
+	client.Reader
+
+	version string
+}
+
+func (a *answer) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if a.version == "" {
+		return errors.New("no answer")
+	}
+	object.SetResourceVersion(a.version)
+	return nil
+}
