@@ -19,6 +19,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
+// longPatience is how long a cluster may take to delete what is left in it. It takes some seconds. But a definition of a
+// kind that was changed just before it was deleted has been seen to take between three and four minutes to go.
+const longPatience = 2 * patience
+
 // Snapshot says which objects a cluster has at a time, so that tests can share it, one after the other.
 type Snapshot struct {
 	cluster *lab.Cluster
@@ -39,19 +43,22 @@ func TakeSnapshot(ctx context.Context, cluster *lab.Cluster) (*Snapshot, error) 
 func (s *Snapshot) Restore(ctx context.Context) error {
 	var left []string
 	var last error // a busy API server may refuse a list: the next round lists again
-	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
-		left = nil
-		last = eachObject(ctx, s.cluster, func(kind metav1.APIResource, of metadata.Getter, o metav1.ObjectMeta) error {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, longPatience, true, func(ctx context.Context) (bool, error) {
+		var found []string
+		err := eachObject(ctx, s.cluster, func(kind metav1.APIResource, of metadata.Getter, o metav1.ObjectMeta) error {
 			if s.objects.Has(objectName(kind, o)) || isAutomatic(kind, o) {
 				return nil
 			}
-			left = append(left, objectName(kind, o))
+			found = append(found, objectName(kind, o))
 			if o.DeletionTimestamp != nil && kind.Kind != "Pod" {
 				return nil
 			}
 			return remove(ctx, of, o)
 		})
-		return last == nil && len(left) == 0, nil
+		if ctx.Err() == nil { // a round that was cut off tells nothing
+			left, last = found, err
+		}
+		return err == nil && len(found) == 0, nil
 	})
 	if err != nil {
 		return fmt.Errorf("restore %s, which still has %v: %w", s.cluster.Name, left, errors.Join(last, err))
