@@ -87,13 +87,14 @@ func objectOf(version string) runtime.Object {
 	return &v1beta1.ServiceImport{}
 }
 
-// follow lists and watches one resource until ctx ends or the API server does not serve it.
+// follow lists and watches one resource until ctx ends; ServiceImports, until the API server does not serve them in this
+// version. EndpointSlices it serves always: a 404 for them is the word of something in between, and they are asked for again.
 func (w *watcher) follow(ctx context.Context, f *feed, source cache.ListWatch, object runtime.Object) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	check := func(err error) {
 		w.note(f.kind, err)
-		if apierrors.IsNotFound(err) {
+		if f.kind == kindImport && apierrors.IsNotFound(err) {
 			stop()
 		}
 	}

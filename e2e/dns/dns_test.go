@@ -225,6 +225,7 @@ func TestLife(t *testing.T) {
 	s.reload(t)
 	s.transfer(t)
 	w.downgrade(t, s)
+	w.stumble(t)
 }
 
 // restart stops the API server and starts it again: what was last seen stays served, and what changes is seen.
