@@ -23,6 +23,9 @@ type answer struct {
 // Beyond it, the packed size of a message depends on the order of its records.
 const compressible = 1 << 14
 
+// maxRecords is more than the records that a message of 64 KB can hold: each has at least 16 octets (RFC 1035, section 4.1).
+const maxRecords = 1 << 12
+
 // newAnswer returns the answer with these records, which all have the same owner and type.
 func newAnswer(records, additional []dns.RR) *answer {
 	a := &answer{count: len(records), additional: clipped(additional)}
@@ -44,13 +47,14 @@ func newAnswer(records, additional []dns.RR) *answer {
 }
 
 // rotated returns the RRset, beginning with any of its records: clients that take the first one, and answers that are
-// truncated, spread over all of them.
+// truncated, spread over all of them. Of more records than a message can hold, it returns just too many.
 func (a *answer) rotated() []dns.RR {
 	begin := 0
 	if a.count > 1 {
 		begin = rand.IntN(a.count)
 	}
-	return a.records[begin : begin+a.count : begin+a.count]
+	end := begin + min(a.count, maxRecords)
+	return a.records[begin:end:end]
 }
 
 // fits reports whether a message with the additional section has at most size octets. The section is to be left out

@@ -7,56 +7,74 @@ import (
 	"cmp"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/miekg/dns"
 )
 
 // node is a service in a zone: all names from "<service>.<namespace>.svc.<zone>" downwards. What it answers follows from
-// the service, which never changes; answers are made when they are first asked for, and kept. A change of the service
-// makes a new node.
+// the service, which never changes; answers, and what they are made of, are made when they are first asked for, and kept.
+// A change of the service makes a new node, which costs next to nothing: a cluster may change its service all the time.
 type node struct {
 	*service
 	records
 	owner string
 
-	a, aaaa, srv lazy
-	ports        []namedPort // in order
+	a, aaaa, srv lazy[answer]
+	named        lazy[[]namedPort] // in order
+	ends         []lazy[[]target]  // of each cluster
 }
 
 // namedPort is the name "_<name>._<protocol>.<service>".
 type namedPort struct {
 	name, protocol string
-	srv            lazy
+	srv            lazy[answer]
 }
 
-// lazy is an answer that is made at its first use.
-type lazy struct{ made atomic.Pointer[answer] }
+// lazy is a value that is made at its first use. Who needs it meanwhile waits for it: a thousand questions at once cost no
+// more than one.
+type lazy[V any] struct {
+	made   atomic.Pointer[V]
+	making sync.Mutex
+}
 
-func (l *lazy) get(build func() *answer) *answer {
+func (l *lazy[V]) get(build func() *V) *V {
 	if made := l.made.Load(); made != nil {
 		return made
 	}
-	l.made.CompareAndSwap(nil, build()) // whoever came first made the same
+	l.making.Lock()
+	defer l.making.Unlock()
+	if l.made.Load() == nil {
+		l.made.Store(build())
+	}
 	return l.made.Load()
 }
 
 // newNode returns the node of a service in a zone.
 func newNode(s *service, zone string, ttl uint32) *node {
-	n := &node{service: s, records: records{ttl}, owner: string(s.key) + ".svc." + zone}
-	var named []port
-	for p := range s.allPorts() {
-		if p.name != "" {
-			p.number = 0
-			named = append(named, p)
+	return &node{
+		service: s, records: records{ttl}, owner: string(s.key) + ".svc." + zone, ends: make([]lazy[[]target], len(s.clusters)),
+	}
+}
+
+// namedPorts returns the names of the service's ports.
+func (n *node) namedPorts() []namedPort {
+	return *n.named.get(func() *[]namedPort {
+		var named []port
+		for p := range n.allPorts() {
+			if p.name != "" {
+				p.number = 0
+				named = append(named, p)
+			}
 		}
-	}
-	named = sortedPorts(named)
-	n.ports = make([]namedPort, len(named))
-	for i, p := range named {
-		n.ports[i].name, n.ports[i].protocol = p.name, p.protocol
-	}
-	return n
+		named = sortedPorts(named)
+		ports := make([]namedPort, len(named))
+		for i, p := range named {
+			ports[i].name, ports[i].protocol = p.name, p.protocol
+		}
+		return &ports
+	})
 }
 
 // find returns what the node answers at name, which is "<below><owner>": nil where there are no such records. It reports
@@ -91,7 +109,7 @@ func (n *node) self(qtype uint16) *answer {
 	case dns.TypeAAAA:
 		return n.aaaa.get(func() *answer { return newAnswer(n.records.aaaa(nil, n.owner, n.addresses()), nil) })
 	case dns.TypeSRV:
-		return n.srv.get(func() *answer { return n.srvAnswer(n.owner, func(port) bool { return true }) })
+		return n.srv.get(func() *answer { return n.srvAnswer(n.owner, everyPort) })
 	case dns.TypeANY: // one RRset is enough (RFC 8482, section 4.1)
 		if a := n.self(dns.TypeA); a.count > 0 {
 			return a
@@ -104,8 +122,9 @@ func (n *node) self(qtype uint16) *answer {
 // isParent reports whether a name has other names below it: "_<protocol>" and "<cluster>" have, and no records (spec N5).
 func (n *node) isParent(label string) bool {
 	if protocol, ok := strings.CutPrefix(label, "_"); ok {
-		for i := range n.ports {
-			if n.ports[i].protocol == protocol {
+		ports := n.namedPorts()
+		for i := range ports {
+			if ports[i].protocol == protocol {
 				return true
 			}
 		}
@@ -116,8 +135,9 @@ func (n *node) isParent(label string) bool {
 
 // port answers at the name of a port.
 func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
-	i, found := sort.Find(len(n.ports), func(i int) int {
-		return cmp.Or(strings.Compare(name, n.ports[i].name), strings.Compare(protocol, n.ports[i].protocol))
+	ports := n.namedPorts()
+	i, found := sort.Find(len(ports), func(i int) int {
+		return cmp.Or(strings.Compare(name, ports[i].name), strings.Compare(protocol, ports[i].protocol))
 	})
 	if !found {
 		return nil, false
@@ -125,8 +145,8 @@ func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 	if qtype != dns.TypeSRV && qtype != dns.TypeANY {
 		return nil, true
 	}
-	p := &n.ports[i]
-	if len(n.ports)*n.endpoints() > maxKept {
+	p := &ports[i]
+	if len(ports)*n.endpoints() > maxKept {
 		return n.portAnswer(p), true
 	}
 	return p.srv.get(func() *answer { return n.portAnswer(p) }), true
@@ -138,7 +158,7 @@ const maxKept = 1 << 18
 
 func (n *node) portAnswer(p *namedPort) *answer {
 	owner := "_" + p.name + "._" + p.protocol + "." + n.owner
-	return n.srvAnswer(owner, func(q port) bool { return q.name == p.name && q.protocol == p.protocol })
+	return n.srvAnswer(owner, portsNamed(p.name, p.protocol))
 }
 
 // host answers at the name of an endpoint, which has these addresses. Such answers are small, many and rarely asked for:

@@ -67,3 +67,18 @@ func sortedPorts(ports []port) []port {
 func comparePorts(a, b port) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 }
+
+// everyPort returns the list itself: all of its ports are wanted.
+func everyPort(list []port) []port { return list }
+
+// portsNamed returns a function that finds the ports with a name and a protocol in a list of ports in order.
+func portsNamed(name, protocol string) func([]port) []port {
+	return func(list []port) []port {
+		begin, _ := slices.BinarySearchFunc(list, port{name: name, protocol: protocol}, comparePorts)
+		end := begin
+		for end < len(list) && list[end].name == name && list[end].protocol == protocol {
+			end++
+		}
+		return list[begin:end]
+	}
+}

@@ -14,27 +14,28 @@ import (
 )
 
 // maxSRV is the number of SRV records after which an answer is cut off. It is more than a message can hold: a record
-// has at least 19 octets and an uncompressed target (RFC 2782) that ends in ".svc.<zone>". A service of 1,000 endpoints
-// that a hostile cluster gave 1,000 ports thus costs no more than any other; zone transfers still have all records.
+// has at least 19 octets and an uncompressed target (RFC 2782) that ends in ".svc.<zone>". However many endpoints and
+// ports a hostile cluster gives a service, an answer thus costs no more than so many records and a look at the endpoints,
+// which are put in order once (keptTargets); their ports are never copied. Zone transfers still have all records.
 const maxSRV = 2500
 
-// target is what SRV records point at: a name, its addresses, and its ports.
+// target is what SRV records point at: a name, its addresses, and its ports as its slices list them. The lists are the
+// slices' own: nobody may write to them.
 type target struct {
 	name      string
 	addresses addresses
-	ports     []port
+	ports     [][]port
 }
 
 // targets yields the targets of the service: itself, or each of its endpoints' names (spec N2, N3).
 func (n *node) targets() iter.Seq[target] {
 	return func(yield func(target) bool) {
 		if !n.headless() {
-			yield(target{n.owner, n.ips, n.service.ports})
+			yield(target{n.owner, n.ips, [][]port{n.ports}})
 			return
 		}
-		for _, c := range n.clusters {
-			for t := range c.targets() {
-				t.name = n.hostName(t.name, c.id)
+		for i := range n.clusters {
+			for t := range n.targetsOf(i) {
 				if !yield(t) {
 					return
 				}
@@ -43,34 +44,43 @@ func (n *node) targets() iter.Seq[target] {
 	}
 }
 
+// targetsOf yields the targets in one of the service's clusters.
+func (n *node) targetsOf(i int) iter.Seq[target] {
+	return func(yield func(target) bool) {
+		for t := range n.clusters[i].targets() {
+			t.name = n.hostName(t.name, n.clusters[i].id)
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
 // targets yields the endpoints of a cluster by their label, each label once: two endpoints may share a hostname, and an
-// endpoint may be in two slices for a moment.
+// endpoint may be in two slices for a moment. However many endpoints of a slice share a label, its ports are listed once.
 func (c *cluster) targets() iter.Seq[target] {
 	type end struct {
 		label   string
 		address netip.Addr
-		of      *mirrored
+		of      int // the slice, by its place in c.slices
 	}
 	return func(yield func(target) bool) {
 		var ends []end
-		for _, m := range c.slices {
+		for i, m := range c.slices {
 			for a := range m.byIP.all() {
-				ends = append(ends, end{addressLabel(a), a, m})
+				ends = append(ends, end{addressLabel(a), a, i})
 			}
 			for _, e := range m.byName {
-				ends = append(ends, end{e.hostname, e.address, m})
+				ends = append(ends, end{e.hostname, e.address, i})
 			}
 		}
-		slices.SortFunc(ends, func(a, b end) int {
-			return cmp.Or(strings.Compare(a.label, b.label), a.address.Compare(b.address), strings.Compare(a.of.object.name, b.of.object.name))
-		})
+		slices.SortFunc(ends, func(a, b end) int { return cmp.Or(strings.Compare(a.label, b.label), cmp.Compare(a.of, b.of)) })
 		for i := 0; i < len(ends); {
-			t := target{name: ends[i].label, ports: ends[i].of.ports}
-			first := i
-			for ; i < len(ends) && ends[i].label == t.name; i++ {
+			t := target{name: ends[i].label}
+			for first := i; i < len(ends) && ends[i].label == t.name; i++ {
 				t.addresses.add(ends[i].address)
-				if ends[i].of != ends[first].of {
-					t.ports = append(slices.Clip(t.ports), ends[i].of.ports...)
+				if i == first || ends[i].of != ends[i-1].of {
+					t.ports = append(t.ports, c.slices[ends[i].of].ports)
 				}
 			}
 			t.addresses.sort()
@@ -81,42 +91,90 @@ func (c *cluster) targets() iter.Seq[target] {
 	}
 }
 
-// srvAnswer returns the SRV records for the ports that are wanted, one for each distinct target and port number, and
-// the targets' addresses.
-func (n *node) srvAnswer(owner string, wanted func(port) bool) *answer {
-	var found, additional []dns.RR
-	numbers := map[*port][]uint16{} // of each list of ports, which all endpoints of a slice share
-	for t := range n.targets() {
-		if len(t.ports) == 0 {
-			continue
-		}
-		list, known := numbers[&t.ports[0]]
-		if !known {
-			list = numbersOf(t.ports, wanted)
-			numbers[&t.ports[0]] = list
-		}
-		before := len(found)
-		for _, number := range list {
-			if len(found) == maxSRV {
-				return newAnswer(found, n.both(additional, t.name, t.addresses))
+// keptTargets yields the same as targets. It keeps those of the clusters that it gets to: the answers for all ports are
+// made of them, and some of these for each question.
+func (n *node) keptTargets() iter.Seq[target] {
+	if !n.headless() {
+		return n.targets()
+	}
+	return func(yield func(target) bool) {
+		for i := range n.ends {
+			kept := n.ends[i].get(func() *[]target {
+				all := clipped(slices.Collect(n.targetsOf(i)))
+				return &all
+			})
+			for _, t := range *kept {
+				if !yield(t) {
+					return
+				}
 			}
+		}
+	}
+}
+
+// srvAnswer returns the SRV records for the ports that are wanted of each list, one for each distinct target and port
+// number, and the targets' addresses. These are left out where there are more than a message can hold, for the section
+// comes whole or not at all.
+func (n *node) srvAnswer(owner string, wanted func([]port) []port) *answer {
+	var found, additional []dns.RR
+	numbers, glue := numbers{wanted, map[*port][]uint16{}}, 0
+	for t := range n.keptTargets() {
+		list := numbers.of(t.ports)
+		for _, number := range list[:min(len(list), maxSRV-len(found))] {
 			found = append(found, n.records.srv(owner, t.name, number))
 		}
-		if len(found) > before {
+		if len(found) == maxSRV {
+			return newAnswer(found, nil)
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if glue += t.addresses.size(); glue <= maxRecords {
 			additional = n.both(additional, t.name, t.addresses)
 		}
+	}
+	if glue > maxRecords {
+		additional = nil
 	}
 	return newAnswer(found, additional)
 }
 
-// numbersOf returns the distinct numbers of the ports that are wanted, in order.
-func numbersOf(ports []port, wanted func(port) bool) []uint16 {
-	var numbers []uint16
-	for _, p := range ports {
-		if wanted(p) {
-			numbers = append(numbers, p.number)
-		}
+// numbers finds the numbers of the ports that are wanted. It looks once into each list, which all endpoints of a slice
+// share.
+type numbers struct {
+	wanted func([]port) []port
+	known  map[*port][]uint16 // by the list's first port
+}
+
+// of returns the distinct numbers that are wanted of some lists, in order.
+func (n numbers) of(lists [][]port) []uint16 {
+	if len(lists) == 1 {
+		return n.ofList(lists[0])
 	}
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
+	var all []uint16
+	for _, list := range lists {
+		all = append(all, n.ofList(list)...)
+	}
+	return sortedNumbers(all)
+}
+
+func (n numbers) ofList(list []port) []uint16 {
+	if len(list) == 0 {
+		return nil
+	}
+	found, known := n.known[&list[0]]
+	if !known {
+		for _, p := range n.wanted(list) {
+			found = append(found, p.number)
+		}
+		found = sortedNumbers(found)
+		n.known[&list[0]] = found
+	}
+	return found
+}
+
+// sortedNumbers returns numbers in order and without duplicates.
+func sortedNumbers(all []uint16) []uint16 {
+	slices.Sort(all)
+	return slices.Compact(all)
 }

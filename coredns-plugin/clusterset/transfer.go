@@ -70,42 +70,28 @@ func (n *node) all() iter.Seq[[]dns.RR] {
 		if !yield(n.both(nil, n.owner, n.addresses())) {
 			return
 		}
-		seen := map[namedNumber]struct{}{}
+		all := numbers{everyPort, map[*port][]uint16{}}
 		for t := range n.targets() {
 			var batch []dns.RR
 			if t.name != n.owner {
 				batch = n.both(batch, t.name, t.addresses)
 			}
-			batch = append(batch, n.srvOf(t, seen)...)
-			if !yield(batch) {
+			if !yield(n.srvOf(batch, t, all)) {
 				return
 			}
-			clear(seen)
 		}
 	}
 }
 
-// namedNumber tells the SRV records of a target apart; at the service's own name, the port's name is empty.
-type namedNumber struct {
-	name, protocol string
-	number         uint16
-}
-
-// srvOf returns the SRV records that point at a target: at the service's name, and at the names of ports.
-func (n *node) srvOf(t target, seen map[namedNumber]struct{}) []dns.RR {
-	var found []dns.RR
-	add := func(key namedNumber, owner string) {
-		if _, ok := seen[key]; ok {
-			return
-		}
-		seen[key] = struct{}{}
-		found = append(found, n.records.srv(owner, t.name, key.number))
+// srvOf appends the SRV records that point at a target: at the service's name, and at the names of ports.
+func (n *node) srvOf(to []dns.RR, t target, all numbers) []dns.RR {
+	for _, number := range all.of(t.ports) {
+		to = append(to, n.records.srv(n.owner, t.name, number))
 	}
-	for _, p := range t.ports {
-		add(namedNumber{number: p.number}, n.owner)
+	for _, p := range sortedPorts(slices.Concat(t.ports...)) {
 		if p.name != "" {
-			add(namedNumber(p), "_"+p.name+"._"+p.protocol+"."+n.owner)
+			to = append(to, n.records.srv("_"+p.name+"._"+p.protocol+"."+n.owner, t.name, p.number))
 		}
 	}
-	return found
+	return to
 }

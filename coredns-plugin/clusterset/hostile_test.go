@@ -1,0 +1,181 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// octets returns how much memory a function allocates.
+func octets(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// spread is a headless service, db.shop, that a cluster has spread over slices of 10 endpoints. Each slice has the ports
+// "p-0", "p-1" and so on, and a port "odd" with a number of its own.
+type spread struct {
+	slices, ports int
+	hostname      string // of all endpoints; empty if they have none
+}
+
+func (s spread) world(t testing.TB) *world {
+	objects := []any{headless("shop", "db")}
+	for i := range s.slices {
+		objects = append(objects, s.slice(i))
+	}
+	return newWorld(t, options{}, objects...)
+}
+
+func (s spread) slice(i int) *discoveryv1.EndpointSlice {
+	ports := []discoveryv1.EndpointPort{slicePort("odd", "TCP", int32(10_000+i))}
+	for j := range s.ports {
+		ports = append(ports, slicePort(fmt.Sprintf("p-%d", j), "TCP", int32(1+j)))
+	}
+	var ends []discoveryv1.Endpoint
+	for j := range 10 {
+		address := fmt.Sprintf("10.%d.%d.%d", i>>8, i&255, j)
+		if s.hostname == "" {
+			ends = append(ends, end(address))
+			continue
+		}
+		ends = append(ends, host(s.hostname, address))
+	}
+	return slice(fmt.Sprintf("shop/db/%04d", i), "east", ports, ends...)
+}
+
+// A cluster that gives all endpoints of all slices one hostname makes one target of them: each of its ports is told once,
+// and an answer costs no more than what there is.
+//
+// spec: N3, N4
+func TestOneHostnameInManySlices(t *testing.T) {
+	const most = 4 << 20
+	s := spread{slices: 200, ports: 20, hostname: "x"}
+	w := s.world(t)
+	for question, want := range map[string]int{
+		"db.shop.svc.clusterset.local.":           20 + 200,
+		"_p-7._tcp.db.shop.svc.clusterset.local.": 1,
+		"_odd._tcp.db.shop.svc.clusterset.local.": 200,
+	} {
+		var found *answer
+		if cost := octets(func() { found, _ = w.cs.zones[0].find(question, dns.TypeSRV) }); cost > most {
+			t.Errorf("%s: %d octets allocated", question, cost)
+		}
+		if found == nil || found.count != want || len(found.additional) != 2000 {
+			t.Errorf("%s: %+v, want %d records and 2000 addresses", question, found, want)
+			continue
+		}
+		for i, r := range found.records[:want] {
+			if srv := r.(*dns.SRV); srv.Target != "x.east.db.shop.svc.clusterset.local." || (i > 0 && srv.Port <= found.records[i-1].(*dns.SRV).Port) {
+				t.Errorf("%s: record %d is %v", question, i, srv)
+			}
+		}
+	}
+	srv := 0
+	if cost := octets(func() {
+		for _, r := range w.transferred() {
+			if r.Header().Rrtype == dns.TypeSRV {
+				srv++
+			}
+		}
+	}); cost > most {
+		t.Errorf("a transfer: %d octets allocated", cost)
+	}
+	if srv != 2*(20+200) {
+		t.Errorf("a transfer has %d SRV records", srv)
+	}
+}
+
+// Where there are too many answers to be kept, making one again does not begin with all endpoints.
+func TestAnswersThatAreNotKept(t *testing.T) {
+	w := spread{slices: 1000, ports: 30}.world(t)
+	const question = "_p-7._tcp.db.shop.svc.clusterset.local."
+	ask := func() *answer {
+		found, _ := w.cs.zones[0].find(question, dns.TypeSRV)
+		return found
+	}
+	if first := ask(); first.count != maxSRV || first == ask() {
+		t.Fatalf("%d records, or the answer is kept", first.count)
+	}
+	if got := testing.AllocsPerRun(3, func() { ask() }); got > 4*maxSRV {
+		t.Errorf("%.0f allocations for %d records of 10,000", got, maxSRV)
+	}
+}
+
+// Of more records than a message can hold, an answer carries just too many, and no additional section that never fits.
+func TestMoreRecordsThanAMessageHolds(t *testing.T) {
+	w := spread{slices: 500, hostname: "x"}.world(t)
+	first := map[string]bool{}
+	for range 10 {
+		found, _ := w.cs.zones[0].find("db.shop.svc.clusterset.local.", dns.TypeA)
+		shown := found.rotated()
+		if found.count != 5000 || len(shown) != maxRecords || cap(shown) != maxRecords {
+			t.Fatalf("%d of %d records, room for %d", len(shown), found.count, cap(shown))
+		}
+		first[shown[0].String()] = true
+	}
+	if len(first) == 1 {
+		t.Error("each answer begins with the same record")
+	}
+	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); !reply.Truncated || len(reply.Answer) < 4000 {
+		t.Errorf("over TCP: truncated %t, %d records", reply.Truncated, len(reply.Answer))
+	}
+	if found, _ := w.cs.zones[0].find("db.shop.svc.clusterset.local.", dns.TypeSRV); found.count != 500 || len(found.additional) != 0 {
+		t.Errorf("%d SRV records with %d additional ones", found.count, len(found.additional))
+	}
+}
+
+// A cluster that changes its service all the time keeps nobody else's changes waiting: what answers are made of is gathered
+// when somebody asks.
+func TestChangesOfLargeServices(t *testing.T) {
+	s := spread{slices: 200, ports: 100}
+	w := s.world(t)
+	smaller := s.slice(7)
+	smaller.Endpoints = smaller.Endpoints[1:]
+	w.update(smaller)
+	if cost := octets(w.publish); cost > 1<<19 {
+		t.Errorf("a change of one of 200 slices: %d octets allocated", cost)
+	}
+	if reply := w.ask("10-0-7-0.east.db.shop.svc.clusterset.local.", dns.TypeA); reply.Rcode != dns.RcodeNameError {
+		t.Errorf("the change is not published: %s", told(reply))
+	}
+	if reply := w.ask("_p-99._tcp.db.shop.svc.clusterset.local.", dns.TypeA); reply.Rcode != dns.RcodeSuccess {
+		t.Errorf("the name of a port: %s", told(reply))
+	}
+}
+
+// However many ask for it at once, an answer is made once.
+func TestAnswersAreMadeOnce(t *testing.T) {
+	var l lazy[answer]
+	var made atomic.Int32
+	var asking sync.WaitGroup
+	begin := make(chan struct{})
+	for range 50 {
+		asking.Go(func() {
+			<-begin
+			l.get(func() *answer {
+				made.Add(1)
+				for range 100 {
+					runtime.Gosched() // so that the others come meanwhile
+				}
+				return &answer{}
+			})
+		})
+	}
+	close(begin)
+	asking.Wait()
+	if made.Load() != 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+}
