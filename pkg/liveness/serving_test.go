@@ -57,6 +57,13 @@ func TestServing(t *testing.T) {
 			sources: []liveness.Source{source("a", silent, v4, "http"), source("b", live, v4, "http")},
 			want:    []string{"b IPv4 http"},
 		},
+		"however many are silent": {
+			sources: []liveness.Source{
+				source("a", silent, v4, "http"), source("b", live, v4, "http"), source("c", silent, v4, "http"),
+				source("d", silent, v4, "http"), source("e", silent, v4, "http"),
+			},
+			want: []string{"b IPv4 http"},
+		},
 		"the silent are the last resort": {
 			sources: []liveness.Source{source("a", silent, v4, "http"), unready(source("b", live, v4, "http"))},
 			want:    []string{"a IPv4 http", "b IPv4 http"},
@@ -114,7 +121,7 @@ func TestServing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := merge.Merged{Type: mcsv1beta1.ClusterSetIP, PortNames: map[clusterset.ClusterID]map[string]string{
 				"a": {"http": "http", "web": "http", "admin": "admin"},
-				"b": {"http": "http"},
+				"b": {"http": "http"}, "c": {"http": "http"}, "d": {"http": "http"}, "e": {"http": "http"},
 			}}
 			policies := liveness.DefaultPolicies()
 			if test.kind != "" {

@@ -159,6 +159,34 @@ func TestFlapping(t *testing.T) {
 	h.want(t, "a", liveness.Live) // all forgiven
 }
 
+// TestEachReturnTakesLonger: each silence within five minutes of the last return doubles the renewals that the next return takes, up to
+// 32; one fewer is not enough. Whoever has stayed for longer begins anew.
+//
+// spec: D9
+func TestEachReturnTakesLonger(t *testing.T) {
+	h := newHub("a")
+	h.pass(interval)
+	returns := func(renewals int) {
+		t.Helper()
+		h.alive["a"] = false
+		h.pass(grace + interval)
+		h.want(t, "a", liveness.Silent)
+		h.alive["a"] = true
+		h.pass(time.Duration(renewals-1) * interval)
+		h.want(t, "a", liveness.Silent)
+		h.pass(interval)
+		h.want(t, "a", liveness.Live)
+	}
+	for _, renewals := range []int{2, 4, 8, 16, 32, 32} {
+		returns(renewals)
+		h.pass(5*time.Minute - interval)
+	}
+	h.pass(2 * interval) // together a heartbeat more than five minutes
+	for _, renewals := range []int{2, 4} {
+		returns(renewals)
+	}
+}
+
 // TestHoldIsBounded: however often a member flaps, half an hour of life is enough.
 func TestHoldIsBounded(t *testing.T) {
 	h := newHub("a")
