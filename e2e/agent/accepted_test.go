@@ -30,9 +30,9 @@ import (
 )
 
 // TestAccepted: whatever clusters export, and whatever they export next, a real API server takes what is rendered, and
-// holds then what was rendered: the next plan is empty. A cluster without IPv6 does so too.
+// holds then what was rendered: the next plan is empty. A cluster without IPv6 does so too, and both names of a derived Service do.
 //
-// spec: R1, R2, R5, I3, I4, I5, I6, D1, D3, D4, D6, D7, C3
+// spec: R1, R2, R5, I3, I4, I5, I6, D1, D2, D3, D4, D6, D7, D8, C3
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	single := lab.Member("single")
@@ -49,7 +49,9 @@ func TestAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := importers[rapid.SampledFrom([]string{"dual", "single"}).Draw(t, "importer")]
 		i.clear(ctx, t)
-		i.take(ctx, t, i.take(ctx, t, holding{}))
+		service := clustersettest.Extreme().Key.Name
+		names := []string{clusterset.ShortDerivedName(service), clusterset.LongDerivedName(service)}
+		i.take(ctx, t, i.take(ctx, t, holding{derivedName: rapid.SampledFrom(names).Draw(t, "derived name")}))
 	})
 }
 
@@ -61,6 +63,9 @@ type importer struct {
 
 // holding is what a cluster holds of the import.
 type holding struct {
+	// derivedName is what the derived Service is called, given once.
+	derivedName string
+
 	services []*corev1.Service
 	slices   []*discoveryv1.EndpointSlice
 	imports  []*mcsv1beta1.ServiceImport
@@ -97,8 +102,12 @@ func (i *importer) take(ctx context.Context, t *rapid.T, before holding) holding
 	service, mirrored := render.Service(merged, site), render.Slices(merged, site, drawSlices(t, exports))
 	writer := apply.ToMember(i, i)
 	after := holding{
-		services: carryOut(ctx, t, writer, before.services, plan.Service(service, before.services)),
-		slices:   carryOut(ctx, t, writer, before.slices, plan.EndpointSlices(mirrored, before.slices)),
+		derivedName: before.derivedName,
+		services:    carryOut(ctx, t, writer, before.services, plan.Service(service, before.services)),
+		slices:      carryOut(ctx, t, writer, before.slices, plan.EndpointSlices(mirrored, before.slices)),
+	}
+	if len(after.services) > 0 && len(after.services[0].Spec.ClusterIPs) < len(service.Spec.ClusterIPs) { // the second address comes after the first
+		after.services = carryOut(ctx, t, writer, after.services, plan.Service(service, after.services))
 	}
 	serviceImport := render.ServiceImport(merged, site, clusterIPs(after.services))
 	after.imports = carryOut(ctx, t, writer, before.imports, plan.ServiceImport(serviceImport, before.serviceImport()))
@@ -111,18 +120,34 @@ func (i *importer) take(ctx context.Context, t *rapid.T, before holding) holding
 	nothing(t, plan.EndpointSlices(mirrored, after.slices))
 	nothing(t, plan.ServiceImport(serviceImport, after.serviceImport()))
 	nothing(t, plan.ServiceImportStatus(status, after.serviceImport()))
-	if len(before.services) > 0 && len(after.services) > 0 && isHeadless(before.services[0]) == isHeadless(after.services[0]) {
-		b, a := before.services[0], after.services[0]
-		if b.UID != a.UID || b.Spec.ClusterIP != a.Spec.ClusterIP {
-			t.Errorf("the derived Service was %s with %v and is %s with %v", b.UID, b.Spec.ClusterIPs, a.UID, a.Spec.ClusterIPs)
+	if service != nil {
+		got := after.services[0].Spec
+		if diff := cmp.Diff(service.Spec.Selector, got.Selector) + cmp.Diff(service.Spec.Ports, got.Ports); diff != "" {
+			t.Errorf("selector and ports of the derived Service (-rendered +got):\n%s", diff)
+		}
+		if len(before.services) > 0 {
+			stays(t, before.services[0], after.services[0])
 		}
 	}
 	return after
 }
 
+// stays fails the test where a derived Service has another address than before, or is another without need: one of the other
+// kind, or one whose selector goes and takes the endpoints along that it has found.
+func stays(t *rapid.T, before, after *corev1.Service) {
+	if isHeadless(before) != isHeadless(after) {
+		return
+	}
+	replaced := len(before.Spec.Selector) > 0 && len(after.Spec.Selector) == 0
+	if (before.UID != after.UID) != replaced || before.Spec.ClusterIP != after.Spec.ClusterIP {
+		t.Errorf("the derived Service was %s with %v, selecting %v, and is %s with %v, selecting %v",
+			before.UID, before.Spec.ClusterIPs, before.Spec.Selector, after.UID, after.Spec.ClusterIPs, after.Spec.Selector)
+	}
+}
+
 // site returns what controllers/imports makes of what a cluster holds.
 func (i *importer) site(held holding, merged merge.Merged) render.Site {
-	site := render.Site{IPFamilies: i.families, DerivedName: clusterset.LongDerivedName(merged.Key.Name)}
+	site := render.Site{IPFamilies: i.families, DerivedName: held.derivedName}
 	if s := held.serviceImport(); s != nil && s.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(s.Spec.IPs) > 0 {
 		site.IPs, site.Established = s.Spec.IPs, s.Spec.IPFamilies
 	}

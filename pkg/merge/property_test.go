@@ -29,6 +29,9 @@ func clone(exports []clusterset.Export) []clusterset.Export {
 	for i, export := range result {
 		result[i].Ports, result[i].IPFamilies = slices.Clone(export.Ports), slices.Clone(export.IPFamilies)
 		result[i].Labels, result[i].Annotations = maps.Clone(export.Labels), maps.Clone(export.Annotations)
+		if s := export.Selection; s != nil {
+			result[i].Selection = &clusterset.Selection{Labels: maps.Clone(s.Labels), TargetPorts: maps.Clone(s.TargetPorts)}
+		}
 	}
 	return result
 }
@@ -59,7 +62,7 @@ func TestMergeIsIdempotent(t *testing.T) {
 			Cluster: first.Oldest, Key: first.Key, Age: start,
 			Type: first.Type, Ports: first.Ports, IPFamilies: first.IPFamilies, Affinity: first.Affinity,
 			InternalTrafficPolicy: first.InternalTrafficPolicy, TrafficDistribution: first.TrafficDistribution,
-			Labels: first.Labels, Annotations: first.Annotations,
+			Labels: first.Labels, Annotations: first.Annotations, Selection: first.Selection,
 		}})
 		if len(again.Conflicts) > 0 {
 			t.Errorf("conflicts %v", again.Conflicts)

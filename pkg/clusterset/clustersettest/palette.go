@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -30,6 +31,8 @@ type Palette struct {
 	TrafficDistributions             []string
 	LabelKeys, LabelValues           []string
 	AnnotationKeys, AnnotationValues []string
+	// TargetPorts are where pods listen, where the exporter shares how its Service finds them (spec D8).
+	TargetPorts []intstr.IntOrString
 }
 
 // Few returns a palette of few values, so that exports collide often.
@@ -48,6 +51,7 @@ func Few() Palette {
 		LabelValues:          []string{"", "1", "2"},
 		AnnotationKeys:       []string{"x", "y"},
 		AnnotationValues:     []string{"", "1", "2"},
+		TargetPorts:          []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("p"), intstr.FromString("q")},
 	}
 }
 
@@ -70,6 +74,9 @@ func Extreme() Palette {
 	p.LabelValues = []string{"", "A.b_c-9", longest}
 	p.AnnotationKeys = []string{"docs", "Example.Com/Docs", domain + "/" + longest}
 	p.AnnotationValues = []string{"", "\"\n\t\x00\u00fc\U0001f600", strings.Repeat("\u00fc", 4096)}
+	p.TargetPorts = []intstr.IntOrString{
+		intstr.FromInt32(1), intstr.FromInt32(65535), intstr.FromString("p"), intstr.FromString("8080-" + strings.Repeat("p", 10)),
+	}
 	return p
 }
 
@@ -106,7 +113,22 @@ func (p Palette) Export(t *rapid.T, id clusterset.ClusterID) clusterset.Export {
 		export.Affinity = rapid.SampledFrom(p.Affinities).Draw(t, "affinity")
 	}
 	export.Ports = p.ports(t, fewest)
+	if export.Type == mcsv1beta1.ClusterSetIP && rapid.Bool().Draw(t, "selection") {
+		export.Selection = p.selection(t, export.Ports)
+	}
 	return export
+}
+
+// selection draws how a Service with these ports finds its pods.
+func (p Palette) selection(t *rapid.T, ports []clusterset.Port) *clusterset.Selection {
+	drawn := &clusterset.Selection{
+		Labels:      rapid.MapOfN(rapid.SampledFrom(p.LabelKeys), rapid.SampledFrom(p.LabelValues), 1, 2).Draw(t, "selector"),
+		TargetPorts: map[clusterset.PortID]intstr.IntOrString{},
+	}
+	for _, port := range ports {
+		drawn.TargetPorts[port.ID()] = rapid.SampledFrom(p.TargetPorts).Draw(t, "target port")
+	}
+	return drawn
 }
 
 // ports draws what a Service can have: no two ports with one name, nor with one protocol and number, and none without
