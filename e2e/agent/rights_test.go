@@ -250,7 +250,7 @@ func lagging(config *rest.Config) *rest.Config {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err == nil && request.URL.Query().Get("watch") == "true" {
-				response.Body = lateBody{ReadCloser: response.Body, done: request.Context().Done()}
+				response.Body = lateBody{ReadCloser: response.Body, ctx: request.Context()}
 			}
 			return response, err
 		})
@@ -261,17 +261,14 @@ func lagging(config *rest.Config) *rest.Config {
 // lateBody is read late.
 type lateBody struct {
 	io.ReadCloser
-	done <-chan struct{}
+	ctx context.Context
 }
 
 func (b lateBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	timer := time.NewTimer(lag)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-b.done:
-	}
+	late, cancel := context.WithTimeout(b.ctx, lag)
+	defer cancel()
+	<-late.Done()
 	return n, err
 }
 

@@ -86,15 +86,13 @@ func (a *agent) launch() error {
 	go func() {
 		_ = command.Wait() // ProcessState says how it ended
 		close(exited)
-		a.again(command)
+		time.AfterFunc(time.Second, func() { a.again(command) })
 	}()
 	return nil
 }
 
-// again starts the agent once more after a second where nobody wanted it to end.
+// again starts the agent once more where nobody wanted it to end.
 func (a *agent) again(ended *exec.Cmd) {
-	timer := time.NewTimer(time.Second)
-	<-timer.C
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.wanted && a.command == ended {

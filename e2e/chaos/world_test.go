@@ -286,12 +286,9 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 
 // pause waits, while something goes on elsewhere that is to go on for so long.
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	passed, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-passed.Done()
 }
 
 func meta(k oracle.Key) metav1.ObjectMeta {

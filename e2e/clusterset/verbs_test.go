@@ -4,6 +4,7 @@
 package clusterset_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -158,13 +160,9 @@ func (w *world) eventually(t *testing.T, what string, done func() bool) {
 // await looks again after a pause, until what it waits for is there.
 func (w *world) await(t *testing.T, pause time.Duration, what string, done func() bool) {
 	t.Helper()
-	limit := time.After(90 * time.Second)
-	for !done() {
-		select {
-		case <-time.After(pause):
-		case <-limit:
-			t.Fatalf("there is no %s", what)
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), pause, 90*time.Second, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Fatalf("there is no %s: %v", what, err)
 	}
 }
 

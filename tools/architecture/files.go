@@ -83,24 +83,6 @@ func checkFile(rel string, text []byte) ([]violation, error) {
 	return found, nil
 }
 
-// sleeps returns the uses of time.Sleep, apart from those written inside a call of synctest.Test, whose clock is fake.
-func sleeps(file *ast.File) []token.Pos {
-	timeName, syncName := importName(file, "time"), importName(file, "testing/synctest")
-	var found []token.Pos
-	ast.Inspect(file, func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.CallExpr:
-			return !isSelector(n.Fun, syncName, "Test")
-		case *ast.SelectorExpr:
-			if isSelector(n, timeName, "Sleep") {
-				found = append(found, n.Pos())
-			}
-		}
-		return true
-	})
-	return found
-}
-
 // importName returns the name by which a file knows a package, "" if it does not import it.
 func importName(file *ast.File, path string) string {
 	for _, spec := range file.Imports {
