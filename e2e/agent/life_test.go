@@ -54,6 +54,7 @@ func TestLife(t *testing.T) {
 		"ForeignImportInTheWay":  testForeignImport,
 		"NamesCollide":           testCollision,
 		"NamesCollideAtOnce":     testCollisionAtOnce,
+		"BothNamesTaken":         testBothNamesTaken,
 		"AddressLeftOut":         testAddressLeftOut,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, w.members["a"], w.members["b"]) })
