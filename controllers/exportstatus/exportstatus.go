@@ -87,6 +87,9 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 		return append(result, conditions.Exported(known.Rejection, conditions.Publication{}), conditions.Conflict(merge.Merged{}))
 	}
 	publication := r.publication(known)
+	if known.Hub.Barred != nil {
+		return append(result, conditions.Exported(nil, publication), conditions.Conflict(merge.Merged{}))
+	}
 	said := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
 	if publication.Hub == conditions.HubSynced || publication.Failure != "" || said == nil {
 		result = append(result, conditions.Exported(nil, publication))
@@ -110,6 +113,8 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	switch {
 	case r.Refusal() != "":
 		publication.Failure = r.Refusal()
+	case known.Hub.Barred != nil: // its record may stand on the hub from before, but nobody takes it
+		publication.Failure = known.Hub.Barred.Error()
 	case r.Sources.Hub.Synced():
 		publication.Hub = conditions.HubSynced
 	case r.Sources.Hub.Listed():

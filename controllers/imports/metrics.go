@@ -80,7 +80,7 @@ func (m Metrics) found(key clusterset.ServiceKey, v view, d decision) {
 	if m.refused == nil {
 		return
 	}
-	m.refused.set(key, len(v.known.Hub.Refused))
+	m.refused.set(key, v.known.Hub.RefusedTotal)
 	blocked := 0
 	if d.exported && v.isObstructed() {
 		blocked = 1

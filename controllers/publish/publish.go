@@ -117,7 +117,7 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	}
 	fenced, refused := export.Fenced(own, r.Sources.Hub.OwnFence())
 	outcome := Outcome{LeftOut: texts(refused)}
-	bounded, surplus := clusterset.Bounded(fenced)
+	bounded, surplus := clusterset.Bounded(fenced, clusterset.Slice.Count)
 	if surplus != nil {
 		outcome.Surplus = surplus.Error()
 	}

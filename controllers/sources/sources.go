@@ -54,6 +54,9 @@ func (s Sources) Exports() []clusterset.Export {
 	if s.Own == nil {
 		return s.Hub.Exports
 	}
+	if s.Hub.Barred != nil { // whatever it says: nobody else takes it (spec R7)
+		return s.Hub.Exports
+	}
 	return append(slices.Clone(s.Hub.Exports), s.acceptable())
 }
 

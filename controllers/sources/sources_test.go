@@ -4,6 +4,7 @@
 package sources_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,7 @@ func TestExports(t *testing.T) {
 	legal, recorded := web("own", labels{"team": "red"}, nil), web("own", labels{"team": "blue"}, nil)
 	tests := map[string]struct {
 		own, recorded *clusterset.Export
+		barred        error
 		want          []clusterset.Export
 	}{
 		"nothing":                      {want: []clusterset.Export{other}},
@@ -43,11 +45,12 @@ func TestExports(t *testing.T) {
 		"an illegal label, never recorded": {
 			own: new(web("own", labels{"!": ""}, labels{"docs": "x"})), want: []clusterset.Export{other, web("own", nil, nil)},
 		},
+		"legal, but not its to publish any more": {own: &legal, barred: errors.New("the Member says so"), want: []clusterset.Export{other}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sources.Sources{Own: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, OwnExport: test.recorded}}
+			s := sources.Sources{Own: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, OwnExport: test.recorded, Barred: test.barred}}
 			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
 				t.Errorf("exports (-want +got):\n%s", diff)
 			}

@@ -265,3 +265,64 @@ func testIllegalLateLabel(t *testing.T, w *world) {
 		m.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	}
 }
+
+// A member that may not publish services of a namespace any more exports none of it, in its own cluster either, and says so. What
+// the others export of the same name goes on without it, and when it may publish again all is as it was.
+//
+// spec: C7, I2, R7
+func testNamespaceTakenBack(t *testing.T, w *world) {
+	a, b, c := w.members["a"], w.members["b"], w.members["c"]
+	k := key{Namespace: namespace(t, a, b, c), Name: "web"}
+	alone := key{Namespace: k.Namespace, Name: "alone"}
+	exported := a.exportVariant(t, k, "10.1.0.1", unchanged)
+	a.exportVariant(t, alone, "10.1.0.2", unchanged)
+	variants := []struct {
+		member        *member
+		address, team string
+	}{{b, "10.2.0.1", "red"}, {c, "10.3.0.1", "green"}}
+	for _, v := range variants {
+		w.later(t, exported.CreationTimestamp)
+		exported = v.member.exportVariant(t, k, v.address, func(_ *corev1.Service, e *mcsv1beta1.ServiceExport) {
+			e.Spec.ExportedLabels = map[string]string{"team": v.team}
+		})
+	}
+	whole := func() {
+		t.Helper()
+		w.agreed(t, k, unvaried(), "a", "b", "c")
+		w.agreed(t, alone, unvaried(), "a")
+		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		for _, m := range w.members {
+			m.condition(t, k, conflict, metav1.ConditionTrue, "LabelsConflict")
+		}
+	}
+	whole()
+
+	w.allow(t, "a", "elsewhere")
+	want := unvaried()
+	want.Labels["team"] = "red"
+	w.agreed(t, k, want, "b", "c")
+	for _, m := range w.members {
+		m.endpoints(t, k, "b 10.2.0.1:http:8080", "c 10.3.0.1:http:8080")
+		m.gone(t, alone)
+	}
+	message := fmt.Sprintf("The hub refuses the export: the Member of cluster a does not allow namespace %s: "+
+		"do not export from it, or let an administrator of the hub add it to the Member", k.Namespace)
+	for _, of := range []key{k, alone} {
+		if got := a.condition(t, of, ready, metav1.ConditionFalse, "Failed").Message; got != message {
+			t.Errorf("%s says %s\nwant %s", of, got, message)
+		}
+	}
+	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts") // it is no part of what the two disagree on
+	b.condition(t, k, conflict, metav1.ConditionTrue, "LabelsConflict")
+	w.allow(t, "a")
+	whole()
+}
+
+// allow has a member publish services of these namespaces only; of all where none is named.
+func (w *world) allow(t *testing.T, id string, namespaces ...hubv1alpha1.NamespaceName) {
+	t.Helper()
+	found := &hubv1alpha1.Member{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, found))
+	found.Spec.Namespaces = namespaces
+	must(t, w.hubKube.Update(t.Context(), found))
+}

@@ -34,13 +34,14 @@ func TestConflicts(t *testing.T) {
 		m.start(t)
 	}
 	for name, story := range map[string]func(*testing.T, *world){
-		"EveryReason":      testEveryReason,
-		"PortsMixed":       testPortsMixed,
-		"TheOldestLeaves":  testTheOldestLeaves,
-		"EqualAges":        testEqualAges,
-		"LyingAge":         testLyingAge,
-		"ThirtyDisagree":   testThirtyDisagree,
-		"IllegalLateLabel": testIllegalLateLabel,
+		"EveryReason":        testEveryReason,
+		"PortsMixed":         testPortsMixed,
+		"TheOldestLeaves":    testTheOldestLeaves,
+		"EqualAges":          testEqualAges,
+		"LyingAge":           testLyingAge,
+		"ThirtyDisagree":     testThirtyDisagree,
+		"IllegalLateLabel":   testIllegalLateLabel,
+		"NamespaceTakenBack": testNamespaceTakenBack,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, w) })
 	}

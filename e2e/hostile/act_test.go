@@ -77,7 +77,7 @@ type act struct {
 	service key
 	// rest says that an importer takes the service without what it refuses of it.
 	rest bool
-	// harmless says, and checks, what comes of an act that nobody refuses.
+	// harmless says what comes of an act that nobody refuses. check sees to it, or to what else comes of one that an importer does.
 	harmless string
 	check    func(*testing.T, *world, key)
 }
@@ -248,6 +248,9 @@ func (w *world) run(t *testing.T, a act, s setup) {
 			w.c.imported(t, k)
 		} else if k.Namespace == "hostile" {
 			w.c.absent(t, k)
+		}
+		if a.check != nil {
+			a.check(t, w, k)
 		}
 	case nobody:
 		must(t, err)

@@ -33,7 +33,7 @@ import (
 
 // everything returns all acts of the table, in its order.
 func everything() []act {
-	return slices.Concat(beyondRights(), tokens(), ofOthers(), names(), addresses(), numbers(), metadata(), forms())
+	return slices.Concat(beyondRights(), tokens(), ofOthers(), names(), addresses(), numbers(), fields(), metadata(), forms())
 }
 
 // lasting are acts that take their time, and how each ends.
@@ -198,7 +198,7 @@ func (w *world) testFlood(t *testing.T) {
 	defer end()
 	for i := range writers {
 		record := first.DeepCopy()
-		record.ResourceVersion, record.Name = "", fmt.Sprintf("%s.%d", service.Name, i)
+		record.ResourceVersion, record.Name = "", fmt.Sprintf("%s.%010d", service.Name, i)
 		must(t, a.Create(t.Context(), record))
 		group.Go(func() {
 			for n := 0; ; n++ {

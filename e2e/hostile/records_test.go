@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -79,6 +80,22 @@ func ofOthers() []act {
 				byImporter("its name does not say that it is service honest/web"),
 			},
 			rest: true,
+		},
+		{
+			name: "a slice that would bear the name of another's", service: twin,
+			try: serving(func(e *endpoints) { e.Name = twin.Namespace + "." + twin.Name + ".eu-0123456789" }),
+			refused: []refusal{
+				byPolicy("records", "the slice in the name must be an ID as agents give them"),
+				byImporter(`its name ends in "eu-0123456789", which is no slice's ID`),
+			},
+			rest: true,
+			check: func(t *testing.T, w *world, k key) {
+				t.Helper()
+				w.witness(t)
+				if diff := cmp.Diff(w.twins, w.c.twins(t)); diff != "" {
+					t.Errorf("the slices of %s have been written (-before +after):\n%s", k, diff)
+				}
+			},
 		},
 		{
 			name: "an age of 1970 in a shared service, with other settings", service: shared,
@@ -155,7 +172,7 @@ func names() []act {
 		},
 		{
 			name: "a zone that is none", try: serving(func(e *endpoints) { e.Spec.Groups[0].Zone = "zone/b" }),
-			refused: []refusal{byImporter(`"zone/b" is no zone`)}, rest: true,
+			refused: []refusal{bySchema(`spec.groups[0].zone: Invalid value: "zone/b"`), byImporter(`"zone/b" is no zone`)}, rest: true,
 		},
 		{
 			name: "the importer's zone, with trafficDistribution",
@@ -251,7 +268,7 @@ func numbers() []act {
 				service, e := a.records()
 				for i := range 12 {
 					record := e.DeepCopy()
-					record.Name = service.Name + "." + strconv.Itoa(1000+i)
+					record.Name = service.Name + "." + strconv.Itoa(1_000_000_000+i)
 					record.Spec.Groups = []hubv1alpha1.EndpointGroup{manyPods(4*i, 1000)}
 					if err := a.Create(ctx, record); err != nil {
 						return err

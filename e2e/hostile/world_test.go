@@ -36,6 +36,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // patience is how long anything may take on a busy machine.
@@ -44,11 +45,12 @@ const patience = 90 * time.Second
 // own is the hostile member's namespace on the hub.
 const own = "member-mallory"
 
-// What the honest export: web from b, by its agent; and shared from elder, whose records the test writes, and which the
-// hostile member may join.
+// What the honest export: web from b, by its agent; and what the hostile member may join, shared from elder and twin from
+// mallory-eu, whose records the test writes.
 var (
 	web    = key{Namespace: "honest", Name: "web"}
 	shared = key{Namespace: "shared", Name: "web"}
+	twin   = key{Namespace: "shared", Name: "twin"}
 )
 
 type key = client.ObjectKey
@@ -68,6 +70,8 @@ type world struct {
 	mallory *rest.Config
 	// elders are the settings of the shared service while elder alone exports it.
 	elders settings
+	// twins are the slices that c has of the service of mallory-eu, as it first had them.
+	twins []discoveryv1.EndpointSlice
 }
 
 // addedRange is where c takes addresses for its Services from besides the range that its API server was started with.
@@ -181,22 +185,38 @@ func pods(addresses ...string) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// exportShared has elder export a service, an hour ago.
+// exportShared has others export services, an hour ago, that the hostile member may join.
 func (w *world) exportShared(t *testing.T) {
 	t.Helper()
+	w.exportAs(t, "elder", 3, shared, "10.3.0.1")
+	w.elders = w.c.settings(t, shared)
+	w.exportAs(t, "mallory-eu", 4, twin, "10.4.0.1")
+	w.twins = w.c.twins(t)
+}
+
+// exportAs makes a cluster, of which nothing exists, the n-th member and has it export a service with one endpoint.
+func (w *world) exportAs(t *testing.T, id clusterset.ClusterID, n int, k key, address hubv1alpha1.IPAddress) {
+	t.Helper()
 	config, err := membership.Admit(t.Context(), w.hub, manifests.MemberOptions{
-		ClusterID: "elder", PodCIDRs: membership.PodCIDRs(3), ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
+		ClusterID: id, PodCIDRs: membership.PodCIDRs(n), ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
 	})
 	must(t, err)
-	elder := w.as(t, config, "elder", shared)
-	service, endpoints := elder.records()
-	service.Namespace, endpoints.Namespace = "member-elder", "member-elder"
+	exporter := w.as(t, config, string(id), k)
+	service, endpoints := exporter.records()
+	service.Namespace, endpoints.Namespace = id.HubNamespace(), id.HubNamespace()
 	service.Spec.ExportedAt = metav1.NewTime(time.Now().Add(-time.Hour))
-	service.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "elder"}
-	endpoints.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{"10.3.0.1"}
-	must(t, elder.write(t.Context(), service, endpoints))
-	w.c.serves(t, shared, "10.3.0.1")
-	w.elders = w.c.settings(t, shared)
+	service.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": hubv1alpha1.LabelValue(id)}
+	endpoints.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
+	must(t, exporter.write(t.Context(), service, endpoints))
+	w.c.serves(t, k, string(address))
+}
+
+// twins returns the slices of the service of mallory-eu.
+func (m *member) twins(t *testing.T) []discoveryv1.EndpointSlice {
+	t.Helper()
+	mirrored, err := m.mirrored(t.Context(), twin)
+	must(t, err)
+	return mirrored
 }
 
 // settings returns those of an import, once it is Ready.
@@ -335,7 +355,7 @@ func (w *world) belongings(t *testing.T) string {
 		}
 	}
 	note("hub", w.hubKube, &hubv1alpha1.MemberList{})
-	for _, id := range []string{"b", "c", "elder"} {
+	for _, id := range []string{"b", "c", "elder", "mallory-eu"} {
 		note("hub", w.hubKube, &hubv1alpha1.PublishedServiceList{}, client.InNamespace("member-"+id))
 		note("hub", w.hubKube, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+id))
 	}

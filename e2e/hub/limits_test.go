@@ -36,18 +36,18 @@ func (h *hub) testLimits(t *testing.T) {
 		want           string
 	}{
 		"in the last podCIDR, one group":         {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1000, ""},
-		"in the last podCIDR, 1000 groups":       {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1000, 1, ""},
+		"in the last podCIDR, 100 groups":        {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 100, 10, ""},
 		"in the last nodeCIDR, one group":        {"fd00:bbbb:bbbb:bbbb:bbbb:1111:2222", 1, 1000, ""},
-		"in the last nodeCIDR, 1000 groups":      {"fd00:bbbb:bbbb:bbbb:bbbb:1111:2222", 1000, 1, ""},
+		"in the last nodeCIDR, 100 groups":       {"fd00:bbbb:bbbb:bbbb:bbbb:1111:2222", 100, 10, ""},
 		"outside all CIDRs, one group":           {"fd00:cccc:cccc:cccc:cccc:1111:2222", 1, 1000, "address fd00:cccc:cccc:cccc:cccc:1111:2222:1000 is outside the podCIDRs and nodeCIDRs of the Member of cluster large"},
-		"outside all CIDRs, 1000 groups":         {"fd00:cccc:cccc:cccc:cccc:1111:2222", 1000, 1, "address fd00:cccc:cccc:cccc:cccc:1111:2222:1000 is outside the podCIDRs and nodeCIDRs of the Member of cluster large"},
+		"outside all CIDRs, 100 groups":          {"fd00:cccc:cccc:cccc:cccc:1111:2222", 100, 10, "address fd00:cccc:cccc:cccc:cccc:1111:2222:1000 is outside the podCIDRs and nodeCIDRs of the Member of cluster large"},
 		"link-local, one group":                  {"fe80:cccc:cccc:cccc:cccc:1111:2222", 1, 1000, "address fe80:cccc:cccc:cccc:cccc:1111:2222:1000 is loopback, link-local"},
-		"link-local, 1000 groups":                {"fe80:cccc:cccc:cccc:cccc:1111:2222", 1000, 1, "address fe80:cccc:cccc:cccc:cccc:1111:2222:1000 is loopback, link-local"},
+		"link-local, 100 groups":                 {"fe80:cccc:cccc:cccc:cccc:1111:2222", 100, 10, "address fe80:cccc:cccc:cccc:cccc:1111:2222:1000 is loopback, link-local"},
 		"not canonical, one group":               {"FD00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1000, `address "FD00:aaaa:aaaa:aaaa:aaaa:1111:2222:1000" is no IP address in canonical form`},
-		"not canonical, 1000 groups":             {"FD00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1000, 1, `address "FD00:aaaa:aaaa:aaaa:aaaa:1111:2222:1000" is no IP address in canonical form`},
+		"not canonical, 100 groups":              {"FD00:aaaa:aaaa:aaaa:aaaa:1111:2222", 100, 10, `address "FD00:aaaa:aaaa:aaaa:aaaa:1111:2222:1000" is no IP address in canonical form`},
 		"1002 addresses in two groups":           {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 2, 501, tooMany},
 		"1001 addresses in one group":            {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1, 1001, "spec.groups[0].addresses: Too many: 1001: must have at most 1000 items"},
-		"1001 groups":                            {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 1001, 1, "spec.groups: Too many: 1001: must have at most 1000 items"},
+		"101 groups":                             {"fd00:aaaa:aaaa:aaaa:aaaa:1111:2222", 101, 1, "spec.groups: Too many: 101: must have at most 100 items"},
 		"as many as fit in a request, 50 of 700": {"fd00:cccc:cccc:cccc:cccc:1111:2222", 50, 700, tooMany},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func (h *hub) testQuota(t *testing.T) {
 	checkError(t, m.Create(t.Context(), m.service(inNamespace("third"))),
 		"exceeded quota: tombolo, requested: count/publishedservices.hub.tombolo-mcs.io=1, used: count/publishedservices.hub.tombolo-mcs.io=2, limited: count/publishedservices.hub.tombolo-mcs.io=2")
 	checkError(t, m.Create(t.Context(), m.endpoints()), "")
-	checkError(t, m.Create(t.Context(), m.endpoints(func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.more" })),
+	checkError(t, m.Create(t.Context(), m.endpoints(func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.0000000002" })),
 		"exceeded quota: tombolo, requested: count/publishedendpoints.hub.tombolo-mcs.io=1")
 	// Updates need none, and a deletion makes room.
 	first.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose

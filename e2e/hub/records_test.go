@@ -240,6 +240,10 @@ func (h *hub) testEndpoints(t *testing.T) {
 			e.Spec.Groups = []hubv1alpha1.EndpointGroup{{AddressesPerEndpoint: perEndpoint, Hostnames: hostnames, Addresses: all}}
 		}
 	}
+	zone := func(name string) endpointsChange {
+		return func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.Groups[0].Zone = name }
+	}
+	const notAnID = "the slice in the name must be an ID as agents give them, of 10 hexadecimal digits"
 	const hostnames = "hostnames must have one entry for each endpoint, or be absent"
 	for name, tc := range map[string]struct {
 		change endpointsChange
@@ -250,6 +254,12 @@ func (h *hub) testEndpoints(t *testing.T) {
 		"a group without addresses": {group(0, nil), "spec.groups[0].addresses"},
 		"name of the service only":  {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web" }, "the name must be <namespace>.<service>.<slice>"},
 		"name of another service":   {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web2.x" }, "the name must be <namespace>.<service>.<slice>"},
+		"slice with a hyphen":       {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.eu-0123456789" }, notAnID},
+		"slice with a dot":          {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.eu.0123456789" }, notAnID},
+		"slice of a short name":     {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.012345678" }, notAnID},
+		"slice of a long name":      {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.0123456789a" }, notAnID},
+		"slice of other letters":    {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.g123456789" }, notAnID},
+		"slice of all digits":       {func(e *hubv1alpha1.PublishedEndpoints) { e.Name = "shop.web.abcdef6789" }, ""},
 		"claims another service":    {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.Service = "we" }, "the name must be <namespace>.<service>.<slice>"},
 		"FQDN":                      {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.AddressType = "FQDN" }, `Unsupported value: "FQDN"`},
 		"ports of other names":      {ports("a", "b", ""), ""},
@@ -260,6 +270,10 @@ func (h *hub) testEndpoints(t *testing.T) {
 		"too few hostnames":         {group(0, []hubv1alpha1.Hostname{"db-0"}, "10.1.0.1", "10.1.0.2"), hostnames},
 		"hostname per endpoint":     {group(2, []hubv1alpha1.Hostname{"db-0"}, "10.1.0.1", "10.1.0.2"), ""},
 		"hostname per address":      {group(2, []hubv1alpha1.Hostname{"db-0", "db-1"}, "10.1.0.1", "10.1.0.2"), hostnames},
+		"zone":                      {zone("EU_1.a"), ""},
+		"no zone":                   {zone("eu/1a"), "spec.groups[0].zone: Invalid value"},
+		"zone that ends in a dot":   {zone("eu."), "spec.groups[0].zone: Invalid value"},
+		"zone of 64 characters":     {zone(strings.Repeat("z", 64)), "spec.groups[0].zone: Too long"},
 		"hostname with a dot":       {group(0, []hubv1alpha1.Hostname{"db.0"}, "10.1.0.1"), "spec.groups[0].hostnames[0]: Invalid value"},
 		"odd number of addresses":   {group(2, nil, "10.1.0.1", "10.1.0.2", "10.1.0.3"), "the addresses are no multiple of addressesPerEndpoint: each endpoint needs that many"},
 	} {

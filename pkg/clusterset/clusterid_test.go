@@ -136,6 +136,15 @@ func TestSliceID(t *testing.T) {
 	if got := clusterset.SliceID("web-abc12"); got != want {
 		t.Errorf("slice ID %q, want %q: renamed slices are all written anew", got, want)
 	}
+	for id, want := range map[string]bool{
+		want: true, "0123456789": true, "abcdefabcd": true,
+		"": false, "012345678": false, "0123456789a": false, "eu-0123456789": false, "eu-0123456": false, "-123456789": false,
+		"ABCDEF0123": false, "g123456789": false, "01234 6789": false, "01234.6789": false, "é12345678": false,
+	} {
+		if got := clusterset.IsSliceID(id); got != want {
+			t.Errorf("%q is an ID: %t, want %t", id, got, want)
+		}
+	}
 }
 
 // The longest names still fit a Service (63 characters) and an EndpointSlice (253).

@@ -32,22 +32,26 @@ const (
 )
 
 // Bounded returns the slices of one cluster and service, in their order, up to the one that exceeds MaxSlices or
-// MaxEndpoints, and an error that says what is left out; nil where nothing is.
-func Bounded(slices []Slice) ([]Slice, error) {
+// MaxEndpoints, and an error that says what is left out; nil where nothing is. count returns how many endpoints a slice has,
+// in whatever form it is.
+func Bounded[T any](slices []T, count func(T) int) ([]T, error) {
 	endpoints := 0
 	for i, slice := range slices {
-		endpoints += len(slice.Endpoints)
+		endpoints += count(slice)
 		if i < MaxSlices && endpoints <= MaxEndpoints {
 			continue
 		}
 		for _, surplus := range slices[i+1:] {
-			endpoints += len(surplus.Endpoints)
+			endpoints += count(surplus)
 		}
 		return slices[:i:i], fmt.Errorf("%d of %d slices: a cluster contributes at most %d slices and %d endpoints to a service, and these have %d",
 			len(slices)-i, len(slices), MaxSlices, MaxEndpoints, endpoints)
 	}
 	return slices, nil
 }
+
+// Count returns how many endpoints the slice has.
+func (s Slice) Count() int { return len(s.Endpoints) }
 
 // EndpointPort is a port that endpoints listen on. Its name is that of the Service port it belongs to.
 type EndpointPort struct {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"hash/adler32"
 	"strconv"
+	"strings"
 )
 
 const derivedPrefix = "derived-"
@@ -25,13 +26,24 @@ func LongDerivedName(service string) string {
 	return derivedPrefix + hex.EncodeToString(sum[:20])
 }
 
+// sliceIDLength is how many hexadecimal digits a slice's ID has.
+const sliceIDLength = 10
+
 // SliceID returns a short, stable name for a source EndpointSlice among the slices of its service.
 func SliceID(sliceName string) string {
 	sum := sha256.Sum256([]byte(sliceName))
-	return hex.EncodeToString(sum[:5])
+	return hex.EncodeToString(sum[:])[:sliceIDLength]
 }
 
-// MirroredSliceName returns the name under which a source slice is mirrored beside a derived Service (spec D4).
+// IsSliceID reports whether an ID has the form of those that SliceID returns. What another cluster calls its slices must
+// have it: with a hyphen in it, slice `eu-0123456789` of cluster prod would be mirrored under the name of slice `0123456789` of
+// cluster prod-eu.
+func IsSliceID(id string) bool {
+	return len(id) == sliceIDLength && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// MirroredSliceName returns the name under which a source slice is mirrored beside a derived Service (spec D4). No two slices
+// have the same, as neither a derived Service's name behind its prefix nor a slice's ID has a hyphen.
 func MirroredSliceName(derived string, source ClusterID, sliceID string) string {
 	return derived + "-" + string(source) + "-" + sliceID
 }

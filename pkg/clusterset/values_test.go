@@ -274,7 +274,7 @@ func TestBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := clusterset.Bounded(tc.slices)
+			got, err := clusterset.Bounded(tc.slices, clusterset.Slice.Count)
 			if len(got) != tc.want {
 				t.Errorf("%d slices, want %d", len(got), tc.want)
 			}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -84,7 +85,7 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 		result = append(result, clusterset.Endpoint{
 			Addresses:   slices.Clone(source.Addresses),
 			Hostname:    valueOf(source.Hostname),
-			Zone:        valueOf(source.Zone),
+			Zone:        zone(source.Zone),
 			NodeName:    valueOf(source.NodeName),
 			Ready:       clusterset.ConditionOf(source.Conditions.Ready),
 			Serving:     clusterset.ConditionOf(source.Conditions.Serving),
@@ -92,6 +93,15 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 		})
 	}
 	return result
+}
+
+// zone returns an endpoint's zone; empty where it has none, or one that is no label value. An EndpointSlice may have such a one, but
+// no other cluster takes it, and no hint can name it.
+func zone(source *string) string {
+	if len(validation.IsValidLabelValue(valueOf(source))) > 0 {
+		return ""
+	}
+	return valueOf(source)
 }
 
 // trigger returns the time that Kubernetes stamped on the slice when it reacted to the change that it reflects.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,24 @@ func TestSlices(t *testing.T) {
 				exportedSlice("web-3", func(s *clusterset.Slice) { s.AddressType = discoveryv1.AddressTypeIPv6 }),
 				exportedSlice("web-4"),
 			}), func(a, b clusterset.Slice) int { return slices.Compare([]string{a.ID}, []string{b.ID}) }),
+		},
+		"zones that are none": {
+			sources: []*discoveryv1.EndpointSlice{slice("web-1", func(s *discoveryv1.EndpointSlice) {
+				s.Endpoints = []discoveryv1.Endpoint{
+					{Addresses: []string{"10.1.0.1"}, Zone: new("eu/1a")},
+					{Addresses: []string{"10.1.0.2"}, Zone: new(strings.Repeat("z", 64))},
+					{Addresses: []string{"10.1.0.3"}, Zone: new("EU_1.a")},
+					{Addresses: []string{"10.1.0.4"}, Zone: new("")},
+				}
+			})},
+			want: []clusterset.Slice{exportedSlice("web-1", func(s *clusterset.Slice) {
+				s.Endpoints = []clusterset.Endpoint{
+					{Addresses: []string{"10.1.0.1"}},
+					{Addresses: []string{"10.1.0.2"}},
+					{Addresses: []string{"10.1.0.3"}, Zone: "EU_1.a"},
+					{Addresses: []string{"10.1.0.4"}},
+				}
+			})},
 		},
 		"a trigger time that Kubernetes did not write": {
 			sources: []*discoveryv1.EndpointSlice{slice("web-1", stamped("yesterday"))},

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -264,6 +265,58 @@ func TestEncodeEndpoints(t *testing.T) {
 	}
 }
 
+// TestManyZones: endpoints of more zones than a record has groups for are published all the same, but without zones.
+//
+// spec: D5, D6
+func TestManyZones(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ zones, perZone, groups int }{
+		"an endpoint in each of as many as can be": {100, 1, 100},
+		"an endpoint in each of one more":          {101, 1, 1},
+		"1000 in each state of 25":                 {25, 40, 100},
+		"1000 in each state of 26":                 {26, 40, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			slice := clusterset.Slice{Cluster: "berlin", ID: "0123456789", AddressType: discoveryv1.AddressTypeIPv4}
+			for i := range min(1000, tc.zones*tc.perZone) {
+				e := clusterset.Endpoint{
+					Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250)}, Zone: fmt.Sprintf("zone-%d", i%tc.zones), Ready: clusterset.True,
+				}
+				if state := i / tc.zones % 4; tc.perZone > 1 { // those that Kubernetes' own controller knows
+					e.Ready = []clusterset.Condition{clusterset.True, clusterset.False, clusterset.False, clusterset.False}[state]
+					e.Serving = []clusterset.Condition{clusterset.True, clusterset.True, clusterset.False, clusterset.False}[state]
+					e.Terminating = []clusterset.Condition{clusterset.False, clusterset.True, clusterset.True, clusterset.False}[state]
+				}
+				slice.Endpoints = append(slice.Endpoints, e)
+			}
+			want := slices.Clone(slice.Endpoints)
+			record := EncodeEndpoints(testKey, slice)
+			if diff := cmp.Diff(want, slice.Endpoints); diff != "" {
+				t.Errorf("the input has changed (-before +after):\n%s", diff)
+			}
+			if len(record.Spec.Groups) != tc.groups {
+				t.Errorf("%d groups, want %d", len(record.Spec.Groups), tc.groups)
+			}
+			if tc.zones > tc.groups {
+				for i := range want {
+					want[i].Zone = ""
+				}
+			}
+			got, refused := decodeEndpoints(record, berlin())
+			if len(refused) > 0 {
+				t.Fatal(refused)
+			}
+			byAddress := func(a, b clusterset.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) }
+			slices.SortFunc(want, byAddress)
+			slices.SortFunc(got.Endpoints, byAddress)
+			if diff := cmp.Diff(want, got.Endpoints); diff != "" {
+				t.Errorf("endpoints (-sent +received):\n%s", diff)
+			}
+		})
+	}
+}
+
 // spec: R8
 func TestEffectiveAge(t *testing.T) {
 	t.Parallel()
@@ -505,10 +558,16 @@ func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.Publi
 	if slice.Cluster != p.id || record.Name != key.Namespace+"."+key.Name+"."+slice.ID {
 		fail("name", record.Name)
 	}
-	for _, name := range []string{key.Namespace, key.Name, slice.ID} {
+	for _, name := range []string{key.Namespace, key.Name} {
 		if len(validation.IsDNS1123Label(name)) > 0 {
 			fail("name", record.Name)
 		}
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{10}$`).MatchString(slice.ID) {
+		fail("ID", slice.ID)
+	}
+	if len(record.Spec.Groups) > 100 {
+		fail("groups:", len(record.Spec.Groups))
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		fail("address type", slice.AddressType)

@@ -61,7 +61,7 @@ func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) tim
 }
 
 // Acceptable returns why other members would refuse an export whatever the hub's administrator says of its member, nil
-// where they would not.
+// where they would not. What the administrator says is in Service.Barred.
 func Acceptable(export clusterset.Export) error {
 	_, err := decodeService(EncodeService(export), policy{id: export.Cluster})
 	return err
@@ -115,10 +115,15 @@ func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1al
 		return key, fmt.Errorf("%q is no legal namespace and service name", key)
 	case clusterset.IsReservedNamespace(key.Namespace):
 		return key, fmt.Errorf("namespace %s is reserved", key.Namespace)
-	case p.namespaces != nil && !slices.Contains(p.namespaces, namespace):
+	case !p.admits(namespace):
 		return key, fmt.Errorf("the member may not publish services of namespace %s", key.Namespace)
 	}
 	return key, nil
+}
+
+// admits reports whether a member may publish services of a namespace.
+func (p policy) admits(namespace hubv1alpha1.NamespaceName) bool {
+	return p.namespaces == nil || slices.Contains(p.namespaces, namespace)
 }
 
 // The parts of a record's name: `<namespace>.<service>`, with `.<slice>` behind it for endpoints. None contains dots.
@@ -190,8 +195,13 @@ func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*cluster
 	if _, err := decodeKey(service, spec.Namespace, spec.Service, p); err != nil {
 		return nil, []error{err}
 	}
-	if len(validation.IsDNS1123Label(id)) > 0 || !isFamily(spec.AddressType) {
+	switch {
+	case !clusterset.IsSliceID(id):
+		return nil, []error{fmt.Errorf("its name ends in %q, which is no slice's ID: 10 hexadecimal digits", id)}
+	case !isFamily(spec.AddressType):
 		return nil, []error{fmt.Errorf("%q is no slice of family IPv4 or IPv6", record.Name)}
+	case len(spec.Groups) > hubv1alpha1.MaxGroups:
+		return nil, []error{fmt.Errorf("it has %d groups, more than %d", len(spec.Groups), hubv1alpha1.MaxGroups)}
 	}
 	slice := &clusterset.Slice{Cluster: p.id, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
 	if spec.TriggerTime != nil {

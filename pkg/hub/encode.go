@@ -96,11 +96,16 @@ type groupKey struct {
 	addresses                   int
 }
 
+// encodeGroups returns the endpoints in groups. Where they are of too many zones for one record, it tells none: traffic can do
+// without hints, but not without endpoints.
 func encodeGroups(endpoints []clusterset.Endpoint) []hubv1alpha1.EndpointGroup {
-	members := map[groupKey][]clusterset.Endpoint{}
-	for _, e := range endpoints {
-		key := groupKey{e.Zone, e.Ready, e.Serving, e.Terminating, len(e.Addresses)}
-		members[key] = append(members[key], e)
+	members := grouped(endpoints)
+	if len(members) > hubv1alpha1.MaxGroups {
+		zoneless := slices.Clone(endpoints)
+		for i := range zoneless {
+			zoneless[i].Zone = ""
+		}
+		members = grouped(zoneless)
 	}
 	keys := slices.SortedFunc(maps.Keys(members), func(a, b groupKey) int {
 		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.ready, b.ready), cmp.Compare(a.serving, b.serving),
@@ -111,6 +116,15 @@ func encodeGroups(endpoints []clusterset.Endpoint) []hubv1alpha1.EndpointGroup {
 		groups = append(groups, encodeGroup(key, members[key]))
 	}
 	return groups
+}
+
+func grouped(endpoints []clusterset.Endpoint) map[groupKey][]clusterset.Endpoint {
+	members := map[groupKey][]clusterset.Endpoint{}
+	for _, e := range endpoints {
+		key := groupKey{e.Zone, e.Ready, e.Serving, e.Terminating, len(e.Addresses)}
+		members[key] = append(members[key], e)
+	}
+	return members
 }
 
 func encodeGroup(key groupKey, endpoints []clusterset.Endpoint) hubv1alpha1.EndpointGroup {

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -229,6 +230,12 @@ func TestEndpointRefusals(t *testing.T) {
 		return ports
 	}
 	group := func(r *record) *hubv1alpha1.EndpointGroup { return &r.Spec.Groups[0] }
+	groupsOf := func(n int) []hubv1alpha1.EndpointGroup {
+		return slices.Repeat([]hubv1alpha1.EndpointGroup{{Addresses: addresses(1)}}, n)
+	}
+	noSlice := func(id string) string {
+		return fmt.Sprintf("its name ends in %q, which is no slice's ID: 10 hexadecimal digits", id)
+	}
 	cases := map[string]struct {
 		change func(*record)
 		// kept is how many endpoints remain; -1 where there is no slice at all.
@@ -240,12 +247,18 @@ func TestEndpointRefusals(t *testing.T) {
 		"another service":         {func(r *record) { r.Spec.Service = "api" }, -1, []string{"its name does not say that it is service shop/api"}},
 		"nothing that was read":   {func(r *record) { r.Spec = hubv1alpha1.PublishedEndpointsSpec{} }, -1, []string{"it cannot be read: it has no form that this version knows"}},
 		"no slice in the name":    {func(r *record) { r.Name = "shop.web" }, -1, []string{"its name does not say that it is service shop/web"}},
-		"an empty one":            {func(r *record) { r.Name = "shop.web." }, -1, []string{`"shop.web." is no slice of family IPv4 or IPv6`}},
+		"an empty one":            {func(r *record) { r.Name = "shop.web." }, -1, []string{noSlice("")}},
 		"a name without dots":     {func(r *record) { r.Name = "shop" }, -1, []string{"its name does not say that it is service shop/web"}},
 		"more than a slice":       {func(r *record) { r.Name = "shop.web.1.2" }, -1, []string{"its name does not say that it is service shop/web"}},
-		"an illegal slice":        {func(r *record) { r.Name = "shop.web.A" }, -1, []string{`"shop.web.A" is no slice of family IPv4 or IPv6`}},
-		"FQDN":                    {func(r *record) { r.Spec.AddressType = "FQDN" }, -1, []string{`"shop.web.1" is no slice of family IPv4 or IPv6`}},
-		"a namespace not its own": {func(r *record) { r.Spec.Namespace, r.Name = "bank", "bank.web.1" }, -1, []string{"the member may not publish services of namespace bank"}},
+		"an illegal slice":        {func(r *record) { r.Name = "shop.web.A" }, -1, []string{noSlice("A")}},
+		"a slice with a hyphen":   {func(r *record) { r.Name = "shop.web.eu-0123456789" }, -1, []string{noSlice("eu-0123456789")}},
+		"a hyphen for a digit":    {func(r *record) { r.Name = "shop.web.eu-0123456" }, -1, []string{noSlice("eu-0123456")}},
+		"a slice's ID, too short": {func(r *record) { r.Name = "shop.web.012345678" }, -1, []string{noSlice("012345678")}},
+		"a slice's ID, too long":  {func(r *record) { r.Name = "shop.web.0123456789a" }, -1, []string{noSlice("0123456789a")}},
+		"an ID in upper case":     {func(r *record) { r.Name = "shop.web.ABCDEF0123" }, -1, []string{noSlice("ABCDEF0123")}},
+		"an ID of other letters":  {func(r *record) { r.Name = "shop.web.g123456789" }, -1, []string{noSlice("g123456789")}},
+		"FQDN":                    {func(r *record) { r.Spec.AddressType = "FQDN" }, -1, []string{`"shop.web.0123456789" is no slice of family IPv4 or IPv6`}},
+		"a namespace not its own": {func(r *record) { r.Spec.Namespace, r.Name = "bank", "bank.web.0123456789" }, -1, []string{"the member may not publish services of namespace bank"}},
 		"as many ports as can be": {func(r *record) { r.Spec.Ports = portsOf(100) }, 2, nil},
 		"too many ports":          {func(r *record) { r.Spec.Ports = portsOf(101) }, -1, []string{"it has 101 ports, more than 100"}},
 		"a port's name twice":     {func(r *record) { r.Spec.Ports = append(portsOf(1), portsOf(1)...) }, -1, []string{`port name "p0" is there twice`}},
@@ -262,10 +275,12 @@ func TestEndpointRefusals(t *testing.T) {
 				r.Spec.Groups = []hubv1alpha1.EndpointGroup{{Addresses: addresses(1000)}, {Addresses: addresses(1)}}
 			}, -1, []string{"it has more than 1000 addresses"},
 		},
-		"one address outside":     {func(r *record) { group(r).Addresses[1] = "10.2.0.1" }, 1, []string{outside}},
-		"all outside":             {func(r *record) { group(r).Addresses = []hubv1alpha1.IPAddress{"10.2.0.1", "10.2.0.1"} }, 0, []string{outside, outside}},
-		"one in a denied range":   {func(r *record) { group(r).Addresses[0] = "10.1.255.1" }, 1, []string{"10.1.255.1 is in a range of the importing cluster's own"}},
-		"one of the other family": {func(r *record) { group(r).Addresses[0] = "fd01::1" }, 1, []string{"fd01::1 is no IPv4 address"}},
+		"as many groups as can be": {func(r *record) { r.Spec.Groups = groupsOf(100) }, 100, nil},
+		"too many groups":          {func(r *record) { r.Spec.Groups = groupsOf(101) }, -1, []string{"it has 101 groups, more than 100"}},
+		"one address outside":      {func(r *record) { group(r).Addresses[1] = "10.2.0.1" }, 1, []string{outside}},
+		"all outside":              {func(r *record) { group(r).Addresses = []hubv1alpha1.IPAddress{"10.2.0.1", "10.2.0.1"} }, 0, []string{outside, outside}},
+		"one in a denied range":    {func(r *record) { group(r).Addresses[0] = "10.1.255.1" }, 1, []string{"10.1.255.1 is in a range of the importing cluster's own"}},
+		"one of the other family":  {func(r *record) { group(r).Addresses[0] = "fd01::1" }, 1, []string{"fd01::1 is no IPv4 address"}},
 		"an address outside takes its endpoint along": {
 			func(r *record) {
 				group(r).AddressesPerEndpoint, group(r).Hostnames = 2, nil
@@ -294,7 +309,7 @@ func TestEndpointRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := EncodeEndpoints(testKey, clusterset.Slice{
-				Cluster: "berlin", ID: "1", AddressType: discoveryv1.AddressTypeIPv4,
+				Cluster: "berlin", ID: "0123456789", AddressType: discoveryv1.AddressTypeIPv4,
 				Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 80}},
 				Endpoints: []clusterset.Endpoint{
 					{Addresses: []string{"10.1.0.1"}, Hostname: "web-0"}, {Addresses: []string{"10.1.0.2"}, Hostname: "web-1"},

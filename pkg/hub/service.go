@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -17,13 +18,18 @@ type Service struct {
 	// Exports and Slices are those of the other members, sorted, as far as they are acceptable.
 	Exports []clusterset.Export
 	Slices  []clusterset.Slice
-	// Refused are the records and endpoints that are not, and why.
+	// Refused are the records and endpoints that are not, and why: of each member the first 10, and how many more there are.
 	Refused []error
+	// RefusedTotal is how many there are.
+	RefusedTotal int
 	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
 	Own          *hubv1alpha1.PublishedService
 	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
 	// OwnExport is what the others take from Own; nil where they take nothing.
 	OwnExport *clusterset.Export
+	// Barred is why this cluster's Member keeps it from publishing the service, so that nobody else takes its export, and what to
+	// do; nil where it does not, or none is known.
+	Barred error
 	// Knowledge says what it means that a cluster exports nothing here, for those that were asked about.
 	Knowledge map[clusterset.ClusterID]Knowledge
 	// Held are the members whose records for the service are missing and not believed to be gone, sorted.
@@ -39,7 +45,7 @@ func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	result := Service{
-		Own: s.services[key][s.own], OwnExport: s.ownExport(key),
+		Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key),
 		Knowledge: make(map[clusterset.ClusterID]Knowledge, len(named)), Held: s.heldFor(key),
 		Listed: s.isListed(),
 	}
@@ -75,35 +81,109 @@ func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
 	return &export
 }
 
-// addSource adds the records of one member to result. Endpoints count only beside an acceptable service record.
+// barred returns why our own Member keeps us from publishing a service, in the words of the hub's policy; nil where it does
+// not, or none is known.
+func (s *Store) barred(key clusterset.ServiceKey) error {
+	member := s.members[s.own]
+	if member == nil {
+		return nil
+	}
+	p, err := newPolicy(member, clusterset.Fence{})
+	if err != nil { // the hub admits no such Member
+		return err
+	}
+	if !p.admits(hubv1alpha1.NamespaceName(key.Namespace)) {
+		return fmt.Errorf("the Member of cluster %s does not allow namespace %s: do not export from it, or let an administrator of the hub add it to the Member",
+			s.own, key.Namespace)
+	}
+	return nil
+}
+
+// addSource adds the records of one member to result.
 func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
+	refused := refusals{cluster: id}
+	s.decode(result, &refused, key)
+	result.Refused = append(result.Refused, refused.told()...)
+	result.RefusedTotal += refused.total
+}
+
+// decode adds the export and the slices of one member to result, as far as they are acceptable. Endpoints count only beside an
+// acceptable service record. What is too much is not even decoded.
+func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey) {
+	id := refused.cluster
 	p, err := newPolicy(s.members[id], s.denied)
 	if err != nil {
-		result.Refused = append(result.Refused, RefusalError{id, err})
+		refused.add(err)
 		return
 	}
 	record := s.services[key][id]
 	export, err := decodeService(record, p)
 	if err != nil {
-		result.Refused = append(result.Refused, refusal(id, record.Name, err))
+		refused.addRecord(record.Name, err)
 		return
 	}
 	result.Exports = append(result.Exports, export)
-	var contributed []clusterset.Slice
-	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][id])) {
-		slice, errs := decodeEndpoints(s.endpoints[key][id][name], p)
+	records := slices.SortedFunc(maps.Values(s.endpoints[key][id]), func(a, b *hubv1alpha1.PublishedEndpoints) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	bounded, err := clusterset.Bounded(records, announced)
+	if err != nil {
+		refused.add(fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
+	}
+	for _, record := range bounded {
+		slice, errs := decodeEndpoints(record, p)
 		for _, err := range errs {
-			result.Refused = append(result.Refused, refusal(id, name, err))
+			refused.addRecord(record.Name, err)
 		}
 		if slice != nil {
-			contributed = append(contributed, *slice)
+			result.Slices = append(result.Slices, *slice)
 		}
 	}
-	bounded, err := clusterset.Bounded(contributed)
-	if err != nil {
-		result.Refused = append(result.Refused, RefusalError{id, fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err)})
+}
+
+// announced returns how many endpoints a record announces, whether or not they are acceptable. A group counts for one at
+// least, as it takes looking at.
+func announced(record *hubv1alpha1.PublishedEndpoints) int {
+	count := 0
+	for _, group := range record.Spec.Groups {
+		count += max(1, len(group.Addresses)/max(1, int(group.AddressesPerEndpoint)))
 	}
-	result.Slices = append(result.Slices, bounded...)
+	return count
+}
+
+// maxReasons is how many reasons are kept of what is refused of one member and service. All that a member may write
+// could be refused piece by piece, and everybody would hold a reason for each.
+const maxReasons = 10
+
+// refusals are why records of one member, or parts of them, are not accepted.
+type refusals struct {
+	cluster clusterset.ClusterID
+	reasons []error
+	total   int
+}
+
+func (r *refusals) add(err error) {
+	r.total++
+	if r.total <= maxReasons {
+		r.reasons = append(r.reasons, RefusalError{r.cluster, err})
+	}
+}
+
+// addRecord adds why a record is refused, or a part of it. What it quotes of the record may be long.
+func (r *refusals) addRecord(name string, err error) {
+	if r.total < maxReasons {
+		err = fmt.Errorf("record %s/%s on the hub is refused: %.500w", r.cluster.HubNamespace(), name, err)
+	}
+	r.add(err)
+}
+
+// told returns the first reasons, and how many more there are.
+func (r *refusals) told() []error {
+	more := r.total - len(r.reasons)
+	if more == 0 {
+		return r.reasons
+	}
+	return append(r.reasons, RefusalError{r.cluster, fmt.Errorf("%d more records and endpoints of cluster %s are refused", more, r.cluster)})
 }
 
 // RefusalError is why a record of a member, or part of it, is not accepted.
@@ -114,8 +194,3 @@ type RefusalError struct {
 
 // Unwrap returns the reason.
 func (r RefusalError) Unwrap() error { return r.error }
-
-// refusal names the record that an error is about.
-func refusal(id clusterset.ClusterID, name string, err error) error {
-	return RefusalError{id, fmt.Errorf("record %s/%s on the hub is refused: %w", id.HubNamespace(), name, err)}
-}

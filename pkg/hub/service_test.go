@@ -4,7 +4,9 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +96,39 @@ func TestOwnExport(t *testing.T) {
 	see("with a Member of another", nil)
 }
 
+// TestBarred: our own Member may keep us from publishing, whatever stands on the hub from before.
+//
+// spec: C7, R7
+func TestBarred(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	see := func(step, want string) {
+		t.Helper()
+		known := f.Service(ownWeb().Key)
+		if got := messageOf(known.Barred); got != want {
+			t.Errorf("%s: barred because %q, want %q", step, got, want)
+		}
+		if want != "" && known.OwnExport != nil {
+			t.Errorf("%s: others take %+v", step, known.OwnExport)
+		}
+	}
+	see("without a Member", "")
+	record := EncodeService(ownWeb())
+	f.list(kindService, record)
+	f.list(kindMember, memberOf("own"))
+	see("any namespace", "")
+	member := memberOf("own")
+	member.Spec.Namespaces = []hubv1alpha1.NamespaceName{"bank", "shop"}
+	f.watch(kindMember, table.Update, member.DeepCopy())
+	see("this namespace among others", "")
+	member.Spec.Namespaces = []hubv1alpha1.NamespaceName{"bank"}
+	f.watch(kindMember, table.Update, member.DeepCopy())
+	see("another namespace", "the Member of cluster own does not allow namespace shop: do not export from it, or let an administrator of the hub add it to the Member")
+	member.Spec.ClusterID = "another"
+	f.watch(kindMember, table.Update, member.DeepCopy())
+	see("a Member of another", `member member-own: cluster ID "another" does not belong to its namespace`)
+}
+
 // One member cannot flood the others through one service, and is named where it tries. The others' part stays whole.
 func TestContributionIsBounded(t *testing.T) {
 	t.Parallel()
@@ -107,7 +142,7 @@ func TestContributionIsBounded(t *testing.T) {
 			Cluster: id, Key: web, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		})))
 		for i := range slices {
-			slice := clusterset.Slice{Cluster: id, ID: fmt.Sprintf("s%03d", i), AddressType: discoveryv1.AddressTypeIPv4}
+			slice := clusterset.Slice{Cluster: id, ID: fmt.Sprintf("%010d", i), AddressType: discoveryv1.AddressTypeIPv4}
 			for j := range 100 {
 				slice.Endpoints = append(slice.Endpoints, clusterset.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i, j)}})
 			}
@@ -125,7 +160,66 @@ func TestContributionIsBounded(t *testing.T) {
 	if count["a"] != 100 || count["b"] != 1 {
 		t.Errorf("slices of each member: %v, want 100 of a and 1 of b", count)
 	}
-	if len(got.Refused) != 1 || !strings.HasPrefix(got.Refused[0].Error(), "refused of what cluster a contributes to service shop/web: 2 of 102 slices") {
+	if got.RefusedTotal != 1 || len(got.Refused) != 1 || !strings.HasPrefix(got.Refused[0].Error(), "refused of what cluster a contributes to service shop/web: 2 of 102 slices") {
 		t.Errorf("refused: %v", got.Refused)
+	}
+}
+
+// TestRefusalsAreCounted: of one member's refusals the first are told and the others counted, and what exceeds its share is not
+// looked at. The others' are told as ever, and none is longer than a page.
+func TestRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	f.list(kindMember, memberOf("own"), memberOf("a"), memberOf("b"), memberOf("c"))
+	var services, endpoints []any
+	for id, of := range map[clusterset.ClusterID]struct{ records, groups int }{"a": {101, 100}, "b": {1, 3}, "c": {1, 1}} {
+		service := EncodeService(clusterset.Export{
+			Cluster: id, Key: testKey, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		})
+		if id == "c" {
+			service.Spec.Labels = map[string]hubv1alpha1.LabelValue{strings.Repeat("x", 100_000): ""}
+		}
+		services = append(services, onTheHub(t, service))
+		for i := range of.records {
+			record := EncodeEndpoints(testKey, clusterset.Slice{Cluster: id, ID: fmt.Sprintf("%010d", i), AddressType: discoveryv1.AddressTypeIPv4})
+			for range of.groups {
+				record.Spec.Groups = append(record.Spec.Groups, hubv1alpha1.EndpointGroup{Addresses: []hubv1alpha1.IPAddress{"192.0.2.1"}})
+			}
+			endpoints = append(endpoints, onTheHub(t, record))
+		}
+	}
+	f.list(kindService, services...)
+	f.list(kindEndpoints, endpoints...)
+
+	got := f.Service(testKey)
+	told := map[clusterset.ClusterID][]string{}
+	for _, err := range got.Refused {
+		var refused RefusalError
+		if !errors.As(err, &refused) {
+			t.Fatalf("it is not said whose record is refused: %v", err)
+		}
+		if len(err.Error()) > 1000 {
+			t.Errorf("a refusal of %d bytes", len(err.Error()))
+		}
+		told[refused.Cluster] = append(told[refused.Cluster], err.Error())
+	}
+	refusal := func(id, record string) string {
+		return "record member-" + id + "/shop.web." + record + " on the hub is refused: 192.0.2.1 is outside the cluster's pod and node CIDRs"
+	}
+	wantA := append([]string{
+		"refused of what cluster a contributes to service shop/web: 1 of 101 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10100",
+	}, slices.Repeat([]string{refusal("a", "0000000000")}, 9)...)
+	wantA = append(wantA, "9991 more records and endpoints of cluster a are refused")
+	if diff := cmp.Diff(wantA, told["a"]); diff != "" {
+		t.Errorf("refused of a (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(slices.Repeat([]string{refusal("b", "0000000000")}, 3), told["b"]); diff != "" {
+		t.Errorf("refused of b (-want +got):\n%s", diff)
+	}
+	if len(told["c"]) != 1 || !strings.HasPrefix(told["c"][0], `record member-c/shop.web on the hub is refused: label "xxx`) {
+		t.Errorf("refused of c: %v", told["c"])
+	}
+	if want := 10_001 + 3 + 1; got.RefusedTotal != want {
+		t.Errorf("%d refused, want %d", got.RefusedTotal, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -333,5 +334,45 @@ func TestMetadataAndStatus(t *testing.T) {
 	}
 	if got := render.ImportStatus(m).EndpointSliceObjects; got != "Present" {
 		t.Errorf("slices are %s", got)
+	}
+}
+
+// TestSliceNamesNeverCollide: whatever members are called, and whatever they call their slices, of those that others accept none
+// is mirrored under the name of another, of whichever cluster and service.
+//
+// spec: D4, D5
+func TestSliceNamesNeverCollide(t *testing.T) {
+	t.Parallel()
+	type origin struct {
+		derived string
+		cluster clusterset.ClusterID
+		id      string
+	}
+	names := map[string]origin{}
+	take := func(from origin) {
+		merged, _ := merge.Merge([]clusterset.Export{exported(from.cluster, 1)})
+		for _, slice := range render.Slices(merged, render.Site{IPFamilies: v4, DerivedName: from.derived}, []clusterset.Slice{
+			source(from.cluster, from.id, "http", at("10.1.0.1")),
+		}) {
+			if other, taken := names[slice.Name]; taken {
+				t.Errorf("%s stands for %+v and for %+v", slice.Name, other, from)
+			}
+			names[slice.Name] = from
+		}
+	}
+	for _, derived := range []string{"derived-1", "derived-11", "derived-12", clusterset.LongDerivedName("web")} {
+		for _, cluster := range []clusterset.ClusterID{"prod", "prod-eu", "eu-prod", "eu", "prod-eu-0123456789", "1-prod", "1", "0123456789"} {
+			for _, id := range []string{
+				"0123456789", "abcdef0123", "eu-0123456789", "eu-0123456789-abcdef0123", "0123456789-abcdef0123",
+				"prod-0123456789", "eu-1234567", "1234567", "0-12345678", "12345678", "-123456789",
+			} {
+				if clusterset.IsSliceID(id) {
+					take(origin{derived, cluster, id})
+				}
+			}
+		}
+	}
+	if want := 4 * 8 * 2; len(names) != want {
+		t.Errorf("%d names, want %d", len(names), want)
 	}
 }

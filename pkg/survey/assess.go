@@ -131,7 +131,7 @@ func (a *assessment) importers() map[clusterset.ServiceKey][]clusterset.ClusterI
 // service returns a service, and adds it to what its exporters have.
 func (a *assessment) service(key clusterset.ServiceKey, known hub.Service, importers []clusterset.ClusterID) ServiceStatus {
 	s := ServiceStatus{
-		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: len(known.Refused),
+		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: known.RefusedTotal,
 	}
 	counts := endpointCounts(known.Slices)
 	for _, export := range known.Exports {

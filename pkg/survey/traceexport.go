@@ -77,6 +77,8 @@ func (v *view) recorded(h *Hub) []Step {
 	member := fmt.Sprintf("the hub's administrator corrects the ranges of Member %s/%s", v.id().HubNamespace(), hubv1alpha1.MemberName)
 	switch {
 	case v.Known.Export == nil:
+	case v.Known.Hub.Barred != nil:
+		steps = append(steps, v.step(HopRecord, Broken, v.Known.Hub.Barred.Error(), "see the message"))
 	case len(v.Outcome.LeftOut) > 0:
 		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.LeftOut, "; "), member))
 	case v.Outcome.Surplus != "":

@@ -174,7 +174,7 @@ func (c *contribution) slice(s *mixed, family corev1.IPFamily) *published {
 		}
 	}
 	p := &published{from: c.from, record: &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.record.Namespace, Name: fmt.Sprintf("%s.s%d", c.record.Name, len(c.slices))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.record.Namespace, Name: fmt.Sprintf("%s.%010x", c.record.Name, len(c.slices))},
 		Spec: hubv1alpha1.PublishedEndpointsSpec{
 			Namespace: namespace, Service: c.record.Spec.Service, AddressType: hubv1alpha1.IPFamily(family),
 		},

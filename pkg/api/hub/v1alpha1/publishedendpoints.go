@@ -11,6 +11,11 @@ import (
 // their addresses, all groups together: endpoints with more than one are rare.
 const MaxEndpoints = 1000
 
+// MaxGroups bounds the groups of one PublishedEndpoints, as a group takes an agent more memory than an endpoint. The slices of
+// Kubernetes' own controller, of 100 endpoints, cannot need more. It gives them no more than four combinations of conditions, so even
+// one of 1,000 endpoints needs more only where they are of more than 25 zones.
+const MaxGroups = 100
+
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=publishedendpoints,shortName=pubeps
 // +kubebuilder:printcolumn:name="Family",type=string,JSONPath=`.spec.addressType`
@@ -20,7 +25,7 @@ const MaxEndpoints = 1000
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // PublishedEndpoints is one EndpointSlice of an exported service. Its name is `<namespace>.<service>.<slice>`, so that
-// a change of one slice is one small write.
+// a change of one slice is one small write. The slice is an ID of 10 hexadecimal digits.
 type PublishedEndpoints struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -48,8 +53,9 @@ type PublishedEndpointsSpec struct {
 
 	// groups are the endpoints: those with the same zone and conditions stand together, which keeps records small. They
 	// have 1000 addresses in all: what that costs the hub to check is within the limits of its admission policies.
+	// Endpoints of so many zones that they would need more groups are published without their zones.
 	// +optional
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.addresses)).sum() <= 1000",message="the groups have more than 1000 addresses in all: spread the endpoints over several records"
 	// +listType=atomic
 	Groups []EndpointGroup `json:"groups,omitempty"`
@@ -94,6 +100,7 @@ type EndpointGroup struct {
 	// zone is that of all endpoints here.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	Zone string `json:"zone,omitempty"`
 
 	// ready is the endpoints' ready condition, absent where the source leaves it out.

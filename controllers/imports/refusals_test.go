@@ -1,0 +1,43 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// TestRefusedAreCounted: the metric counts all that is refused, of which only the first reasons are known.
+func TestRefusedAreCounted(t *testing.T) {
+	t.Parallel()
+	metrics, err := NewMetrics(prometheus.NewRegistry(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(name string, total int, reasons ...error) {
+		key := clusterset.ServiceKey{Namespace: "shop", Name: name}
+		metrics.found(key, view{known: sources.Sources{Key: key, Hub: hub.Service{Refused: reasons, RefusedTotal: total}}}, decision{})
+	}
+	see := func(want float64) {
+		t.Helper()
+		if got := testutil.ToFloat64(metrics.refused.gauge); got != want {
+			t.Errorf("tombolo_refused_records is %v, want %v", got, want)
+		}
+	}
+	refused("web", 1000, errors.New("the first"), errors.New("and more"))
+	refused("db", 1, errors.New("the only one"))
+	see(1001)
+	refused("web", 2, errors.New("the first"), errors.New("the second"))
+	see(3)
+	refused("web", 0)
+	see(1)
+}

@@ -1,0 +1,78 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// members are all that a hub holds.
+type members []hubv1alpha1.Member
+
+func (m members) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	panic("nobody asks for a single object")
+}
+
+// List returns them; nothing of other kinds.
+func (m members) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := into.(*hubv1alpha1.MemberList); ok {
+		list.Items = m
+	}
+	return nil
+}
+
+// TestOwnAge: a cluster takes its own export for as old as the others do, which is not what its ServiceExport claims: so all
+// merge to the same. Before the hub has recorded it, or says what the claim is worth, it is younger than any.
+//
+// spec: R7, R8
+func TestOwnAge(t *testing.T) {
+	t.Parallel()
+	recorded := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(recorded)}}
+	member := func(id clusterset.ClusterID, ages hubv1alpha1.ClaimedAges) hubv1alpha1.Member {
+		return hubv1alpha1.Member{
+			ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName},
+			Spec:       hubv1alpha1.MemberSpec{ClusterID: string(id), ClaimedAges: ages},
+		}
+	}
+	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
+	for name, tc := range map[string]struct {
+		members members
+		record  *hubv1alpha1.PublishedService
+		claimed time.Duration // relative to the record
+		want    time.Time
+	}{
+		"an hour older than its record, bounded": {members{member("own", bounded)}, record, -time.Hour, recorded.Add(-10 * time.Minute)},
+		"an hour older, and nothing is said":     {members{member("own", "")}, record, -time.Hour, recorded.Add(-10 * time.Minute)},
+		"an hour older, trusted":                 {members{member("own", trusted)}, record, -time.Hour, recorded.Add(-time.Hour)},
+		"an hour older, another is trusted":      {members{member("own", bounded), member("b", trusted)}, record, -time.Hour, recorded.Add(-10 * time.Minute)},
+		"a minute older":                         {members{member("own", bounded)}, record, -time.Minute, recorded.Add(-time.Minute)},
+		"younger than its record":                {members{member("own", bounded)}, record, time.Minute, recorded.Add(time.Minute)},
+		"no record":                              {members{member("own", bounded)}, nil, -time.Hour, unrecorded},
+		"no record, trusted":                     {members{member("own", trusted)}, nil, -time.Hour, unrecorded},
+		"no Member":                              {members{member("b", trusted)}, record, -time.Hour, unrecorded},
+		"neither":                                {nil, nil, -time.Hour, unrecorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen, err := hub.Read(t.Context(), tc.members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := Reader{Cluster: "own", Hub: seen.Store("own", clusterset.Fence{})}
+			if got := r.effectiveAge(recorded.Add(tc.claimed), hub.Service{Own: tc.record}); !got.Equal(tc.want) {
+				t.Errorf("age %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
