@@ -83,7 +83,7 @@ func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 }
 
 // kept returns the mirrored slices whose source slice is not known, of clusters of which not enough is known to
-// believe that it is gone.
+// believe that it is gone: it was not seen to be deleted either.
 func kept(v view) map[string]bool {
 	present := map[sliceKey]bool{}
 	for _, slice := range v.known.Hub.Slices {
@@ -91,7 +91,7 @@ func kept(v view) map[string]bool {
 	}
 	result := map[string]bool{}
 	for _, slice := range v.mirrored {
-		if v.knowledge[sourceOf(slice)] == hub.Unknown && !present[keyOf(slice)] {
+		if source := keyOf(slice); v.knowledge[source.cluster] == hub.Unknown && !present[source] && !v.withdrawn[source] {
 			result[slice.Name] = true
 		}
 	}

@@ -77,6 +77,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		imported  *mcsv1beta1.ServiceImport
 		mirrored  []*discoveryv1.EndpointSlice
 		knowledge map[clusterset.ClusterID]hub.Knowledge
+		withdrawn map[sliceKey]bool
 
 		exported bool
 		exporter []clusterset.ClusterID
@@ -124,6 +125,13 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
 			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin},
 		},
+		"but for one that was seen to be deleted": {
+			exports: []clusterset.Export{exportOf("a", 1, admin)}, imported: importOf(held80, "a", "b"),
+			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("b")},
+			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "b": hub.Unknown},
+			withdrawn: map[sliceKey]bool{{"a", "0"}: true, {"b", "1"}: true},
+			exported:  true, exporter: []clusterset.ClusterID{"a", "b"}, ports: []clusterset.Port{http, admin}, covered: []string{"a"},
+		},
 		"slices alone are held too": {
 			own: &own, mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
 			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
@@ -134,7 +142,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := view{
 				place: admitted, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices}},
-				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, knowledge: test.knowledge,
+				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, knowledge: test.knowledge, withdrawn: test.withdrawn,
 				serviceImport: test.imported, mirrored: test.mirrored,
 			}
 			before := test.imported.DeepCopy()

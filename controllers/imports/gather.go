@@ -36,6 +36,8 @@ type view struct {
 	unknown map[clusterset.Setting]bool
 	// knowledge says, for each cluster that the import or its slices name, what the absence of its export means.
 	knowledge map[clusterset.ClusterID]hub.Knowledge
+	// withdrawn are the source slices that are known to be gone, of those that are mirrored here.
+	withdrawn map[sliceKey]bool
 	// states says, for each other exporter, what is known of its life, and policies what follows from it.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
@@ -90,7 +92,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	if v.known, err = r.Sources.Read(ctx, key, v.namedClusters()...); err != nil {
 		return view{}, err
 	}
-	v.knowledge, v.lost = v.known.Hub.Knowledge, v.known.Hub.Held
+	v.knowledge, v.lost, v.withdrawn = v.known.Hub.Knowledge, v.known.Hub.Held, r.withdrawn(key, v.mirrored)
 	// What it exports itself is known by its own API server; what it does not, once the hub has told whether the ID is its own (spec
 	// K2).
 	if _, named := v.knowledge[r.Sources.Cluster]; named && (v.known.Own != nil || v.known.Hub.Listed) {
@@ -106,6 +108,18 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		v.states[export.Cluster] = r.State(export.Cluster)
 	}
 	return v, nil
+}
+
+// withdrawn returns the source slices that are known to be gone, of those that are mirrored. It comes after the hub's records have been
+// read: a slice that is not among these has not come meanwhile.
+func (r *Reconciler) withdrawn(key clusterset.ServiceKey, mirrored []*discoveryv1.EndpointSlice) map[sliceKey]bool {
+	result := map[sliceKey]bool{}
+	for _, slice := range mirrored {
+		if source := keyOf(slice); r.Sources.Hub.Withdrawn(source.cluster, key, source.id) {
+			result[source] = true
+		}
+	}
+	return result
 }
 
 // place returns what a namespace is to imports.

@@ -77,6 +77,7 @@ func TestHubAway(t *testing.T) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	before, _ := b.imported(t, k)
+	disputed := w.dispute(t, k.Namespace)
 	left := key{Namespace: k.Namespace, Name: "left"}
 	leaving := clusterIPService(left, port("http", 80))
 	a.exportService(t, leaving, slice(leaving, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.9"))
@@ -88,6 +89,7 @@ func TestHubAway(t *testing.T) {
 	must(t, b.Delete(t.Context(), halfway)) // as an agent leaves it that is stopped in the middle of a withdrawal
 	stopA()
 	must(t, w.hub.APIServer.Stop(t.Context()))
+	told := w.told(t, disputed)
 
 	b.start(t)
 	a.start(t)
@@ -123,6 +125,37 @@ func TestHubAway(t *testing.T) {
 	b.gauge(t, "tombolo_hub_connected", 1)
 	must(t, a.Delete(t.Context(), export(k)))
 	b.gone(t, k)
+	if diff := cmp.Diff(told, w.told(t, disputed)); diff != "" { // neither while the hub was away nor when it came
+		t.Errorf("what the exporters of %s are told (-before +after):\n%s", disputed, diff)
+	}
+}
+
+// dispute has both members export a service otherwise, and returns it when they have been told.
+func (w *world) dispute(t *testing.T, ns string) key {
+	t.Helper()
+	k := key{Namespace: ns, Name: "disputed"}
+	older := w.members["a"].exportVariant(t, k, "10.1.9.1", unchanged)
+	w.later(t, older.CreationTimestamp)
+	w.members["b"].exportVariant(t, k, "10.2.9.1", changed([]string{"ports"}))
+	for _, m := range w.members {
+		m.condition(t, k, conflict, metav1.ConditionTrue, "PortConflict")
+		m.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		eventually(t, func(ctx context.Context) error { return m.hasEvent(ctx, k, "PortConflict") })
+		m.endpoints(t, k, "a 10.1.9.1:http:8080")
+	}
+	return k
+}
+
+// told returns the versions of the exports of a service, and how often there was an Event of their conflict, by member.
+func (w *world) told(t *testing.T, k key) map[string]string {
+	t.Helper()
+	result := map[string]string{}
+	for id, m := range w.members {
+		exported := export(k)
+		must(t, m.Get(t.Context(), k, exported))
+		result[id] = fmt.Sprintf("version %s, %d Events", exported.ResourceVersion, m.said(t, k, "PortConflict"))
+	}
+	return result
 }
 
 // TestCRDsAbsent: an agent that finds no CRDs says so, stays up, and starts to work when they appear.
@@ -368,7 +401,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// gauge waits until a metric of the member's agent has a value.
+// gauge waits until a metric of the member's agent has a value; of one with labels, all in all.
 func (m *member) gauge(t *testing.T, name string, want float64) {
 	t.Helper()
 	eventually(t, func(context.Context) error {
@@ -378,7 +411,11 @@ func (m *member) gauge(t *testing.T, name string, want float64) {
 		}
 		for _, family := range families {
 			if family.GetName() == name {
-				if got := family.GetMetric()[0].GetGauge().GetValue(); got != want {
+				got := 0.0
+				for _, metric := range family.GetMetric() {
+					got += metric.GetGauge().GetValue()
+				}
+				if got != want {
 					return fmt.Errorf("%s: %s is %v, want %v", m.id, name, got, want)
 				}
 				return nil

@@ -113,30 +113,71 @@ func TestLoss(t *testing.T) {
 	stopA()
 }
 
-// TestPartialPublication: what is missing of a member that has not published everything is not gone.
+// TestPartialPublication: what a list of the hub lacks of a member that has not published everything is not gone. What it was seen to
+// withdraw is, for as long as the hub may refuse the rest, and what it has left is the others'.
 //
-// spec: E3
+// spec: E3, R3, R8
 func TestPartialPublication(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	stop := a.start(t)
-	b.start(t)
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	stop()
+	stopA, stopB := a.start(t), b.start(t)
+	ns := namespace(t, a, b)
+	web, left, shared := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "left"}, key{Namespace: ns, Name: "shared"}
+	older := clusterIPService(shared, port("http", 80))
+	b.exportService(t, older, slice(older, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1"))
+	w.later(t, b.condition(t, shared, ready, metav1.ConditionTrue, "Exported").LastTransitionTime)
+	more := slice(clusterIPService(web, port("http", 80)), "more", discoveryv1.AddressTypeIPv4, "10.1.0.9")
+	for i, k := range []key{web, left, shared} {
+		service := clusterIPService(k, port("http", 80))
+		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
+	}
+	must(t, a.Create(t.Context(), more))
+	b.endpoints(t, web, "a 10.1.0.1:http:8080", "a 10.1.0.9:http:8080")
+	b.endpoints(t, left, "a 10.1.0.2:http:8080")
+	b.endpoints(t, shared, "a 10.1.0.3:http:8080", "b 10.2.0.1:http:8080")
 
-	heartbeat := &hubv1alpha1.Heartbeat{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
-	heartbeat.Spec.Publication = hubv1alpha1.PublicationPartial
-	must(t, w.hubKube.Update(t.Context(), heartbeat))
-	b.keepsWithoutRecords(t, w, k)
-
-	must(t, a.Delete(t.Context(), export(k)))
+	// Its quota is used up, and stays so when there is room for two more; its agent is started again.
+	w.limitServices(t, "a", "3")
+	for _, name := range []string{"refused-1", "refused-2", "refused-3"} {
+		k := key{Namespace: ns, Name: name}
+		a.exportService(t, clusterIPService(k, port("http", 80)))
+		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+	}
+	stopA()
+	stopA = a.start(t)
+	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationPartial) })
+	must(t, a.Delete(t.Context(), export(left)))
+	b.gone(t, left)
+	must(t, a.Delete(t.Context(), more))
+	b.endpoints(t, web, "a 10.1.0.1:http:8080")
+	must(t, a.Delete(t.Context(), export(shared)))
+	older.Spec.Ports[0].Port = 8080
+	must(t, b.Update(t.Context(), older))
+	for _, m := range []*member{a, b} {
+		m.hasPort(t, shared, 8080)
+		m.endpoints(t, shared, "b 10.2.0.1:http:8080")
+	}
+	must(t, a.says(t.Context(), w, hubv1alpha1.PublicationPartial))
+	b.imported(t, web)
+	stopA()
+	stopB()
+	b.keepsWithoutRecords(t, w, web)
+	must(t, a.Delete(t.Context(), export(web)))
+	w.limitServices(t, "a", "500")
 	a.start(t)
-	b.gone(t, k)
+	b.gone(t, web)
+}
+
+// hasPort waits until an import has this port and no other.
+func (m *member) hasPort(t *testing.T, k key, number int32) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		if serviceImport, _ := m.imported(t, k); len(serviceImport.Spec.Ports) != 1 || serviceImport.Spec.Ports[0].Port != number {
+			return fmt.Errorf("%s: the ports of import %s are %+v, want %d", m.id, k, serviceImport.Spec.Ports, number)
+		}
+		return nil
+	})
 }
 
 // TestCompleteOvertakes: a member says up to which versions of its records its publication is complete, and what is missing of it is
@@ -150,9 +191,9 @@ func TestCompleteOvertakes(t *testing.T) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	stop := a.start(t)
-	b.start(t)
+	stop, stopB := a.start(t), b.start(t)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.imported(t, k)
 	heartbeat := &hubv1alpha1.Heartbeat{}
 	eventually(t, func(ctx context.Context) error {
 		record := &hubv1alpha1.PublishedService{}
@@ -174,6 +215,7 @@ func TestCompleteOvertakes(t *testing.T) {
 	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat))
 	heartbeat.Spec.ServicesVersion = beyond
 	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	stopB()
 	b.keepsWithoutRecords(t, w, k)
 
 	heartbeat.Spec.ServicesVersion = reached
@@ -181,13 +223,13 @@ func TestCompleteOvertakes(t *testing.T) {
 	b.gone(t, k)
 }
 
-// keepsWithoutRecords takes the records of member a from the hub, when the member has seen the last heartbeat of it, and returns
-// when the member would have withdrawn the import that it has of a, if it were to.
+// keepsWithoutRecords takes the records of member a from the hub while nobody looks, starts the member's agent, and returns when that
+// would have withdrawn the import that it has of a, if it were to.
 func (m *member) keepsWithoutRecords(t *testing.T, w *world, k key) {
 	t.Helper()
-	m.beats(t, w) // it renews its heartbeat again only where it has seen the one before, and with that a's
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	m.start(t)
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
 	m.exportService(t, clusterIPService(witness, port("http", 80)))
 	m.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")

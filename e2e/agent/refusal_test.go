@@ -119,9 +119,15 @@ func (w *world) unfence(t *testing.T) {
 // forge writes the records of a service as member a, with http on these addresses.
 func (w *world) forge(t *testing.T, k key, twist func(*hubv1alpha1.PublishedService), addresses ...string) {
 	t.Helper()
+	w.forgeAs(t, "a", k, twist, addresses...)
+}
+
+// forgeAs is forge as another member.
+func (w *world) forgeAs(t *testing.T, id string, k key, twist func(*hubv1alpha1.PublishedService), addresses ...string) {
+	t.Helper()
 	name := k.Namespace + "." + k.Name
 	endpoints := &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: name + ".0123456789"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: name + ".0123456789"},
 		Spec: hubv1alpha1.PublishedEndpointsSpec{
 			Namespace: hubv1alpha1.NamespaceName(k.Namespace), Service: hubv1alpha1.ServiceName(k.Name), AddressType: "IPv4",
 			Ports:  []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
@@ -134,7 +140,7 @@ func (w *world) forge(t *testing.T, k key, twist func(*hubv1alpha1.PublishedServ
 		}
 	}
 	service := &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: name},
 		Spec: hubv1alpha1.PublishedServiceSpec{
 			Namespace: hubv1alpha1.NamespaceName(k.Namespace), Service: hubv1alpha1.ServiceName(k.Name),
 			ExportedAt: metav1.Now(), Type: mcsv1beta1.ClusterSetIP, IPFamilies: []hubv1alpha1.IPFamily{"IPv4"},

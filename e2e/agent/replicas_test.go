@@ -69,7 +69,7 @@ func TestLeaseLost(t *testing.T) {
 	const exports = 500
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	w.setQuota(t, "a", "count/publishedservices.hub.tombolo-mcs.io", "700") // two leaders may both ask for one
+	w.limitServices(t, "a", "700") // two leaders may both ask for one
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	b.start(t)
 	ended := a.run(t.Context(), t, elect)
@@ -100,23 +100,28 @@ func TestLeaseLost(t *testing.T) {
 	w.publishedEach(t, "a", len(keys))
 }
 
-// setQuota changes one number of a member's quota on the hub, and returns when that counts.
-func (w *world) setQuota(t *testing.T, id string, what corev1.ResourceName, number string) {
+// limitServices changes how many services a member may publish by its quota on the hub, and returns when that counts: the quota's
+// controller may count for the first time, and begin at none.
+func (w *world) limitServices(t *testing.T, id, number string) {
 	t.Helper()
-	quota := &corev1.ResourceQuota{}
+	const services corev1.ResourceName = "count/publishedservices.hub.tombolo-mcs.io"
+	quota, records := &corev1.ResourceQuota{}, &hubv1alpha1.PublishedServiceList{}
 	eventually(t, func(ctx context.Context) error {
 		if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: "tombolo"}, quota); err != nil {
 			return err
 		}
-		quota.Spec.Hard[what] = resource.MustParse(number)
+		quota.Spec.Hard[services] = resource.MustParse(number)
 		return w.hubKube.Update(ctx, quota)
 	})
 	eventually(t, func(ctx context.Context) error {
+		if err := w.hubKube.List(ctx, records, client.InNamespace(quota.Namespace)); err != nil {
+			return err
+		}
 		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}
-		if hard := quota.Status.Hard[what]; hard.String() != number {
-			return fmt.Errorf("the quota of %s is %s yet", what, hard.String())
+		if hard, used := quota.Status.Hard[services], quota.Status.Used[services]; hard.String() != number || used.Value() != int64(len(records.Items)) {
+			return fmt.Errorf("by the quota of %s, %s services of %s are there yet, not %d of %s", id, used.String(), hard.String(), len(records.Items), number)
 		}
 		return nil
 	})

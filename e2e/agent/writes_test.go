@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -28,9 +32,9 @@ import (
 const crowd = 200
 
 // TestWrites counts what the API servers are asked to write, refused requests included: what a service costs when it is
-// exported, changed and withdrawn, and that nothing is written where nothing changes.
+// exported, changed and withdrawn, and that nothing is written, nor said, where nothing changes, of whatever kind a service is.
 //
-// spec: D7
+// spec: C3, D7
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
@@ -51,6 +55,7 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	unchanged := w.settled(t) // the Services are in the agents' caches before they are exported
+	statuses := a.watchExports(t, ns)
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Create(ctx, export(k)) })
 	for _, k := range keys {
@@ -59,6 +64,11 @@ func TestWrites(t *testing.T) {
 		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
 	exported := w.settled(t)
+	for name, n := range statuses() {
+		if n > 2 {
+			t.Errorf("the status of %s was written %d times, want 2 at most", name, n)
+		}
+	}
 	const said = "a serviceexports/status PUT 200" // "pending" and "exported", unless the hub is faster
 	exported.cost(t, "exported", unchanged, writes{
 		"a serviceexports POST 201":      crowd, // by this test
@@ -78,13 +88,20 @@ func TestWrites(t *testing.T) {
 		"a endpointslices PUT 200": 2 * (crowd / 3), "b endpointslices PUT 200": crowd / 3,
 	})
 
+	w.exportEveryKind(t, ns)
+	varied, remarksA, remarksB := w.settled(t), a.remarks(t, ns), b.remarks(t, ns)
 	stopA()
 	stopB()
 	a.start(t)
 	b.start(t)
-	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	for _, m := range []*member{a, b} {
+		eventually(t, func(ctx context.Context) error { return m.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	}
 	restarted := w.settled(t)
-	restarted.cost(t, "restarted", changed, nil)
+	restarted.cost(t, "restarted", varied, nil)
+	if diff := cmp.Diff([]map[string]int{remarksA, remarksB}, []map[string]int{a.remarks(t, ns), b.remarks(t, ns)}); diff != "" {
+		t.Errorf("Events of a and b, before and after they were restarted (-before +after):\n%s", diff)
+	}
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
 	for _, k := range keys {
@@ -97,6 +114,113 @@ func TestWrites(t *testing.T) {
 		"a services DELETE 200": crowd, "a serviceimports DELETE 200": crowd, "a endpointslices DELETE 200": sources,
 		"b services DELETE 200": crowd, "b serviceimports DELETE 200": crowd, "b endpointslices DELETE 200": sources,
 	})
+}
+
+// exportEveryKind exports services of which there is more to write than of a plain one, and returns when that has been done.
+func (w *world) exportEveryKind(t *testing.T, ns string) {
+	t.Helper()
+	a, b := w.members["a"], w.members["b"]
+	named := func(name string) key { return key{Namespace: ns, Name: name} }
+	disputed, varied, long := w.dispute(t, ns), named("varied"), named(strings.Repeat("long-", 12)+"est")
+	a.exportVariant(t, varied, "10.1.9.2", unchanged) // it has labels, annotations and hints
+	dual := clusterIPService(named("dual"), port("http", 80), port("admin", 81))
+	pets := headlessService(named("pets"), port("http", 80))
+	far := clusterIPService(long, port("", 80))
+	for i, service := range []*corev1.Service{dual, pets, far} {
+		first := slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.9.%d", i+3))
+		second := slice(service, "v6", discoveryv1.AddressTypeIPv6, fmt.Sprintf("fd00:1::9:%d", i+3))
+		if service == pets {
+			first.Endpoints[0].Hostname, second.Endpoints[0].Hostname = new("pet-0"), new("pet-1")
+		}
+		a.exportService(t, service, first, second)
+	}
+	for _, m := range []*member{a, b} {
+		m.hints(t, varied, map[string]string{"10.1.9.2": "zone-1"})
+		m.endpoints(t, named("dual"), "a 10.1.9.3:http:8080", "a 10.1.9.3:admin:8081", "a fd00:1::9:3:http:8080", "a fd00:1::9:3:admin:8081")
+		m.endpoints(t, named("pets"), "a 10.1.9.4:http:8080", "a fd00:1::9:4:http:8080")
+		for _, k := range []key{disputed, varied, long, named("dual"), named("pets")} {
+			m.imported(t, k)
+		}
+	}
+	for _, k := range []key{varied, long, named("dual"), named("pets")} {
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+}
+
+// changes are how often each object has changed, as a watch has told, and their versions now.
+type changes struct {
+	mu       sync.Mutex
+	count    map[string]int
+	versions map[string]string
+}
+
+// watchExports begins to count how often each ServiceExport of a namespace changes that is created from now on: it is its status that
+// does. It returns what ends that, and returns the counts.
+func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]int) {
+	t.Helper()
+	watching, err := m.cluster.Client(m.Scheme())
+	must(t, err)
+	watcher, err := watching.Watch(t.Context(), &mcsv1beta1.ServiceExportList{}, client.InNamespace(ns))
+	must(t, err)
+	seen := &changes{count: map[string]int{}, versions: map[string]string{}}
+	go func() {
+		for event := range watcher.ResultChan() {
+			if e, ok := event.Object.(*mcsv1beta1.ServiceExport); ok {
+				seen.note(e, event.Type)
+			}
+		}
+	}()
+	return func() map[string]int {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			list := &mcsv1beta1.ServiceExportList{}
+			if err := m.List(ctx, list, client.InNamespace(ns)); err != nil {
+				return err
+			}
+			now := map[string]string{}
+			for _, e := range list.Items {
+				now[e.Name] = e.ResourceVersion
+			}
+			return seen.reached(now)
+		})
+		watcher.Stop()
+		return seen.count
+	}
+}
+
+func (c *changes) note(object client.Object, what watch.EventType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.versions[object.GetName()] = object.GetResourceVersion()
+	if what == watch.Modified {
+		c.count[object.GetName()]++
+	}
+}
+
+// reached returns nil once the objects have been seen at these versions.
+func (c *changes) reached(versions map[string]string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if diff := cmp.Diff(versions, c.versions); diff != "" {
+		return fmt.Errorf("versions (-there +seen):\n%s", diff)
+	}
+	return nil
+}
+
+// remarks returns how often each Event of a namespace has occurred, by its reason and object.
+func (m *member) remarks(t *testing.T, ns string) map[string]int {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	must(t, m.List(t.Context(), list, client.InNamespace(ns)))
+	remarks := map[string]int{}
+	for _, event := range list.Items {
+		count := 1
+		if event.Series != nil {
+			count = int(event.Series.Count)
+		}
+		remarks[event.Reason+" "+event.Regarding.Kind+" "+event.Regarding.Name] += count
+	}
+	return remarks
 }
 
 // change edits what concerns nobody else of a service, and the address of its second slice if it has one.

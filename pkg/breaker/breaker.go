@@ -6,6 +6,8 @@
 package breaker
 
 import (
+	"slices"
+
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -20,17 +22,26 @@ type Record struct {
 }
 
 // Held returns the records, of those that imported names, that are missing and must not be taken for withdrawn, by their
-// service: all that are missing, where these are more than 20 and more than half, otherwise none.
-func Held(imported []Record, missing func(Record) bool) map[clusterset.ServiceKey][]Record {
-	held := map[clusterset.ServiceKey][]Record{}
-	count := 0
+// service: all that are missing, where the loss is of more than 20 records and more than half, otherwise none. bare says of which
+// services the hub holds no slice at all. Exports and slices are listed one after the other, so a service is lost with all its records
+// where its export is missing, or its slices are and none has taken their place.
+func Held(imported []Record, missing func(Record) bool, bare func(clusterset.ServiceKey) bool) map[clusterset.ServiceKey][]Record {
+	held, records := map[clusterset.ServiceKey][]Record{}, map[clusterset.ServiceKey]int{}
 	for _, record := range imported {
+		records[record.Key]++
 		if missing(record) {
 			held[record.Key] = append(held[record.Key], record)
-			count++
 		}
 	}
-	if count <= max(fewRecords, len(imported)/2) {
+	lost := 0
+	for key, gone := range held {
+		if bare(key) || slices.Contains(gone, Record{Key: key}) {
+			lost += records[key]
+		} else {
+			lost += len(gone)
+		}
+	}
+	if lost <= max(fewRecords, len(imported)/2) {
 		return nil
 	}
 	return held

@@ -76,7 +76,9 @@ func (s *Store) Judge(now time.Time, imported func() (map[clusterset.ClusterID][
 	var found []Hold
 	for _, id := range slices.Sorted(maps.Keys(have)) {
 		earlier, before := s.holds.held[id]
-		records := breaker.Held(have[id], func(r breaker.Record) bool { return s.missing(id, r) })
+		records := breaker.Held(have[id],
+			func(r breaker.Record) bool { return s.missing(id, r) },
+			func(k clusterset.ServiceKey) bool { return len(s.endpoints[k][id]) == 0 })
 		if len(records) == 0 { // what little is missing of a greater loss is no withdrawal for that
 			records = s.stillMissing(earlier, have[id])
 		}
@@ -121,9 +123,9 @@ func (s *Store) forgetWithdrawn(have map[clusterset.ClusterID][]breaker.Record) 
 	}
 }
 
-// missing reports whether the hub does not hold a record, though nobody has been seen to delete it.
+// missing reports whether the hub does not hold a record, though nobody has been seen to delete it, or the export that it belongs to.
 func (s *Store) missing(id clusterset.ClusterID, r breaker.Record) bool {
-	if s.holds.withdrawn[id].has(r) {
+	if w := s.holds.withdrawn[id]; w.has(r) || w.has(breaker.Record{Key: r.Key}) {
 		return false
 	}
 	if r.Slice == "" {
@@ -200,4 +202,30 @@ func (s *Store) believe(id clusterset.ClusterID) []clusterset.ServiceKey {
 func (s *Store) isHeld(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
 	_, held := s.holds.held[id].Records[key]
 	return held || s.holds.listing != s.holds.judged
+}
+
+// Withdrawn reports whether a member's slice of a service is believed to be gone, however far the member's publication has come. A
+// caller who misses the slice in what Service has returned asks afterwards: then it has not come meanwhile.
+func (s *Store) Withdrawn(id clusterset.ClusterID, key clusterset.ServiceKey, slice string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.isWithdrawn(id, breaker.Record{Key: key, Slice: slice})
+}
+
+// isWithdrawn reports whether the deletion of a record is believed: it was watched, or has been confirmed.
+func (s *Store) isWithdrawn(id clusterset.ClusterID, r breaker.Record) bool {
+	return s.synced() && s.holds.listing == s.holds.judged && s.holds.withdrawn[id].has(r)
+}
+
+// isRefused reports whether the hub holds a member's export of a service, as one that is not accepted.
+func (s *Store) isRefused(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
+	record, member := s.services[key][id], s.members[id]
+	if record == nil || member == nil || !s.synced() {
+		return false
+	}
+	p, err := newPolicy(member, s.denied)
+	if err == nil {
+		_, err = decodeService(record, p)
+	}
+	return err != nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/breaker"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -132,18 +133,23 @@ type Knowledge string
 const (
 	// Unknown: its records have not been seen in full. Their absence means nothing (design decision 7).
 	Unknown Knowledge = "Unknown"
-	// Complete: the hub holds all that the source exports, and all of it has been seen.
+	// Complete: the hub holds all that the source exports, of that service at least, and all of it has been seen.
 	Complete Knowledge = "Complete"
 	// Gone: the source is no member any more. It exports nothing.
 	Gone Knowledge = "Gone"
 )
 
-// knowledgeOf returns what the absence of a member's records for a service means.
+// knowledgeOf returns what it means that a member exports nothing of a service. What was seen to be deleted is gone, and what is
+// refused is there, however far the member's publication has come: one that never completes it keeps nothing in force by that.
 func (s *Store) knowledgeOf(id clusterset.ClusterID, key clusterset.ServiceKey) Knowledge {
-	if s.isHeld(id, key) {
+	known := s.knowledge(id)
+	switch {
+	case s.isHeld(id, key):
 		return Unknown
+	case known == Unknown && (s.isWithdrawn(id, breaker.Record{Key: key}) || s.isRefused(id, key)):
+		return Complete
 	}
-	return s.knowledge(id)
+	return known
 }
 
 func (s *Store) knowledge(id clusterset.ClusterID) Knowledge {

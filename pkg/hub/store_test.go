@@ -84,17 +84,26 @@ func services(n int) []clusterset.ServiceKey {
 // judge lets the store judge what was listed, for a cluster that has imported these services of member a.
 func (f *fill) judge(now time.Time, imported []clusterset.ServiceKey) []Hold {
 	f.t.Helper()
-	found, err := f.Judge(now, func() (map[clusterset.ClusterID][]breaker.Record, error) {
-		var records []breaker.Record
-		for _, k := range imported {
-			records = append(records, breaker.Record{Key: k})
-		}
-		return map[clusterset.ClusterID][]breaker.Record{"a": records}, nil
-	})
+	return f.judgeAll(now, map[clusterset.ClusterID][]breaker.Record{"a": exportsOf(imported)})
+}
+
+// judgeAll is judge for a cluster that has these records of members.
+func (f *fill) judgeAll(now time.Time, imported map[clusterset.ClusterID][]breaker.Record) []Hold {
+	f.t.Helper()
+	found, err := f.Judge(now, func() (map[clusterset.ClusterID][]breaker.Record, error) { return imported, nil })
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return found
+}
+
+// exportsOf returns the records that stand for exports of these services.
+func exportsOf(keys []clusterset.ServiceKey) []breaker.Record {
+	var records []breaker.Record
+	for _, k := range keys {
+		records = append(records, breaker.Record{Key: k})
+	}
+	return records
 }
 
 func (f *fill) want(step string, k clusterset.ServiceKey, want Knowledge) {
@@ -211,6 +220,133 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestEachMemberIsJudgedByItself: what is missing of a member is compared with what that member had, 20 records and half of them, not
+// with what all have.
+//
+// spec: E3
+func TestEachMemberIsJudgedByItself(t *testing.T) {
+	t.Parallel()
+	type loss struct{ had, lost int }
+	for name, test := range map[string]struct {
+		losses map[clusterset.ClusterID]loss
+		held   []clusterset.ClusterID
+	}{
+		"half of each":                         {losses: map[clusterset.ClusterID]loss{"a": {30, 15}, "b": {30, 15}}},
+		"all but one of each, which are few":   {losses: map[clusterset.ClusterID]loss{"a": {16, 15}, "b": {16, 15}}},
+		"most of one, and nothing of another":  {losses: map[clusterset.ClusterID]loss{"a": {30, 25}, "b": {30, 0}}, held: []clusterset.ClusterID{"a"}},
+		"most of one, and a little of another": {losses: map[clusterset.ClusterID]loss{"a": {30, 2}, "b": {30, 25}}, held: []clusterset.ClusterID{"b"}},
+		"all of one small, beside a large one": {losses: map[clusterset.ClusterID]loss{"a": {21, 21}, "b": {100, 50}}, held: []clusterset.ClusterID{"a"}},
+		"20 of 20, and half of 50":             {losses: map[clusterset.ClusterID]loss{"a": {20, 20}, "b": {50, 25}}},
+		"21 of 21, and more than half of 50":   {losses: map[clusterset.ClusterID]loss{"a": {21, 21}, "b": {50, 26}}, held: []clusterset.ClusterID{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, keys := newFill(t), services(100)
+			imported, left := map[clusterset.ClusterID][]breaker.Record{}, []any{}
+			for id, l := range test.losses {
+				imported[id] = exportsOf(keys[:l.had])
+				for _, k := range keys[l.lost:l.had] {
+					left = append(left, recordOf(id, k))
+				}
+			}
+			f.list(kindMember, memberOf("a"), memberOf("b"), memberOf("own"))
+			f.list(kindHeartbeat, heartbeatOf("a", "1", hubv1alpha1.PublicationComplete), heartbeatOf("b", "1", hubv1alpha1.PublicationComplete))
+			f.list(kindService, left...)
+			f.list(kindEndpoints)
+			var held []clusterset.ClusterID
+			for _, hold := range f.judgeAll(time.Time{}, imported) {
+				held = append(held, hold.Member)
+				if want := test.losses[hold.Member].lost; hold.Total() != want {
+					t.Errorf("%d records of %s are held, want %d", hold.Total(), hold.Member, want)
+				}
+			}
+			if diff := cmp.Diff(test.held, held); diff != "" {
+				t.Errorf("members of which records are held (-want +got):\n%s", diff)
+			}
+			for id := range test.losses {
+				want := map[bool]Knowledge{true: Unknown, false: Complete}[slices.Contains(test.held, id)]
+				if got := f.Service(keys[0], id).Knowledge[id]; got != want {
+					t.Errorf("what is known of the first service of %s is %s, want %s", id, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestLossShowsInTheFirstList: the hub's kinds are listed one after the other. Of a loss that shows in the exports alone, or in the
+// slices alone, nothing is believed before the other list has come.
+//
+// spec: E3
+func TestLossShowsInTheFirstList(t *testing.T) {
+	t.Parallel()
+	keys := services(15)
+	for name, order := range map[string][]kind{"exports first": {kindService, kindEndpoints}, "slices first": {kindEndpoints, kindService}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, have := synced(t, keys), exportsOf(keys)
+			var slices []any
+			for _, k := range keys {
+				slices = append(slices, endpointsOf("a", k, "0123456789"))
+				have = append(have, breaker.Record{Key: k, Slice: "0123456789"})
+			}
+			f.list(kindEndpoints, slices...)
+			imported := map[clusterset.ClusterID][]breaker.Record{"a": have}
+			if found := f.judgeAll(time.Time{}, imported); found != nil {
+				t.Fatalf("held at first: %+v", found)
+			}
+			for i, k := range order {
+				f.list(k)
+				f.judgeAll(time.Time{}, imported)
+				if holds := f.Holds(); len(holds) != 1 || holds[0].Total() != (i+1)*len(keys) {
+					t.Fatalf("after the list of %s, held are %+v", k, holds)
+				}
+				for _, k := range keys {
+					f.want("lost", k, Unknown)
+				}
+			}
+		})
+	}
+}
+
+// TestReplacedSlicesAreBelieved: slices that have made room for others are no sign that their services are lost.
+//
+// spec: E3, D7
+func TestReplacedSlicesAreBelieved(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f, have := synced(t, keys), exportsOf(keys)
+	var others []any
+	for _, k := range keys {
+		have = append(have, breaker.Record{Key: k, Slice: "0123456789"})
+		others = append(others, endpointsOf("a", k, "9876543210"))
+	}
+	f.list(kindEndpoints, others...)
+	if found := f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": have}); found != nil {
+		t.Errorf("held: %+v", found)
+	}
+}
+
+// TestSlicesGoWithTheirExport: the slices of exports that were seen to be deleted are no loss where a list lacks them.
+//
+// spec: E3
+func TestSlicesGoWithTheirExport(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f, have := synced(t, keys), exportsOf(keys)
+	for _, k := range keys {
+		have = append(have, breaker.Record{Key: k, Slice: "0123456789"})
+		f.watch(kindEndpoints, table.Add, endpointsOf("a", k, "0123456789"))
+	}
+	for _, k := range keys {
+		f.watch(kindService, table.Delete, recordOf("a", k))
+	}
+	f.list(kindEndpoints)
+	if found := f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": have}); found != nil {
+		t.Errorf("held: %+v", found)
+	}
+	f.want("after the list", keys[0], Complete)
+}
+
 // TestWatchedDeletionsAreBelieved: what was seen to be deleted is gone, however much it is.
 func TestWatchedDeletionsAreBelieved(t *testing.T) {
 	t.Parallel()
@@ -224,6 +360,102 @@ func TestWatchedDeletionsAreBelieved(t *testing.T) {
 	if found := f.judge(time.Time{}, keys); found != nil {
 		t.Errorf("held: %+v", found)
 	}
+}
+
+// TestPartialMemberWithdraws: what a member was seen to delete is gone, though it never says that its publication is complete. What a list
+// of the hub lacks of it may come yet.
+//
+// spec: E3
+func TestPartialMemberWithdraws(t *testing.T) {
+	t.Parallel()
+	keys := services(3)
+	deleted, missing, slice := keys[0], keys[1], breaker.Record{Key: keys[2], Slice: "0123456789"}
+	have := map[clusterset.ClusterID][]breaker.Record{"a": append(exportsOf(keys), slice, breaker.Record{Key: keys[2], Slice: "another"})}
+	f := synced(t, keys)
+	want := func(step string, ofDeleted, ofMissing Knowledge, withdrawn bool) {
+		t.Helper()
+		f.want(step, deleted, ofDeleted)
+		f.want(step, missing, ofMissing)
+		if got := f.Withdrawn("a", slice.Key, slice.Slice); got != withdrawn {
+			t.Fatalf("%s: whether the slice is withdrawn is %v, want %v", step, got, withdrawn)
+		}
+		if f.Withdrawn("a", slice.Key, "another") || f.Withdrawn("b", slice.Key, slice.Slice) {
+			t.Fatalf("%s: another slice is taken for withdrawn", step)
+		}
+	}
+	f.list(kindService, recordOf("a", deleted), recordOf("a", keys[2]))
+	f.list(kindEndpoints, endpointsOf("a", slice.Key, slice.Slice))
+	f.judgeAll(time.Time{}, have)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.watch(kindService, table.Delete, recordOf("a", deleted))
+	f.watch(kindEndpoints, table.Delete, endpointsOf("a", slice.Key, slice.Slice))
+	want("deleted", Complete, Unknown, true)
+	f.list(kindEndpoints)
+	f.list(kindService)
+	want("before the lists are judged", Unknown, Unknown, false)
+	f.judgeAll(time.Time{}, have)
+	want("after lists", Complete, Unknown, true)
+	f.list(kindMember, memberOf("a"))
+	want("on a hub that does not know us", Unknown, Unknown, false)
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.judgeAll(time.Time{}, have)
+	want("on one that does again", Complete, Unknown, true)
+
+	f.watch(kindService, table.Add, recordOf("a", deleted))
+	f.watch(kindEndpoints, table.Add, endpointsOf("a", slice.Key, slice.Slice))
+	f.list(kindService)
+	f.list(kindEndpoints)
+	f.judgeAll(time.Time{}, have)
+	want("back, and lost", Unknown, Unknown, false)
+
+	f.watch(kindService, table.Delete, recordOf("a", deleted))
+	f.watch(kindEndpoints, table.Delete, endpointsOf("a", slice.Key, slice.Slice))
+	f.list(kindService)
+	f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": exportsOf(keys[1:])})
+	want("when they are gone here, too", Unknown, Unknown, false)
+	if w := f.holds.withdrawn["a"]; w != nil {
+		t.Errorf("deletions that have taken effect are remembered: %+v", w)
+	}
+}
+
+// TestReleasedWhilePartial: the administrator's word ends a hold, whatever the member says of its publication.
+//
+// spec: E3
+func TestReleasedWhilePartial(t *testing.T) {
+	t.Parallel()
+	keys := services(30)
+	f := synced(t, keys)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.list(kindService)
+	f.judge(time.Time{}, keys)
+	f.want("held", keys[0], Unknown)
+	f.Release("a")
+	f.want("released", keys[0], Complete)
+}
+
+// TestRefusedIsNotMissing: a record that is there and not accepted is no export that may come yet, however far the member's publication
+// has come. What its slices are, beside one that is accepted, is another matter.
+//
+// spec: E3
+func TestRefusedIsNotMissing(t *testing.T) {
+	t.Parallel()
+	k := ownWeb().Key
+	f := synced(t, nil)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.want("without a record", k, Unknown)
+	export := ownWeb()
+	export.Cluster = "a"
+	f.watch(kindService, table.Add, onTheHub(t, EncodeService(export)))
+	f.want("with one that is accepted", k, Unknown)
+	fenced := memberOf("a")
+	fenced.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
+	f.watch(kindMember, table.Update, fenced)
+	f.want("with one that its Member does not allow", k, Complete)
+	f.watch(kindMember, table.Update, memberOf("a"))
+	f.want("with one that it allows again", k, Unknown)
+	f.list(kindService)
+	f.judge(time.Time{}, nil)
+	f.want("when a list lacks it", k, Unknown)
 }
 
 // TestBelievedOnce: what was held and is believed now is not held again by a list that comes before it is gone from this cluster.
@@ -300,11 +532,7 @@ func TestReturnsOneByOne(t *testing.T) {
 		have = append(have, breaker.Record{Key: k, Slice: fmt.Sprintf("%010d", i)})
 	}
 	f.list(kindService)
-	if _, err := f.Judge(time.Time{}, func() (map[clusterset.ClusterID][]breaker.Record, error) {
-		return map[clusterset.ClusterID][]breaker.Record{"a": have}, nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": have})
 	for range have {
 		f.watch(kindService, table.Update, recordOf("a", k))
 	}

@@ -55,7 +55,7 @@ type HeartbeatSpec struct {
 	Services int32 `json:"services"`
 
 	// publication says whether everything the member exports is on the hub. Until it is Complete, the absence of a record
-	// means nothing, and nobody deletes anything because of it.
+	// means nothing, and nobody deletes anything because of it, unless it was seen to be deleted.
 	Publication Publication `json:"publication"`
 
 	// servicesVersion is the highest resource version of the member's PublishedServices when its publication became Complete.

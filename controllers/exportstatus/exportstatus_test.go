@@ -1,0 +1,99 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exportstatus
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// TestConflictsStayUntilAllIsKnown: an agent that has started says nothing new of conflicts before the hub has told what all export, and
+// that it has recorded what this cluster exports.
+//
+// spec: C3, D7
+func TestConflictsStayUntilAllIsKnown(t *testing.T) {
+	t.Parallel()
+	ours, theirs := exportOf("own", 80), exportOf("other", 81)
+	for name, test := range map[string]struct {
+		hub  *listing // nil where it has not been heard
+		want string
+	}{
+		"the hub has not been heard":          {},
+		"it has lost this cluster's Member":   {hub: &listing{members: []string{"other"}, exports: []clusterset.Export{ours, theirs}}},
+		"it has not recorded the export":      {hub: &listing{members: []string{"own", "other"}, exports: []clusterset.Export{theirs}}},
+		"it has recorded what both export":    {hub: &listing{members: []string{"own", "other"}, exports: []clusterset.Export{ours, theirs}}, want: "PortConflict"},
+		"it has recorded what is no conflict": {hub: &listing{members: []string{"own", "other"}, exports: []clusterset.Export{ours}}, want: "NoConflicts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := hub.NewStore("own", clusterset.Fence{})
+			if test.hub != nil {
+				snapshot, err := hub.Read(t.Context(), test.hub)
+				if err != nil {
+					t.Fatal(err)
+				}
+				snapshot.Fill(store)
+			}
+			r := &Reconciler{
+				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" },
+			}
+			decided := r.decide(sources.Sources{
+				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Own: &ours, Hub: store.Service(ours.Key),
+			})
+			got := ""
+			if conflict := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionConflict)); conflict != nil {
+				got = conflict.Reason
+			}
+			if got != test.want {
+				t.Errorf("the condition Conflict says %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// exportOf returns what a cluster exports, with one port.
+func exportOf(id clusterset.ClusterID, port int32) clusterset.Export {
+	return clusterset.Export{
+		Cluster: id, Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Age: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{{Name: "http", Protocol: corev1.ProtocolTCP, Port: port}},
+		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Affinity: clusterset.Affinity{Mode: corev1.ServiceAffinityNone},
+	}
+}
+
+// listing answers lists of a hub with these members and exports.
+type listing struct {
+	client.Reader
+	members []string
+	exports []clusterset.Export
+}
+
+func (l *listing) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	switch list := into.(type) {
+	case *hubv1alpha1.MemberList:
+		for _, id := range l.members {
+			list.Items = append(list.Items, hubv1alpha1.Member{
+				ObjectMeta: metav1.ObjectMeta{Namespace: clusterset.ClusterID(id).HubNamespace(), Name: hubv1alpha1.MemberName},
+				Spec:       hubv1alpha1.MemberSpec{ClusterID: id, PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}},
+			})
+		}
+	case *hubv1alpha1.PublishedServiceList:
+		for _, export := range l.exports {
+			list.Items = append(list.Items, *hub.EncodeService(export))
+		}
+	}
+	return nil
+}
