@@ -6,6 +6,7 @@ package imports
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -215,6 +216,14 @@ func (v view) derived() []*corev1.Service {
 		}
 	}
 	return ours
+}
+
+// hasLostService reports whether the Service that the import has recorded is not its own.
+func (v view) hasLostService() bool {
+	recorded := v.serviceImport.Annotations[clusterset.AnnotationDerivedService]
+	return slices.ContainsFunc(v.named, func(s *corev1.Service) bool {
+		return s.Name == recorded && !render.IsDerivedFor(s, v.known.Key.Name)
+	})
 }
 
 func sourceOf(slice *discoveryv1.EndpointSlice) clusterset.ClusterID {

@@ -113,13 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Metrics.found(request.NamespacedName, view, decision{})
 		return reconcile.Result{}, nil
 	}
-	r.announceRefusals(view)
-	decision := decide(view)
-	r.Metrics.found(request.NamespacedName, view, decision)
-	if decision.exported {
-		err = r.write(ctx, view, decision)
-	} else {
-		err = r.withdraw(ctx, view, decision)
+	reclaimed, err := r.reclaim(ctx, view)
+	if err == nil && !reclaimed {
+		err = r.carryOut(ctx, view)
 	}
 	switch {
 	case errors.Is(err, apply.ErrStale):
@@ -128,6 +124,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// carryOut makes what this cluster holds what is decided.
+func (r *Reconciler) carryOut(ctx context.Context, v view) error {
+	r.announceRefusals(v)
+	decision := decide(v)
+	r.Metrics.found(v.known.Key, v, decision)
+	if decision.exported {
+		return r.write(ctx, v, decision)
+	}
+	return r.withdraw(ctx, v, decision)
 }
 
 // now returns the time of a condition's transition.

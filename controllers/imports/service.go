@@ -22,9 +22,9 @@ import (
 
 // derived is what became of a derived Service.
 type derived struct {
-	// service is the Service as it stands: nil where this cluster has no IP family for it, or where something is in its
-	// way, the obstacle.
-	service  *corev1.Service
+	// service is the Service as it stands: nil where this cluster has no IP family for it, or where something is in its way.
+	service *corev1.Service
+	// obstacle is what is in the way of it, or of its slices.
 	obstacle error
 	// site is what the cluster adds, less what its API server has just refused.
 	site render.Site

@@ -29,7 +29,10 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	}
 	d.site = derived.site
 	if derived.obstacle == nil { // somebody else's Service must not get our slices; where none is wanted, no slice is
-		if err := r.writeSlices(ctx, v, d); err != nil {
+		switch err := r.writeSlices(ctx, v, d); {
+		case errors.Is(err, apply.ErrForeign): // which the import tells; the others are written
+			derived.obstacle = err
+		case err != nil:
 			return err
 		}
 	}
@@ -114,15 +117,21 @@ func (r *Reconciler) withdraw(ctx context.Context, v view, d decision) error {
 
 // announceReplacement says that a derived Service is about to be replaced, and what becomes of its addresses.
 func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.Service]) {
-	replaced := len(changes) == 2 && changes[0].Verb == plan.Delete && changes[1].Verb == plan.Create
-	if !replaced || v.serviceImport == nil {
+	if v.serviceImport == nil || len(changes) == 0 || changes[len(changes)-1].Verb != plan.Create {
 		return
 	}
-	why := "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
-	if len(changes[0].Object.Spec.Selector) > 0 {
+	var why string
+	switch {
+	case len(changes) == 2 && len(changes[0].Object.Spec.Selector) > 0:
 		why = "The derived Service %s should have no selector. It is replaced, with the same addresses, so that the endpoints go which its selector has found."
+	case len(changes) == 2:
+		why = "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
+	case v.hasLostService():
+		why = "Somebody else has the derived Service that this import had. It gets another, %s, and other addresses."
+	default:
+		return
 	}
-	r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import", why, changes[1].Object.Name)
+	r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import", why, changes[len(changes)-1].Object.Name)
 }
 
 // obstructed reports a ServiceImport that is not ours in the place of one of ours (spec I7).

@@ -7,18 +7,26 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 var withoutManagedFields = cache.TransformStripManagedFields()
 
-// Compact is a transformation of what a cache holds: without managed fields, and an EndpointSlice with as little memory as
-// its use needs. Endpoints of ours are only compared, so a digest does. Of others it drops what nobody here reads; decoding
-// leaves room behind their endpoints and gives each of them conditions and a zone of its own. It returns its argument, changed.
+// Compact is a transformation of what a cache holds: without managed fields, but for the one that says that we wrote what has lost
+// our mark, and an EndpointSlice with as little memory as its use needs. Endpoints of ours are only compared, so a digest does. Of
+// others it drops what nobody here reads; decoding leaves room behind their endpoints and gives each of them conditions and a
+// zone of its own. It returns its argument, changed.
 func Compact(object any) (any, error) {
+	written, _ := object.(metav1.Object)
+	isLost := written != nil && clusterset.HasLostMark(written)
 	object, err := withoutManagedFields(object)
+	if isLost {
+		written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}})
+	}
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, err

@@ -94,6 +94,24 @@ func TestCompactMirror(t *testing.T) {
 	}
 }
 
+// TestCompactLost: of what our mark was taken from a cache knows that it is ours.
+//
+// spec: I7
+func TestCompactLost(t *testing.T) {
+	for manager, want := range map[string]bool{clusterset.FieldManager: true, "somebody": false} {
+		service := &corev1.Service{}
+		service.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager, FieldsV1: metav1.NewFieldsV1("{}")}}
+		for range 2 { // what is compact already does not change
+			if _, err := Compact(service); err != nil {
+				t.Fatal(err)
+			}
+			if got := clusterset.HasLostMark(service); got != want || len(service.ManagedFields) > 1 {
+				t.Errorf("written by %s: lost %v, want %v; managed fields %v", manager, got, want, service.ManagedFields)
+			}
+		}
+	}
+}
+
 // TestCompactTakesLess: the memory of slices that came as protobuf, as they do.
 func TestCompactTakesLess(t *testing.T) {
 	const count = 200

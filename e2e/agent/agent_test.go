@@ -233,9 +233,10 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestIdentity: an agent takes its ID from the cluster, and stops rather than change it.
+// TestIdentity: an agent takes its ID from the cluster, stops rather than change it, and waits for one where there is none or none
+// that can be one.
 //
-// spec: K1, K2
+// spec: K1, K2, N7
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
@@ -253,6 +254,25 @@ func TestIdentity(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the agent ended with %v, want: %s", err, want)
 	}
+
+	must(t, a.Delete(t.Context(), property))
+	address := freeAddress(t)
+	a.startWith(t, func(o *agent.Options) { o.ClusterID, o.ProbeAddress = "", address })
+	waits := func(why string) {
+		t.Helper()
+		eventually(t, func(context.Context) error {
+			return answers("http://"+address+"/readyz/started", http.StatusInternalServerError, why)
+		})
+		must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
+	}
+	waits("the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id")
+	property = &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}
+	property.Spec.Value = "Not.Legal"
+	must(t, a.Create(t.Context(), property))
+	waits(`ClusterProperty cluster.clusterset.k8s.io: cluster ID "Not.Legal" is no DNS label`)
+	property.Spec.Value = "a"
+	must(t, a.Update(t.Context(), property))
+	eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
 }
 
 // TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why. What it

@@ -14,8 +14,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 )
 
-// TestDeniedLater: a namespace that is denied when it has imports already is cleared of them when the agent starts, and of
-// nothing else.
+// TestDeniedLater: a namespace that is denied, or not allowed, when it has imports already is cleared of them when the agent starts,
+// and of nothing else.
 //
 // spec: I1, I7
 func TestDeniedLater(t *testing.T) {
@@ -48,6 +48,13 @@ func TestDeniedLater(t *testing.T) {
 	}
 	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), mine))
 	stop()
-	b.start(t)
+	stop = b.start(t)
 	b.endpoints(t, denied, "a 10.1.0.1:http:8080") // admitted again
+	b.imported(t, denied)
+	stop()
+	b.startWith(t, func(o *agent.Options) { o.AllowNamespaces = []string{ns} })
+	b.gone(t, denied)
+	if after := w.versions(t, kept); after != before {
+		t.Errorf("objects of %s were written though it is allowed:\n%s\nbefore:\n%s", kept, after, before)
+	}
 }

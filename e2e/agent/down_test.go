@@ -30,7 +30,7 @@ func TestAgentDown(t *testing.T) {
 		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
 	}
 	stopA, stopB := a.start(t), b.start(t)
-	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "lost", "odd"} {
+	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "unmarked", "lost", "odd"} {
 		d.export(t, a, name)
 	}
 	for _, name := range []string{"shared", "own"} {
@@ -71,6 +71,8 @@ func TestAgentDown(t *testing.T) {
 type downtime struct {
 	world             *world
 	namespace, ending string
+	// unmarked is what b held of the service of that name before all labels were taken from it.
+	unmarked []client.Object
 }
 
 func (d *downtime) key(name string) key { return key{Namespace: d.namespace, Name: name} }
@@ -118,6 +120,12 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	relabelled := mirror("relabelled")
 	delete(relabelled.Labels, mcsv1beta1.LabelServiceName)
 	must(t, b.Update(t.Context(), relabelled))
+	d.unmarked = b.holdings(t, d.key("unmarked"))
+	for _, object := range d.unmarked {
+		unmarked := object.DeepCopyObject().(client.Object)
+		unmarked.SetLabels(nil)
+		must(t, b.Update(t.Context(), unmarked))
+	}
 	serviceImport, derived = b.imported(t, d.key("lost"))
 	must(t, b.Delete(t.Context(), mirror("lost")))
 	must(t, b.Delete(t.Context(), derived))
@@ -141,6 +149,9 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 			}
 			return nil
 		})
+	}
+	for _, object := range d.unmarked {
+		b.restored(t, "what bore no labels", object)
 	}
 	list := &discoveryv1.EndpointSliceList{}
 	must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))

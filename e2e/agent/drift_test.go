@@ -17,69 +17,199 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// spec: I7, I5, D3, D4
+// testDrift: whatever is edited or deleted by hand of what the agents have made, in the cluster that imports and in the one that
+// exports, is put right, under the names and with the addresses that it had.
+//
+// spec: I7, I3, I4, I5, I8, D2, D3, D4, C1, C2, C3
 func testDrift(t *testing.T, a, b *member) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	serviceImport, derived := b.imported(t, k)
-	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
-
-	edits := map[string]struct {
-		object client.Object
-		edit   func(client.Object)
-	}{
-		"the import's ports": {serviceImport, func(o client.Object) {
-			o.(*mcsv1beta1.ServiceImport).Spec.Ports[0].Port = 1
-		}},
-		"the import's annotation": {serviceImport, func(o client.Object) { o.SetAnnotations(nil) }},
-		"the derived Service's ports": {derived, func(o client.Object) {
-			o.(*corev1.Service).Spec.Ports[0].Port = 1
-		}},
-		"the derived Service's selector": {derived, func(o client.Object) {
-			o.(*corev1.Service).Spec.Selector = map[string]string{"app": "mine"}
-		}},
-		"the slice's endpoints": {&mirrored[0], func(o client.Object) {
-			o.(*discoveryv1.EndpointSlice).Endpoints[0].Addresses = []string{"10.9.9.9"}
-		}},
-		"the slice's labels": {&mirrored[0], func(o client.Object) {
-			labels := o.GetLabels()
-			delete(labels, mcsv1beta1.LabelServiceName)
-			o.SetLabels(labels)
-		}},
-	}
-	for name, drift := range edits {
-		want := drift.object
-		got := want.DeepCopyObject().(client.Object)
-		must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			if err := b.Get(t.Context(), client.ObjectKeyFromObject(want), got); err != nil {
-				return err
+	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	for _, m := range []*member{a, b} {
+		m.endpoints(t, k, "a 10.1.0.1:http:8080")
+		serviceImport, derived := m.imported(t, k)
+		mirrored, err := m.mirrored(t.Context(), k)
+		must(t, err)
+		names, err := m.names(t.Context(), k.Namespace)
+		must(t, err)
+		for name, drift := range driftOfImport(serviceImport) {
+			m.drifts(t, "the import's "+name, drift)
+		}
+		for name, drift := range driftOfDerived(derived) {
+			m.drifts(t, "the derived Service's "+name, drift)
+		}
+		for name, drift := range driftOfSlice(&mirrored[0]) {
+			m.drifts(t, "the slice's "+name, drift)
+		}
+		for name, want := range map[string]client.Object{"the import": serviceImport, "the slice": &mirrored[0], "the derived Service": derived} {
+			must(t, m.Delete(t.Context(), want.DeepCopyObject().(client.Object)))
+			m.restored(t, name, want)
+		}
+		eventually(t, func(ctx context.Context) error {
+			after, err := m.names(ctx, k.Namespace)
+			if diff := cmp.Diff(names, after); diff != "" {
+				return fmt.Errorf("%s: objects (-before +after, %w):\n%s", m.id, err, diff)
 			}
-			drift.edit(got)
-			return b.Update(t.Context(), got)
-		}))
-		b.restored(t, name, want)
+			return nil
+		})
 	}
-	for name, want := range map[string]client.Object{"the import": serviceImport, "the slice": &mirrored[0], "the derived Service": derived} {
-		must(t, b.Delete(t.Context(), want.DeepCopyObject().(client.Object)))
-		b.restored(t, name, want)
+	exported := &mcsv1beta1.ServiceExport{}
+	must(t, a.Get(t.Context(), k, exported))
+	for name, drift := range driftOfExport(exported) {
+		a.drifts(t, "the export's "+name, drift)
 	}
-	after, restored := b.imported(t, k)
-	if diff := cmp.Diff(serviceImport.Spec.IPs, after.Spec.IPs); diff != "" {
-		t.Errorf("the import's addresses changed (-want +got):\n%s", diff)
+	a.untouched(t, service)
+}
+
+// drift is one edit by hand.
+type drift struct {
+	// object is as it was, and is to be again.
+	object client.Object
+	edit   func(client.Object)
+	write  func(context.Context, client.Client, client.Object) error
+}
+
+func edited[T client.Object](object T, edit func(T)) drift {
+	return drift{object, func(o client.Object) { edit(o.(T)) }, func(ctx context.Context, c client.Client, o client.Object) error {
+		return c.Update(ctx, o)
+	}}
+}
+
+// editedStatus is edited for what the API server keeps in a subresource of its own.
+func editedStatus[T client.Object](object T, edit func(T)) drift {
+	return drift{object, func(o client.Object) { edit(o.(T)) }, func(ctx context.Context, c client.Client, o client.Object) error {
+		return c.Status().Update(ctx, o)
+	}}
+}
+
+// withoutLabel takes a label away.
+func withoutLabel(name string) func(client.Object) {
+	return func(o client.Object) {
+		labels := o.GetLabels()
+		delete(labels, name)
+		o.SetLabels(labels)
 	}
-	if diff := cmp.Diff(derived.Spec.ClusterIPs, restored.Spec.ClusterIPs); diff != "" {
-		t.Errorf("the derived Service's addresses changed (-want +got):\n%s", diff)
+}
+
+func driftOfImport(want *mcsv1beta1.ServiceImport) map[string]drift {
+	type object = *mcsv1beta1.ServiceImport
+	says := func(kind string, status metav1.ConditionStatus) func(object) {
+		return func(i object) { say(i.Status.Conditions, kind, status) }
 	}
+	return map[string]drift{
+		"ports":                      edited(want, func(i object) { i.Spec.Ports[0].Port = 1 }),
+		"lack of ports":              edited(want, func(i object) { i.Spec.Ports = []mcsv1beta1.ServicePort{} }),
+		"type":                       edited(want, func(i object) { i.Spec.Type = mcsv1beta1.Headless }),
+		"addresses":                  edited(want, func(i object) { i.Spec.IPs[0] = "10.9.9.9" }),
+		"lack of addresses":          edited(want, func(i object) { i.Spec.IPs = nil }),
+		"order of families":          edited(want, func(i object) { slices.Reverse(i.Spec.IPFamilies) }),
+		"lack of families":           edited(want, func(i object) { i.Spec.IPFamilies = nil }),
+		"session affinity":           edited(want, func(i object) { i.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }),
+		"annotation":                 edited(want, func(i object) { i.Annotations = nil }),
+		"record of the derived name": edited(want, func(i object) { i.Annotations[clusterset.AnnotationDerivedService] = "mine" }),
+		"additional label":           edited(want, func(i object) { i.Labels["mine"] = "yes" }),
+		"mark":                       edited[client.Object](want, withoutLabel(clusterset.LabelManagedBy)),
+		"labels":                     edited(want, func(i object) { i.Labels = nil }),
+		"exporters":                  editedStatus(want, func(i object) { i.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "nobody"}} }),
+		"lack of exporters":          editedStatus(want, func(i object) { i.Status.Clusters = nil }),
+		"word on slices":             editedStatus(want, func(i object) { i.Status.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsAbsent }),
+		"condition Ready":            editedStatus(want, says("Ready", metav1.ConditionFalse)),
+		"lack of conditions":         editedStatus(want, func(i object) { i.Status.Conditions = nil }),
+		"status":                     editedStatus(want, func(i object) { i.Status = mcsv1beta1.ServiceImportStatus{} }),
+	}
+}
+
+func driftOfDerived(want *corev1.Service) map[string]drift {
+	type object = *corev1.Service
+	return map[string]drift{
+		"ports":              edited(want, func(s object) { s.Spec.Ports[0].Port = 1 }),
+		"selector":           edited(want, func(s object) { s.Spec.Selector = map[string]string{"app": "mine"} }),
+		"type":               edited(want, func(s object) { s.Spec.Type = corev1.ServiceTypeNodePort }),
+		"additional label":   edited(want, func(s object) { s.Labels["mine"] = "yes" }),
+		"mark":               edited[client.Object](want, withoutLabel(clusterset.LabelManagedBy)),
+		"import":             edited[client.Object](want, withoutLabel(mcsv1beta1.LabelServiceName)),
+		"import, of another": edited(want, func(s object) { s.Labels[mcsv1beta1.LabelServiceName] = "mine" }),
+		"labels":             edited(want, func(s object) { s.Labels = nil }),
+	}
+}
+
+func driftOfSlice(want *discoveryv1.EndpointSlice) map[string]drift {
+	type object = *discoveryv1.EndpointSlice
+	return map[string]drift{
+		"endpoints":         edited(want, func(s object) { s.Endpoints[0].Addresses = []string{"10.9.9.9"} }),
+		"lack of endpoints": edited(want, func(s object) { s.Endpoints = nil }),
+		"ports":             edited(want, func(s object) { s.Ports[0].Port = new(int32(1)) }),
+		"lack of ports":     edited(want, func(s object) { s.Ports = nil }),
+		"additional label":  edited(want, func(s object) { s.Labels["mine"] = "yes" }),
+		"mark":              edited[client.Object](want, withoutLabel(discoveryv1.LabelManagedBy)),
+		"import":            edited[client.Object](want, withoutLabel(mcsv1beta1.LabelServiceName)),
+		"Service":           edited[client.Object](want, withoutLabel(discoveryv1.LabelServiceName)),
+		"source":            edited(want, func(s object) { s.Labels[mcsv1beta1.LabelSourceCluster] = "nobody" }),
+		"labels":            edited(want, func(s object) { s.Labels = nil }),
+	}
+}
+
+func driftOfExport(want *mcsv1beta1.ServiceExport) map[string]drift {
+	says := func(kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus) drift {
+		return editedStatus(want, func(e *mcsv1beta1.ServiceExport) { say(e.Status.Conditions, string(kind), status) })
+	}
+	return map[string]drift{
+		"condition Valid":    says(valid, metav1.ConditionFalse),
+		"condition Ready":    says(ready, metav1.ConditionFalse),
+		"condition Conflict": says(conflict, metav1.ConditionTrue),
+		"status":             editedStatus(want, func(e *mcsv1beta1.ServiceExport) { e.Status = mcsv1beta1.ServiceExportStatus{} }),
+	}
+}
+
+// say changes what a condition says.
+func say(conditions []metav1.Condition, kind string, status metav1.ConditionStatus) {
+	c := meta.FindStatusCondition(conditions, kind)
+	c.Status, c.Reason, c.Message = status, "Mine", "Edited by hand."
+}
+
+// drifts edits an object by hand and waits until it is again what it was.
+func (m *member) drifts(t *testing.T, what string, d drift) {
+	t.Helper()
+	got := d.object.DeepCopyObject().(client.Object)
+	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := m.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
+			return err
+		}
+		d.edit(got)
+		return d.write(t.Context(), m.Client, got)
+	}))
+	m.restored(t, what, d.object)
+}
+
+// names returns what imports consist of in a namespace.
+func (m *member) names(ctx context.Context, namespace string) ([]string, error) {
+	var names []string
+	for _, list := range []client.ObjectList{&mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}} {
+		if err := m.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			names = append(names, fmt.Sprintf("%T %s", o, o.(client.Object).GetName()))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // restored waits until an object is again what it was.
@@ -88,28 +218,39 @@ func (m *member) restored(t *testing.T, what string, want client.Object) {
 	eventually(t, func(ctx context.Context) error {
 		got := want.DeepCopyObject().(client.Object)
 		if err := m.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %s: %w", m.id, what, err)
 		}
 		if diff := cmp.Diff(essence(want), essence(got)); diff != "" {
-			return fmt.Errorf("%s is not restored (-want +got):\n%s", what, diff)
+			return fmt.Errorf("%s: %s: it is not restored (-want +got):\n%s", m.id, what, diff)
 		}
 		return nil
 	})
 }
 
-// essence returns an object without what the API server gives it anew each time.
+// essence returns an object without what the API server gives it anew each time, and what follows from that.
 func essence(object client.Object) client.Object {
 	o := object.DeepCopyObject().(client.Object)
+	switch typed := o.(type) {
+	case *mcsv1beta1.ServiceImport:
+		timeless(typed.Status.Conditions, o.GetGeneration())
+	case *mcsv1beta1.ServiceExport:
+		timeless(typed.Status.Conditions, o.GetGeneration())
+	}
 	o.SetUID("")
 	o.SetResourceVersion("")
 	o.SetGeneration(0)
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetManagedFields(nil)
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // items of a list have it, single objects do not
-	if serviceImport, ok := o.(*mcsv1beta1.ServiceImport); ok {
-		serviceImport.Status = mcsv1beta1.ServiceImportStatus{}
-	}
 	return o
+}
+
+// timeless takes from conditions when they changed, and makes their generations how far they are behind the object's.
+func timeless(conditions []metav1.Condition, generation int64) {
+	for i := range conditions {
+		conditions[i].LastTransitionTime = metav1.Time{}
+		conditions[i].ObservedGeneration -= generation
+	}
 }
 
 // spec: I7
@@ -131,6 +272,76 @@ func testForeignImport(t *testing.T, a, b *member) {
 	must(t, b.Delete(t.Context(), foreign))
 	b.imported(t, k)
 	b.gauge(t, "tombolo_obstructed_imports", 0)
+}
+
+// testTakenOver: what of ours somebody marks as their own is theirs: it is left as it is, what comes of that is told, and it is
+// ours again once their mark is taken away.
+//
+// spec: I7, C6, D2
+func testTakenOver(t *testing.T, a, b *member) {
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
+	a.exportService(t, service, source)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	serviceImport, derived := b.imported(t, k)
+	mirrored, err := b.mirrored(t.Context(), k)
+	must(t, err)
+	take := func(object client.Object, label string) {
+		t.Helper()
+		object.SetLabels(map[string]string{label: "mine"})
+		must(t, b.Update(t.Context(), object))
+	}
+	giveBack := func(object client.Object, label string) {
+		t.Helper()
+		left := object.DeepCopyObject().(client.Object)
+		must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
+		if diff := cmp.Diff(object, left); diff != "" {
+			t.Errorf("somebody else's object changed (-before +after):\n%s", diff)
+		}
+		withoutLabel(label)(left)
+		must(t, b.Update(t.Context(), left))
+	}
+
+	take(&mirrored[0], discoveryv1.LabelManagedBy)
+	want := fmt.Sprintf("create *v1.EndpointSlice %s/%s: it is not managed by Tombolo and is left alone: rename or delete it", k.Namespace, mirrored[0].Name)
+	eventually(t, func(ctx context.Context) error {
+		if err := b.Get(ctx, k, serviceImport); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+		if c.Status != metav1.ConditionFalse || c.Reason != "Pending" || c.Message != want {
+			return fmt.Errorf("condition %+v, want the message %q", *c, want)
+		}
+		return nil
+	})
+	source.Endpoints[0].Addresses[0] = "10.1.0.2"
+	must(t, a.Update(t.Context(), source))
+	a.endpoints(t, k, "a 10.1.0.2:http:8080")
+	giveBack(&mirrored[0], discoveryv1.LabelManagedBy)
+	b.endpoints(t, k, "a 10.1.0.2:http:8080")
+	b.imported(t, k)
+
+	must(t, b.Get(t.Context(), k, serviceImport))
+	take(serviceImport, clusterset.LabelManagedBy)
+	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
+	giveBack(serviceImport, clusterset.LabelManagedBy)
+	if after, same := b.imported(t, k); same.UID != derived.UID || !slices.Equal(after.Spec.IPs, derived.Spec.ClusterIPs) {
+		t.Errorf("the import has the addresses %v, and had %v", after.Spec.IPs, derived.Spec.ClusterIPs)
+	}
+
+	take(derived, clusterset.LabelManagedBy)
+	eventually(t, func(context.Context) error {
+		if _, other := b.imported(t, k); other.Name == derived.Name {
+			return errors.New("the import still has somebody else's Service")
+		}
+		return nil
+	})
+	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "DerivedServiceReplaced") })
+	b.endpoints(t, k, "a 10.1.0.2:http:8080")
+	must(t, a.Delete(t.Context(), export(k)))
+	b.gone(t, k)
+	b.untouched(t, derived)
 }
 
 // spec: D2

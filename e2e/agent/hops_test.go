@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,11 +30,12 @@ func TestHops(t *testing.T) {
 	w.members["a"].start(t)
 	w.members["b"].startWith(t, func(o *agent.Options) { o.DenyNamespaces, o.Namespace = []string{"denied"}, "agents" })
 	for name, story := range map[string]func(*testing.T, *world){
-		"RecordsByHand":        testRecordsByHand,
-		"RecordsOfNobody":      testRecordsOfNobody,
-		"RecreatedAtOnce":      testRecreatedAtOnce,
-		"TerminatingNamespace": testTerminating,
-		"NamespacesDenied":     testNamespacesDenied,
+		"RecordsByHand":                 testRecordsByHand,
+		"RecordsOfNobody":               testRecordsOfNobody,
+		"RecreatedAtOnce":               testRecreatedAtOnce,
+		"TerminatingNamespace":          testTerminating,
+		"ExportersNamespaceTerminating": testExporterTerminating,
+		"NamespacesDenied":              testNamespacesDenied,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, w) })
 	}
@@ -295,34 +297,114 @@ func testTerminating(t *testing.T, w *world) {
 	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
 	a.exportService(t, service, source)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	brake := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: "brake", Finalizers: []string{"example.com/brake"}}}
-	must(t, b.Create(t.Context(), brake))
-	ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}
-	must(t, b.Delete(t.Context(), ending))
+	end := b.terminating(t, k.Namespace)
 	b.gone(t, k)
 
-	source.Endpoints[0].Addresses[0] = "10.1.0.2"
-	must(t, a.Update(t.Context(), source))
 	late := key{Namespace: k.Namespace, Name: "late"}
-	a.exportService(t, clusterIPService(late, port("http", 80)))
-	a.condition(t, late, conflict, metav1.ConditionFalse, "NoConflicts")
-	a.endpoints(t, k, "a 10.1.0.2:http:8080")
-	b.beats(t, w)
-	for _, gone := range []key{k, late} {
-		if err := absent(b.Get(t.Context(), gone, &mcsv1beta1.ServiceImport{})); err != nil {
-			t.Errorf("import %s: %v", gone, err)
-		}
-	}
-	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(brake), brake))
-	brake.Finalizers = nil
-	must(t, b.Update(t.Context(), brake))
-	eventually(t, func(ctx context.Context) error { return absent(b.Get(ctx, client.ObjectKeyFromObject(ending), ending)) })
+	b.createsNothing(t, w, func() {
+		source.Endpoints[0].Addresses[0] = "10.1.0.2"
+		must(t, a.Update(t.Context(), source))
+		a.exportService(t, clusterIPService(late, port("http", 80)))
+		a.condition(t, late, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.endpoints(t, k, "a 10.1.0.2:http:8080")
+	})
+	end()
 	if found := b.output.errors(k.Namespace); len(found) > 0 {
 		t.Errorf("b logs errors: %v", found)
 	}
 	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 	b.imported(t, late)
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
+}
+
+// testExporterTerminating: with its namespace, however long that takes to go, a cluster's exports are withdrawn from the hub and
+// everywhere, and nothing is imported into what is left of it. All is back when both have been created anew.
+//
+// spec: E6, E8, E3
+func testExporterTerminating(t *testing.T, w *world) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	shared := key{Namespace: k.Namespace, Name: "shared"}
+	offer := func() {
+		t.Helper()
+		must(t, a.exportOne(t.Context(), k))
+		must(t, a.exportOne(t.Context(), shared))
+		b.endpoints(t, k, "a 10.1.0.1:http:8080")
+		for _, m := range []*member{a, b} {
+			m.imported(t, k)
+			m.endpoints(t, shared, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+		}
+	}
+	service := clusterIPService(shared, port("http", 80))
+	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")
+	b.exportService(t, service, source)
+	offer()
+	end := a.terminating(t, k.Namespace)
+	for _, each := range []key{k, shared} {
+		w.noRecords(t, "a", each)
+		a.gone(t, each)
+	}
+	b.gone(t, k)
+	a.createsNothing(t, w, func() {
+		source.Endpoints[0].Addresses[0] = "10.2.0.2"
+		must(t, b.Update(t.Context(), source))
+		b.endpoints(t, shared, "b 10.2.0.2:http:8080")
+	})
+	source.Endpoints[0].Addresses[0] = "10.2.0.1"
+	must(t, b.Update(t.Context(), source))
+	end()
+	must(t, a.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+	a.endpoints(t, shared, "b 10.2.0.1:http:8080")
+	offer()
+	for _, m := range []*member{a, b} {
+		if found := m.output.errors(k.Namespace); len(found) > 0 {
+			t.Errorf("%s logs errors: %v", m.id, found)
+		}
+	}
+}
+
+// terminating deletes a namespace, which stays, without what was in it, until end is called; that returns when it is gone.
+func (m *member) terminating(t *testing.T, name string) (end func()) {
+	t.Helper()
+	ending := &corev1.Namespace{}
+	brake := func(finalizers ...string) {
+		t.Helper()
+		must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := m.Get(t.Context(), key{Name: name}, ending); err != nil {
+				return err
+			}
+			ending.Finalizers = finalizers
+			return m.Update(t.Context(), ending)
+		}))
+	}
+	brake("example.com/brake")
+	must(t, m.Delete(t.Context(), ending))
+	return func() {
+		t.Helper()
+		brake()
+		eventually(t, func(ctx context.Context) error { return absent(m.Get(ctx, key{Name: name}, ending)) })
+	}
+}
+
+// createsNothing does something, and fails if the member's agent then asks for any object of an import to be created, in vain or
+// not. A namespace that is being deleted refuses that, and agents keep quiet about it.
+func (m *member) createsNothing(t *testing.T, w *world, do func()) {
+	t.Helper()
+	count := func() writes {
+		m.beats(t, w) // what was under way has come
+		counted, err := w.writes(t.Context())
+		must(t, err)
+		return counted
+	}
+	before := count()
+	do()
+	for what, n := range count().since(before) {
+		for _, resource := range []string{"services", "endpointslices", "serviceimports"} {
+			if strings.HasPrefix(what, m.id+" "+resource+" POST ") {
+				t.Errorf("%d times: %s", n, what)
+			}
+		}
+	}
 }
 
 // testNamespacesDenied: nothing is imported into namespaces that are reserved, denied, or the agent's own.

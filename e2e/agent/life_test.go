@@ -52,6 +52,7 @@ func TestLife(t *testing.T) {
 		"SourceServiceUntouched": testUntouched,
 		"DriftIsReverted":        testDrift,
 		"ForeignImportInTheWay":  testForeignImport,
+		"TakenOver":              testTakenOver,
 		"NamesCollide":           testCollision,
 		"NamesCollideAtOnce":     testCollisionAtOnce,
 		"BothNamesTaken":         testBothNamesTaken,

@@ -24,8 +24,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// ErrForeign says that an object which is not ours bears the name that ours needs, or lost the mark by which we know
-// it. It is left alone.
+// ErrForeign says that an object which is not ours bears the name that ours needs, or that ours bears somebody else's mark by
+// now. It is left alone.
 var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: rename or delete it")
 
 // ErrStale says that a plan was made from an outdated view. The watch that brings the newer one also brings the next
@@ -43,26 +43,31 @@ var ErrTaken = errors.New("the name has just been given to the import of another
 type Writer struct {
 	client client.Client
 	live   client.Reader
-	owns   func(client.Object) bool
-	memory memory
+	// owns reports whether an object is ours, and lost whether it is ours though our mark was taken from it: that may be
+	// updated, which gives the mark back, and not deleted.
+	owns, lost func(client.Object) bool
+	memory     memory
 	// note is told of each write of a rehearsal; nil where it is the real thing.
 	note func(Act)
 }
 
-// ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label, and the status of
+// ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label or has lost it, and the status of
 // ServiceExports. live reads past any cache.
 func ToMember(c client.Client, live client.Reader) Writer {
-	return Writer{client: c, live: live, memory: newMemory(), owns: func(object client.Object) bool {
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-			return slice.Labels[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
-		}
-		return clusterset.IsManaged(object.GetLabels())
-	}}
+	return Writer{
+		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, memory: newMemory(),
+		owns: func(object client.Object) bool { return clusterset.MarkOf(object) == clusterset.ManagedBy },
+		lost: func(object client.Object) bool { return clusterset.HasLostMark(object) },
+	}
 }
 
 // ToHub returns a Writer to the hub, where ours is what lies in our namespace.
 func ToHub(c client.Client, namespace string) Writer {
-	return Writer{client: c, live: c, memory: newMemory(), owns: func(object client.Object) bool { return object.GetNamespace() == namespace }}
+	return Writer{
+		client: c, live: c, memory: newMemory(),
+		owns: func(object client.Object) bool { return object.GetNamespace() == namespace },
+		lost: func(client.Object) bool { return false },
+	}
 }
 
 // Do carries out the changes in their order and returns the objects that it created or updated, as the API server
@@ -91,6 +96,7 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {
 	object := change.Object.DeepCopyObject().(T)
+	object.SetManagedFields(nil) // a cache holds less of them than the API server, which keeps its own
 	observed := ""
 	if change.Verb != plan.Create {
 		observed = change.Observed.GetResourceVersion()
@@ -125,7 +131,7 @@ func (w Writer) carryOut(ctx context.Context, verb plan.Verb, object, observed c
 	case plan.UpdateStatus: // a subresource of its own, which is always the controller's
 		return stale(w.client.Status().Update(ctx, object))
 	case plan.Update, plan.Delete:
-		if !w.owns(observed) {
+		if !w.owns(observed) && (verb == plan.Delete || !w.lost(observed)) {
 			return ErrForeign
 		}
 		if verb == plan.Update {
@@ -176,16 +182,16 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
 		return err // also where it is gone again: no watch need tell that to whom the name is of use now
 	}
-	if !w.owns(existing) {
+	_, isSlice := object.(*discoveryv1.EndpointSlice)
+	switch owns := w.owns(existing); {
+	case !owns && !w.lost(existing):
 		return ErrForeign
-	}
-	if sameImport(object, existing) {
+	case owns && sameImport(object, existing):
 		return ErrStale
-	}
-	if _, isSlice := object.(*discoveryv1.EndpointSlice); !isSlice {
+	case !isSlice && !sameImport(object, existing):
 		return taken(existing)
 	}
-	// A slice of ours that was not found by its labels: they were edited. Nothing in it is worth keeping.
+	// It is ours and was not found by its labels: they were edited. Nothing in it is worth keeping.
 	object.SetResourceVersion(existing.GetResourceVersion())
 	return stale(w.client.Update(ctx, object))
 }

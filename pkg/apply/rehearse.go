@@ -21,7 +21,7 @@ type Act struct {
 // Rehearse returns a Writer that has the API server judge each write as if it were meant, by its rights, its admission
 // and its validation, but changes nothing. note is told of each of them.
 func (w Writer) Rehearse(note func(Act)) Writer {
-	return Writer{client: client.NewDryRunClient(w.client), live: w.live, owns: w.owns, memory: newMemory(), note: note}
+	return Writer{client: client.NewDryRunClient(w.client), live: w.live, owns: w.owns, lost: w.lost, memory: newMemory(), note: note}
 }
 
 func act[T client.Object](change plan.Change[T], written client.Object, err error) Act {

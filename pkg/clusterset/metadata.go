@@ -7,10 +7,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagedBy is the value by which Tombolo marks what it owns. What does not carry it is never changed or deleted.
+// ManagedBy is the value by which Tombolo marks what it owns. What does not carry it is never deleted, and changed only where
+// HasLostMark says that it was taken away.
 const ManagedBy = "tombolo-mcs.io"
+
+// FieldManager is the name under which agents write in their clusters. API servers note it in the managed fields of objects.
+const FieldManager = "tombolo-agent"
 
 // Labels and annotations on derived Services, mirrored EndpointSlices and ServiceImports (spec D3, D4, I8).
 const (
@@ -37,6 +44,22 @@ const TokenLifetime = 72 * time.Hour
 
 // IsManaged reports whether an object with these labels is a Service or ServiceImport of ours.
 func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
+
+// MarkOf returns who says of an object to manage it; empty where nobody does. ManagedBy stands for us.
+func MarkOf(object metav1.Object) string {
+	if _, ok := object.(*discoveryv1.EndpointSlice); ok {
+		return object.GetLabels()[discoveryv1.LabelManagedBy]
+	}
+	return object.GetLabels()[LabelManagedBy]
+}
+
+// HasLostMark reports whether an object is one of ours that our mark was taken from: nobody's is in its place, and the API
+// server knows that we wrote it. What somebody has made anew under its name we have never written.
+func HasLostMark(object metav1.Object) bool {
+	return MarkOf(object) == "" && slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == FieldManager && e.Subresource == ""
+	})
+}
 
 // reservedDomains are the label and annotation domains that mean something to Kubernetes, to load balancers or to
 // GitOps tools. Written into another cluster they would act there, so they never cross (design decision 4).

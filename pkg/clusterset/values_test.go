@@ -6,6 +6,7 @@ package clusterset_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,50 @@ func TestIsManaged(t *testing.T) {
 		if got := clusterset.IsManaged(tc.labels); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestHasLostMark: ours is what we have written and nobody claims.
+//
+// spec: I7
+func TestHasLostMark(t *testing.T) {
+	t.Parallel()
+	const theirs = "somebody"
+	written := metav1.ManagedFieldsEntry{Manager: "tombolo-agent", Operation: metav1.ManagedFieldsOperationUpdate}
+	status := metav1.ManagedFieldsEntry{Manager: "tombolo-agent", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status"}
+	other := metav1.ManagedFieldsEntry{Manager: "kubectl-label", Operation: metav1.ManagedFieldsOperationUpdate}
+	both := "app.kubernetes.io/managed-by, endpointslice.kubernetes.io/managed-by"
+	for name, test := range map[string]struct {
+		object metav1.Object
+		labels string // that bear a mark
+		mark   string
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		"a Service of ours":                    {&corev1.Service{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+		"its mark is gone":                     {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, written}, true},
+		"its mark is empty":                    {&corev1.Service{}, clusterset.LabelManagedBy, "", []metav1.ManagedFieldsEntry{written, other}, true},
+		"somebody has marked it":               {&corev1.Service{}, clusterset.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written, other}, false},
+		"somebody's":                           {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other}, false},
+		"of nobody knows who":                  {&corev1.Service{}, "", "", nil, false},
+		"somebody's, of which we wrote status": {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, status}, false},
+		"a slice of ours":                      {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+		"a slice's mark is gone":               {&discoveryv1.EndpointSlice{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, true},
+		"somebody has marked a slice":          {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written}, false},
+		"marked twice":                         {&discoveryv1.EndpointSlice{}, both, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			labels := map[string]string{}
+			for label := range strings.SplitSeq(test.labels, ", ") {
+				labels[label] = test.mark
+			}
+			test.object.SetLabels(labels)
+			test.object.SetManagedFields(test.fields)
+			if got := clusterset.HasLostMark(test.object); got != test.want {
+				t.Errorf("lost: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

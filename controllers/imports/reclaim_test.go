@@ -1,0 +1,146 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const short = "derived-43254079"
+
+// lost are the managed fields of what we have written.
+func lost() []metav1.ManagedFieldsEntry {
+	return []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}}
+}
+
+// serviceOf returns a Service with labels; empty ones are left out.
+func serviceOf(name, mark, said string, fields []metav1.ManagedFieldsEntry) *corev1.Service {
+	labels := map[string]string{"team": "blue"}
+	for label, value := range map[string]string{clusterset.LabelManagedBy: mark, mcsv1beta1.LabelServiceName: said} {
+		if value != "" {
+			labels[label] = value
+		}
+	}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: labels, ManagedFields: fields}}
+}
+
+// TestUnlabelled: a derived Service gets its labels back where it is certain that it is ours and this import's.
+//
+// spec: D2, I5, I7
+func TestUnlabelled(t *testing.T) {
+	long := clusterset.LongDerivedName(key.Name)
+	for name, test := range map[string]struct {
+		service    *corev1.Service
+		recorded   string
+		unrecorded bool // there is no import
+		byOthers   []string
+		want       bool
+	}{
+		"nothing is the matter":                          {service: serviceOf(short, clusterset.ManagedBy, "web", nil), recorded: short},
+		"somebody's":                                     {service: serviceOf(short, "", "web", nil), recorded: short},
+		"marked by somebody":                             {service: serviceOf(short, "mine", "web", lost()), recorded: short},
+		"its mark is gone":                               {service: serviceOf(short, "", "web", lost()), recorded: short, want: true},
+		"its mark is gone, and the import":               {service: serviceOf(short, "", "web", lost()), unrecorded: true, want: true},
+		"its mark is gone, but another is recorded":      {service: serviceOf(short, "", "web", lost()), recorded: long, want: true},
+		"it says of no import":                           {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, want: true},
+		"it says of an import that it cannot be of":      {service: serviceOf(short, clusterset.ManagedBy, "mine", nil), recorded: short, want: true},
+		"all is gone":                                    {service: serviceOf(short, "", "", lost()), recorded: short, want: true},
+		"all is gone from the one with the long name":    {service: serviceOf(long, "", "", lost()), recorded: long, want: true},
+		"it says of no import, and none has recorded it": {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: long},
+		"it says of no import, and two have recorded it": {
+			service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, byOthers: []string{short},
+		},
+		"all is gone, and the import": {service: serviceOf(short, "", "", lost()), unrecorded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view{known: sources.Sources{Key: key}, named: []*corev1.Service{test.service}, recorded: test.byOthers}
+			if !test.unrecorded {
+				v.serviceImport = importOf(held80, "a")
+				v.serviceImport.Annotations[clusterset.AnnotationDerivedService] = test.recorded
+			}
+			before := test.service.DeepCopy()
+			imports, services := v.unlabelled()
+			if len(imports) > 0 || len(services) > 0 != test.want {
+				t.Fatalf("%d imports and %d Services get their labels back", len(imports), len(services))
+			}
+			for _, c := range services {
+				want := serviceOf(test.service.Name, clusterset.ManagedBy, "web", test.service.ManagedFields)
+				if diff := cmp.Diff(want, c.Object); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(before, test.service); diff != "" {
+				t.Errorf("the input is changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+	t.Run("two services share the short name, and it says of the other", func(t *testing.T) {
+		v := view{known: sources.Sources{Key: clusterset.ServiceKey{Namespace: key.Namespace, Name: "shard-020"}}}
+		v.serviceImport = importOf(held80, "a")
+		name := clusterset.ShortDerivedName("shard-020")
+		v.serviceImport.Annotations[clusterset.AnnotationDerivedService] = name
+		v.named = []*corev1.Service{serviceOf(name, "", "shard-101", lost())}
+		if _, services := v.unlabelled(); len(services) > 0 {
+			t.Errorf("it becomes %v", services[0].Object.Labels)
+		}
+	})
+}
+
+// TestReclaim: the import waits for the watch where it gets its mark back, and goes on as somebody else's where the mark does not
+// stay.
+//
+// spec: I7
+func TestReclaim(t *testing.T) {
+	marked := importOf(held80, "a")
+	unmarked := marked.DeepCopy()
+	unmarked.Labels, unmarked.ManagedFields = nil, lost()
+	claimed := unmarked.DeepCopy()
+	claimed.Labels = map[string]string{clusterset.LabelManagedBy: "mine"}
+	for name, test := range map[string]struct {
+		serviceImport *mcsv1beta1.ServiceImport
+		drops         map[string]bool
+		want          bool
+	}{
+		"marked":                         {serviceImport: marked},
+		"claimed":                        {serviceImport: claimed},
+		"unmarked":                       {serviceImport: unmarked, want: true},
+		"unmarked, and a policy's doing": {serviceImport: unmarked, drops: map[string]bool{clusterset.LabelManagedBy: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Writer: apply.ToMember(dropping{labels: test.drops}, nil)}
+			got, err := r.reclaim(t.Context(), view{known: sources.Sources{Key: key}, serviceImport: test.serviceImport})
+			if err != nil || got != test.want {
+				t.Errorf("reclaimed: %v, %v; want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// dropping is a cluster with an admission policy that takes labels away.
+type dropping struct {
+	client.Client
+	labels map[string]bool
+}
+
+func (d dropping) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {
+	kept := map[string]string{}
+	for label, value := range object.GetLabels() {
+		if !d.labels[label] {
+			kept[label] = value
+		}
+	}
+	object.SetLabels(kept)
+	return nil
+}

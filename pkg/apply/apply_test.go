@@ -1,0 +1,47 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestStale: an error that says that the world has moved on is no news; any other is told as it is.
+//
+// spec: E8
+func TestStale(t *testing.T) {
+	t.Parallel()
+	services := schema.GroupResource{Resource: "services"}
+	terminating := apierrors.NewForbidden(services, "web", errors.New("namespace shop is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":                           {nil, false},
+		"another version":                {apierrors.NewConflict(services, "web", errors.New("it has changed")), true},
+		"it is gone":                     {apierrors.NewNotFound(services, "web"), true},
+		"its namespace is about to go":   {terminating, true},
+		"a quota, a policy or a right":   {apierrors.NewForbidden(services, "web", errors.New("exceeded quota")), false},
+		"it is not valid":                {apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", nil), false},
+		"the API server does not answer": {errors.New("connection refused"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := stale(test.err)
+			if errors.Is(got, ErrStale) != test.want || !errors.Is(got, test.err) {
+				t.Errorf("%v became %v", test.err, got)
+			}
+			if !test.want && got != test.err { //nolint:errorlint // the same, and not wrapped
+				t.Errorf("%v became %v", test.err, got)
+			}
+		})
+	}
+}
