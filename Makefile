@@ -37,6 +37,10 @@ ASSETS_DIR := $(or $(KUBEBUILDER_ASSETS),$(CURDIR)/bin)
 # The race detector needs a C compiler that finds its headers. Asked only by the targets that test.
 find-cc = for c in "$${CC:-cc}" cc gcc clang; do if echo '\#include <stdlib.h>' | "$$c" -E - >/dev/null 2>&1; then echo "$$c"; break; fi; done
 
+# How programs are built and run, by tests too (e2e/lab.Build): what is compiled for one of them is there for the others.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath
+GO_RUN := CGO_ENABLED=0 go run -trimpath
+
 # The sources that people write.
 GO_FILES = find . -name '*.go' -not -path './bin/*' -not -path './out/*' -not -path '*/.*/*' -not -name 'zz_generated*'
 
@@ -50,7 +54,7 @@ help: ## list the targets
 build: ## build every command of cmd/ into bin/
 	@for d in cmd/*/; do \
 		[ -d "$$d" ] || { echo "nothing in cmd/ yet"; exit 0; }; \
-		echo "build $$d"; CGO_ENABLED=0 go build -trimpath -o "bin/$$(basename "$$d")" "./$$d"; \
+		echo "build $$d"; $(GO_BUILD) -o "bin/$$(basename "$$d")" "./$$d"; \
 	done
 
 .PHONY: assets
@@ -84,7 +88,7 @@ endif
 lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/kubectl-clusterset ./e2e/probe
+	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/probe
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
@@ -104,28 +108,28 @@ lab-env: ## print where the clusters of lab-up are, for a shell to evaluate (LAB
 .PHONY: demo-binaries
 demo-binaries: assets
 	@echo "build tombolo-agent and coredns (a minute or two the first time)"
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/tombolo-agent ./cmd/coredns
+	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent ./cmd/coredns
 
 .PHONY: demo
 demo: demo-binaries ## start clusters, export a service, show it imported elsewhere, tear down (DNS=kubernetes: with CoreDNS' own plugin)
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/demo run
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/demo run
 
 .PHONY: demo-up
 demo-up: demo-binaries ## the same, left running for you to explore
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/demo up
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/demo up
 
 .PHONY: demo-down
 demo-down: ## stop what demo-up started
-	@go run ./e2e/demo down
+	@$(GO_RUN) ./e2e/demo down
 
 .PHONY: demo-env
 demo-env: ## print where the clusters of demo-up are, for a shell to evaluate
-	@go run ./e2e/demo env
+	@$(GO_RUN) ./e2e/demo env
 
 .PHONY: ask
 TYPE ?= A
 ask: ## ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
-	@go run ./e2e/demo ask '$(NAME)' '$(TYPE)'
+	@$(GO_RUN) ./e2e/demo ask '$(NAME)' '$(TYPE)'
 
 .PHONY: kubectl
 kubectl: ## build kubectl into bin/ (2 minutes once)
@@ -134,7 +138,7 @@ kubectl: ## build kubectl into bin/ (2 minutes once)
 ##@ Test
 
 .PHONY: test
-test: assets kubectl ## all tests that need no root, with the race detector where a C compiler exists
+test: assets kubectl demo-binaries ## all tests that need no root, with the race detector where a C compiler exists
 	@cc="$$($(find-cc))"; \
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
@@ -252,8 +256,8 @@ bench-go: ## time and allocations of what is pure: merge, render, plan, decode, 
 .PHONY: bench-build
 bench-build: assets
 	@echo "build tombolo-agent and the benchmark"
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/tombolo-agent
-	@CGO_ENABLED=0 go build -trimpath -o bin/bench-agent ./e2e/bench/agent
+	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent
+	@$(GO_BUILD) -o bin/bench-agent ./e2e/bench/agent
 
 .PHONY: mutation
 mutation: $(GREMLINS) $(MUTATION) ## break the pure packages on purpose; the tests must notice (many minutes)

@@ -275,9 +275,7 @@ func (w *world) calm(t *testing.T, k key) {
 	eventually(t, func(context.Context) error {
 		before := w.versions(t, k)
 		for range 2 {
-			for _, m := range w.members {
-				m.beats(t, w)
-			}
+			w.beat(t)
 		}
 		if after := w.versions(t, k); after != before {
 			return fmt.Errorf("still written:\n%s\nbefore:\n%s", after, before)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -24,7 +25,7 @@ import (
 // and needs nothing in the member but what they give.
 func TestManaged(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, audited(lab.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
+	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
 	a, home := w.members["cluster-a"], "member-cluster-a"
 	onHub, err := manifests.Render("overlays/managed")
 	must(t, err)

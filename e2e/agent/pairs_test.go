@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,9 @@ type lending struct {
 // spare is how many labs wait for a test at most.
 const spare = 2
 
+// clearing is how long the namespaces of a lab may take to end on a busy machine: a test may have left hundreds of services.
+const clearing = 5 * time.Minute
+
 // newPair returns a hub, and a and b as its members, without agents and without anything that another test has made. Their
 // namespaces end when they are deleted. A test that leaves a cluster other than it was, beyond what namespaces hold, needs
 // a newWorld.
@@ -55,17 +60,20 @@ func newPair(t *testing.T) *world {
 		l.ShowLogs(t)
 		must(t, l.Close())
 	})
-	eventually(t, func(ctx context.Context) error { return cleared(ctx, clients) })
+	lab.Eventually(t, clearing, func(ctx context.Context) error { return cleared(ctx, clients) })
 	return join(t, l)
 }
 
 func startPair(t *testing.T) *lab.Lab {
 	t.Helper()
-	options := lab.Options{Clusters: []lab.ClusterOptions{lab.Hub()}, Log: t.Logf}
+	options := lab.Options{Clusters: []lab.ClusterOptions{membership.Hub()}, Log: t.Logf}
 	for _, name := range []string{"a", "b"} {
 		member := lab.Member(name)
 		member.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
 		options.Clusters = append(options.Clusters, member)
+	}
+	for i := range options.Clusters { // so that namespaces end soon
+		options.Clusters[i].APIServerArgs = append(options.Clusters[i].APIServerArgs, "--delete-collection-workers=8")
 	}
 	l, err := lab.New(t.Context(), options)
 	must(t, err)
@@ -97,16 +105,29 @@ func cleared(ctx context.Context, clusters map[string]client.Client) error {
 }
 
 // take returns the lab that no test has had for the longest time, whose namespaces are the likeliest to be gone, and nil where there is
-// none.
+// none. One of which a process has ended meanwhile it drops.
 func (l *lending) take() *lab.Lab {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.free) == 0 {
-		return nil
+	for len(l.free) > 0 {
+		taken := l.free[0]
+		l.free = l.free[1:]
+		if runs(taken) {
+			return taken
+		}
+		_ = taken.Close() // close tells the error
 	}
-	taken := l.free[0]
-	l.free = l.free[1:]
-	return taken
+	return nil
+}
+
+// runs reports whether all processes of a lab do.
+func runs(pair *lab.Lab) bool {
+	for _, cluster := range pair.Clusters() {
+		if slices.ContainsFunc(cluster.Processes(), func(p *lab.Process) bool { return !p.Running() }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *lending) add(pair *lab.Lab) {

@@ -26,6 +26,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -40,7 +41,7 @@ var hubSecret = key{Namespace: manifests.AgentNamespace, Name: "tombolo-hub"}
 //nolint:tparallel // one story after the other
 func TestRights(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, audited(lab.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
+	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range w.members {
 		must(t, m.Create(t.Context(), expiringSecret()))

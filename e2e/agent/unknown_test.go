@@ -5,10 +5,8 @@ package agent_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -266,17 +265,11 @@ func (m *member) derivedName(t *testing.T, k key) string {
 // refused returns how many writes of derived Services the member's API server has refused as invalid.
 func (m *member) refused(t *testing.T) int {
 	t.Helper()
-	content, err := os.ReadFile(m.cluster.AuditLog())
+	answers, err := audit.Answers(m.cluster.AuditLog())
 	must(t, err)
 	count := 0
-	for line := range strings.Lines(string(content)) {
-		var entry struct {
-			Verb           string
-			ObjectRef      struct{ Resource string }
-			ResponseStatus struct{ Code int }
-		}
-		must(t, json.Unmarshal([]byte(line), &entry))
-		if entry.Verb != "watch" && entry.ObjectRef.Resource == "services" && entry.ResponseStatus.Code == http.StatusUnprocessableEntity {
+	for _, a := range answers {
+		if a.Resource == "services" && a.Code == http.StatusUnprocessableEntity {
 			count++
 		}
 	}

@@ -74,7 +74,7 @@ type member struct {
 // 10.<n>.0.0/16 and fd00:<n>::/64. Most tests need no more than newPair.
 func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
-	return newWorldOn(t, lab.Hub(), clusters...)
+	return newWorldOn(t, membership.Hub(), clusters...)
 }
 
 // newWorldOn is newWorld with another hub.

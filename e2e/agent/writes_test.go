@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -333,9 +334,7 @@ func (w *world) settled(t *testing.T) writes {
 			return err
 		}
 		for range 2 {
-			for _, m := range w.members {
-				m.beats(t, w)
-			}
+			w.beat(t)
 		}
 		if last, err = w.writes(ctx); err != nil {
 			return err
@@ -351,17 +350,39 @@ func (w *world) settled(t *testing.T) writes {
 // beats waits for the member's next heartbeat.
 func (m *member) beats(t *testing.T, w *world) {
 	t.Helper()
-	heartbeat := &hubv1alpha1.Heartbeat{}
-	name := key{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}
-	version := ""
+	eventually(t, w.nextHeartbeat(m.id))
+}
+
+// beat waits for the next heartbeat of all members.
+func (w *world) beat(t *testing.T) {
+	t.Helper()
+	var renewed []func(context.Context) error
+	for id := range w.members {
+		renewed = append(renewed, w.nextHeartbeat(id))
+	}
 	eventually(t, func(ctx context.Context) error {
+		var errs []error // all are asked each time, as the first answer of each is what the next is compared with
+		for _, check := range renewed {
+			errs = append(errs, check(ctx))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// nextHeartbeat returns a function that returns nil once a member has renewed the heartbeat that it had when the function was
+// called first.
+func (w *world) nextHeartbeat(id string) func(context.Context) error {
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	name := key{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName}
+	version := ""
+	return func(ctx context.Context) error {
 		if err := w.hubKube.Get(ctx, name, heartbeat); err != nil {
 			return err
 		}
 		if version == "" || version == heartbeat.ResourceVersion {
 			version = heartbeat.ResourceVersion
-			return fmt.Errorf("%s has not renewed its heartbeat", m.id)
+			return fmt.Errorf("%s has not renewed its heartbeat", id)
 		}
 		return nil
-	})
+	}
 }

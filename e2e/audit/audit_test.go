@@ -100,6 +100,7 @@ func TestCompare(t *testing.T) {
 				}
 			}
 			path := filepath.Join(t.TempDir(), "audit.log")
+			lines = append(lines, used[0][:20]) // being written
 			if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +134,7 @@ func TestErrors(t *testing.T) {
 	if _, err := audit.Requests(path, account); err == nil {
 		t.Error("a log that is not there is read")
 	}
-	if err := os.WriteFile(path, []byte("{}\n{"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("{}\n{\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want := "audit log " + path + ", line 2: unexpected end of JSON input"

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // heartbeat is the agents' interval. A member is silent after four of them, and no agent takes that long to start, even
@@ -33,13 +35,7 @@ var programFolder string
 
 // build builds a command of the module at root.
 func build(root, name, into string, flags ...string) error {
-	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", into}, flags...), "./cmd/"+name)...)
-	command.Dir = root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", name, err, output)
-	}
-	return nil
+	return lab.Build(context.Background(), root, name, into, flags...)
 }
 
 // recordScript becomes the program "$@" under the number that it has written to a file before: the lab's watchdog ends

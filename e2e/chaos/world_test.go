@@ -87,7 +87,7 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 	t.Helper()
 	authority, err := newAuthority()
 	must(t, err)
-	hub := lab.Hub()
+	hub := membership.Hub()
 	hub.APIServerArgs, err = admitCertificates(authority)
 	must(t, err)
 	options := []lab.ClusterOptions{hub}

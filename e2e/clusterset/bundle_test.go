@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -146,22 +147,25 @@ func (s *seen) testBundle(t *testing.T) {
 		}
 		return false
 	})
-	file := filepath.Join(t.TempDir(), "clusterset.tar.gz")
-	s.says(t, "bundle --file "+file, file+" holds what can be seen of 2 members")
-	s.refused(t, "bundle --file "+file, cli.ExitFailed, "file exists", "name another with --file")
-	found := unpack(t, file)
-	for name, text := range map[string]string{
-		"status.json": `"kind": "ClustersetStatus"`, "explained/shop.web.json": `"kind": "ServiceExplanation"`, "versions.json": `"kubectl-clusterset": "v0.0.0-test"`,
-		"hub/members.json": `"clusterID": "east"`, "hub/heartbeats.json": `"publication": "Complete"`, "hub/publishedservices.json": "shop.web", "hub/publishedendpoints.json": "shop.web.",
-		"members/east/deployments.json": "--heartbeat-interval=1s", "members/east/serviceexports.json": "PortConflict", "members/east/events-of-tombolo.json": "Authorization: Bearer (removed)",
-		"members/east/logs/tombolo-agent-0.agent.log": "level=INFO msg=started", "members/east/pods.json": "tombolo-agent-0",
-		"members/west/serviceimports.json": `"type": "ClusterSetIP"`, "members/west/derived-services.json": "10.102.", "members/west/endpointslices.json": "10.1.0.1", "members/west/events-of-exports.json": "PortConflict",
-	} {
-		content, ok := found["clusterset/"+name]
-		if !ok || !strings.Contains(content, text) {
-			t.Errorf("%s does not hold %s:\n%.2000s", name, text, content)
+	var file, out string
+	var found map[string]string
+	var missing []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("the archive holds %v\nbundle says: %s\n%s", slices.Sorted(maps.Keys(found)), out, strings.Join(missing, "\n"))
 		}
-	}
+	}()
+	s.await(t, statusPause, "bundle of all that there is", func() bool { // what does not answer in time is left out
+		file = filepath.Join(t.TempDir(), "clusterset.tar.gz")
+		var code int
+		if out, code = s.run(t, "bundle --file "+file); code != cli.ExitOK {
+			return false
+		}
+		found = unpack(t, file)
+		missing = lacking(found)
+		return len(missing) == 0 && strings.Contains(out, file+" holds what can be seen of 2 members")
+	})
+	s.endsWith(t, "bundle --file "+file, cli.ExitFailed, "file exists", "name another with --file")
 	for name, content := range found {
 		for _, secret := range secrets {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
@@ -171,7 +175,22 @@ func (s *seen) testBundle(t *testing.T) {
 			}
 		}
 	}
-	if t.Failed() {
-		t.Logf("the archive holds %v", slices.Sorted(maps.Keys(found)))
+}
+
+// lacking returns what a bundle does not hold and should.
+func lacking(found map[string]string) []string {
+	var missing []string
+	for name, text := range map[string]string{
+		"status.json": `"kind": "ClustersetStatus"`, "explained/shop.web.json": `"kind": "ServiceExplanation"`, "versions.json": `"kubectl-clusterset": "v0.0.0-test"`,
+		"hub/members.json": `"clusterID": "east"`, "hub/heartbeats.json": `"publication": "Complete"`, "hub/publishedservices.json": "shop.web", "hub/publishedendpoints.json": "shop.web.",
+		"members/east/deployments.json": "--heartbeat-interval=1s", "members/east/serviceexports.json": "PortConflict", "members/east/events-of-tombolo.json": "Authorization: Bearer (removed)",
+		"members/east/logs/tombolo-agent-0.agent.log": "level=INFO msg=started", "members/east/pods.json": "tombolo-agent-0",
+		"members/west/serviceimports.json": `"type": "ClusterSetIP"`, "members/west/derived-services.json": "10.102.", "members/west/endpointslices.json": "10.1.0.1", "members/west/events-of-exports.json": "PortConflict",
+	} {
+		content, ok := found["clusterset/"+name]
+		if !ok || !strings.Contains(content, text) {
+			missing = append(missing, fmt.Sprintf("%s does not hold %s:\n%.2000s", name, text, content))
+		}
 	}
+	return missing
 }

@@ -7,9 +7,7 @@ package clusterset_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,12 +51,7 @@ var coredns = sync.OnceValues(func() (string, error) { return build(programFolde
 // build builds a command into a folder, as it is released, and returns where it is.
 func build(folder, name string) (string, error) {
 	path := filepath.Join(folder, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/"+name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, output)
-	}
-	return path, nil
+	return path, lab.Build(context.Background(), "../..", name, path)
 }
 
 // world is a hub and clusters that may become its members, and the kubeconfig of somebody who administers all of them.

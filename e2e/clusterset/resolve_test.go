@@ -5,10 +5,10 @@ package clusterset_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,12 +31,16 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 	if err := w.client(t, cluster).List(t.Context(), services, client.InNamespace(namespace), imported); err != nil || len(services.Items) != 1 {
 		t.Fatalf("derived Services of %s: %d, %v", service, len(services.Items), err)
 	}
-	address := startDNS(t, w.Cluster(cluster), w.corefile(t, cluster))
+	corefile := w.corefile(t, cluster)
+	server, starts := startDNS(t, w.Cluster(cluster), corefile), 1
 	question := new(dns.Msg)
 	question.SetQuestion(service+"."+namespace+".svc.clusterset.local.", dns.TypeA)
 	var got string
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, address)
+		if server.hasEnded() && starts < portAttempts { // somebody else has been quicker to take its port
+			server, starts = startDNS(t, w.Cluster(cluster), corefile), starts+1
+		}
+		reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, server.address)
 		got = ""
 		if err == nil && len(reply.Answer) == 1 {
 			got = reply.Answer[0].(*dns.A).A.String()
@@ -64,8 +68,26 @@ func (w *world) corefile(t *testing.T, cluster string) string {
 	return ""
 }
 
-// startDNS runs CoreDNS as the DNS's pods do, but for the ports, which others may have, and returns where it listens.
-func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
+// portAttempts bounds the search for a port that nobody takes in the moment before CoreDNS does.
+const portAttempts = 5
+
+// dnsServer is a CoreDNS of which the test is the only client.
+type dnsServer struct {
+	address string
+	ended   chan struct{} // closed when it has
+}
+
+func (s *dnsServer) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// startDNS runs CoreDNS as the DNS's pods do, but for the ports, which others may have.
+func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) *dnsServer {
 	t.Helper()
 	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, "tombolo-dns")
 	if err != nil {
@@ -75,7 +97,11 @@ func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	free, err := lab.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(free)
 	text := strings.NewReplacer(
 		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+kubeconfig+"\n    }\n",
 		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus 127.0.0.1:0",
@@ -89,21 +115,11 @@ func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
-	return "127.0.0.1:" + port
-}
-
-// freePort returns a UDP port of 127.0.0.1 that nobody has at this moment.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	s := &dnsServer{address: "127.0.0.1:" + port, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		_ = cmd.Wait() // killed with the test's context, or it has said why it ends
+	}()
+	t.Cleanup(func() { <-s.ended })
+	return s
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // zone is the domain of the clusterset.
@@ -70,7 +72,7 @@ func (m *member) startCoreDNS(ctx context.Context) error {
 		return err
 	}
 	for range portAttempts {
-		port, err := freePort()
+		port, err := lab.FreePort()
 		if err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (m *member) startCoreDNS(ctx context.Context) error {
 		if err = m.awaitDNS(ctx, p); err == nil {
 			return nil
 		}
-		if p.ended() == nil || portFree(port) {
+		if p.ended() == nil || lab.IsPortFree(port) {
 			return err
 		}
 		m.programs = m.programs[:len(m.programs)-1] // somebody else has the port
@@ -114,35 +116,4 @@ func (m *member) awaitDNS(ctx context.Context, p *program) error {
 		return fmt.Errorf("%s does not answer (%w): %w", p.name, last, err)
 	}
 	return err
-}
-
-// freePort returns a port of 127.0.0.1 that is free for TCP and UDP.
-func freePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return 0, err
-		}
-		if portFree(port) {
-			return port, nil
-		}
-	}
-	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
-}
-
-func portFree(port int) bool {
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	tcp, err := net.Listen("tcp4", address)
-	if err != nil {
-		return false
-	}
-	udp, err := net.ListenPacket("udp4", address)
-	if err != nil {
-		return tcp.Close() != nil
-	}
-	return errors.Join(tcp.Close(), udp.Close()) == nil
 }

@@ -74,7 +74,7 @@ func (s *stage) startClusters(ctx context.Context, news func(string, ...any)) er
 	news("etcd and kube-apiserver come up")
 	var err error
 	s.lab, err = lab.New(ctx, lab.Options{
-		Clusters: []lab.ClusterOptions{lab.Hub(), lab.Member("cluster-a"), lab.Member("cluster-b")},
+		Clusters: []lab.ClusterOptions{membership.Hub(), lab.Member("cluster-a"), lab.Member("cluster-b")},
 		Log:      news,
 	})
 	if err != nil {

@@ -17,14 +17,12 @@ import (
 
 	"github.com/miekg/dns"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
 // chain is a server block with the other plugins of a cluster, and a second one for what the view leaves.
 const chain = `metadata
-ready 127.0.0.1:%d
-prometheus 127.0.0.1:%d
+ready 127.0.0.1:` + anotherPort + `
+prometheus 127.0.0.1:` + anotherPort + `
 log . "logged {name} {type} {rcode}"
 dns64 {
 	allow_ipv4
@@ -49,13 +47,8 @@ template IN ANY {
 	rcode REFUSED
 }`
 
-// TestChain: each of the other plugins does its work with ours in the server block.
-func TestChain(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
-		t.Fatal(err)
-	}
+// testChain: each of the other plugins does its work with ours in the server block.
+func (w world) testChain(t *testing.T) {
 	w.create(t,
 		imported("web", v1beta1.ClusterSetIP, "10.96.0.1"), imported("both", v1beta1.ClusterSetIP, "10.96.0.2", "fd00::2"),
 		imported("hidden", v1beta1.ClusterSetIP, "10.96.0.3"), imported("db", v1beta1.Headless), endpoints("db-east-1", "10.1.0.1", "10.1.0.2", "10.1.0.3"))
@@ -63,16 +56,8 @@ func TestChain(t *testing.T) {
 	if err := os.WriteFile(search, []byte("search default.svc.clusterset.local svc.clusterset.local clusterset.local\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var ports [2]int
-	for i := range ports {
-		port, err := freePort(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = port
-	}
-	p := startProgram(t, fmt.Sprintf(chain, ports[0], ports[1], search, w.cluster.Kubeconfig()))
-	if got := fetch(t, ports[0], "ready"); got != "OK" {
+	p := startProgram(t, fmt.Sprintf(chain, search, w.cluster.Kubeconfig()))
+	if got := fetch(t, p.others[0], "ready"); got != "OK" {
 		t.Errorf("ready says %q", got)
 	}
 	for question, want := range map[string]string{
@@ -98,7 +83,7 @@ func TestChain(t *testing.T) {
 		}
 	}
 	p.isBalanced(t)
-	metrics := fetch(t, ports[1], "metrics")
+	metrics := fetch(t, p.others[1], "metrics")
 	for pattern, least := range map[string]int{
 		`coredns_cache_hits_total\{.*type="success".*\} (\d+)`:                   10,
 		`coredns_cache_hits_total\{.*type="denial".*\} (\d+)`:                    1,
@@ -139,9 +124,9 @@ func (p *program) isBalanced(t *testing.T) {
 }
 
 // fetch returns a page of one of CoreDNS' web servers.
-func fetch(t *testing.T, port int, page string) string {
+func fetch(t *testing.T, port, page string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s", port, page), nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/"+page, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

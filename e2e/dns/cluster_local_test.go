@@ -14,20 +14,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
-// TestClusterLocal: in one server block, the cluster's own names are answered with the plugin as they are without it, also
+// testClusterLocal: in one server block, the cluster's own names are answered with the plugin as they are without it, also
 // those of a Service that is derived from an import.
 //
 // spec: N9
-func TestClusterLocal(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
-		t.Fatal(err)
-	}
+func (w world) testClusterLocal(t *testing.T) {
 	service := func(name, ip string) *corev1.Service {
 		return &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -62,11 +55,9 @@ func TestClusterLocal(t *testing.T) {
 	}
 }
 
-// TestMirroredTwice: CoreDNS' own plugin keeps the mirrored slices also where it serves the cluster's own names only, as
+// testMirroredTwice: CoreDNS' own plugin keeps the mirrored slices also where it serves the cluster's own names only, as
 // the plugin's README says: it finds an imported endpoint by its address.
-func TestMirroredTwice(t *testing.T) {
-	t.Parallel()
-	w := start(t)
+func (w world) testMirroredTwice(t *testing.T) {
 	mirrored := endpoints("db-east-1", "10.1.0.1")
 	mirrored.Labels[discoveryv1.LabelServiceName] = "derived-43254079"
 	w.create(t, mirrored)

@@ -38,17 +38,25 @@ const (
 
 var seed = flag.Uint64("seed", 0, "the seed of the content and the questions; 0: another one each time")
 
-// TestDifferences asks our plugin and CoreDNS' own the same questions about the same content. They differ in what the
+// TestContent asks for names of every shape. Its parts share an API server, which costs more to start than most of what is asked.
+func TestContent(t *testing.T) { //nolint:tparallel // the last part changes what the others ask for
+	t.Parallel()
+	c := newContent(chosenSeed(t))
+	questions := c.questions()
+	w := c.serve(t)
+	t.Run("Differences", func(t *testing.T) { c.testDifferences(t, w, questions) })
+	t.Run("Unbound", w.testUnbound)
+	t.Run("TwoInstances", func(t *testing.T) { c.testTwoInstances(t, w, questions) })
+}
+
+// testDifferences asks our plugin and CoreDNS' own the same questions about the same content. They differ in what the
 // table of differences says, and in nothing else.
 //
 // spec: N1, N2, N3, N4, N5, N6
-func TestDifferences(t *testing.T) {
-	t.Parallel()
-	c := newContent(chosenSeed(t))
-	kubeconfig := c.serve(t).cluster.Kubeconfig()
+func (c *content) testDifferences(t *testing.T, w world, questions []question) {
+	kubeconfig := w.cluster.Kubeconfig()
 	we := newLine(t, startProgram(t, fmt.Sprintf(ours, kubeconfig)).tcp)
 	they := newLine(t, startProgram(t, fmt.Sprintf(theirs, kubeconfig)).tcp)
-	questions := c.questions()
 	t.Logf("%d objects, %d names, %d questions", len(c.objects), len(questions)/len(asked), len(questions))
 	reasons := expanded(t)
 	seen := map[difference]int{}

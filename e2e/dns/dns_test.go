@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -194,11 +195,45 @@ func (w world) kubeconfig(t *testing.T) string {
 	return path
 }
 
+// TestCluster asks for a few services of one cluster. Its parts share it, and each finds it as if it were new.
+func TestCluster(t *testing.T) { //nolint:tparallel // one after the other
+	t.Parallel()
+	w := start(t)
+	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
+		t.Fatal(err)
+	}
+	for name, part := range map[string]func(*testing.T){
+		"Clients":              w.testClients,
+		"Chain":                w.testChain,
+		"TransfersAreAnswered": w.testTransfersAreAnswered,
+		"ClusterLocal":         w.testClusterLocal,
+		"MirroredTwice":        w.testMirroredTwice,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { w.clear(t) })
+			part(t)
+		})
+	}
+}
+
+// clear deletes the services that a part has left behind.
+func (w world) clear(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	butTheAPI := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("metadata.name", "kubernetes")}
+	for _, kind := range []client.Object{&v1beta1.ServiceImport{}, &discoveryv1.EndpointSlice{}, &corev1.Service{}} {
+		if err := w.client.DeleteAllOf(ctx, kind, client.InNamespace("default"), butTheAPI); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLife follows one server through the life of its cluster.
 //
 // spec: N2, N3, N8
 func TestLife(t *testing.T) {
 	w := start(t)
+	t.Run("WithoutCRD", w.testWithoutCRD)
 	s := startServer(t, "transfer {\nto *\n}\nclusterset clusterset.local {\nkubeconfig "+w.kubeconfig(t)+"\nstartup_timeout 1m\n}")
 	await(t, s, "web.default.svc.clusterset.local. A", "SERVFAIL")
 	if got, _ := s.ask("example.org. A", "udp"); got != "NOERROR" {

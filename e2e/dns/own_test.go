@@ -14,18 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
-// TestTransfersAreAnswered: what a zone transfer lists, questions find. CoreDNS' own lists the endpoints of headless services
+// testTransfersAreAnswered: what a zone transfer lists, questions find. CoreDNS' own lists the endpoints of headless services
 // below the service, without their cluster, and then denies these names.
-func TestTransfersAreAnswered(t *testing.T) {
-	t.Parallel()
-	w := start(t)
-	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
-		t.Fatal(err)
-	}
+func (w world) testTransfersAreAnswered(t *testing.T) {
 	w.create(t, imported("web", v1beta1.ClusterSetIP, "10.96.0.1"), imported("db", v1beta1.Headless), endpoints("db-east-1", "10.1.0.1", "10.1.0.2"))
 	for stanza, want := range map[string]map[string]bool{
 		ours: {},
@@ -69,11 +62,9 @@ func transferred(t *testing.T, address string) []dns.RR {
 	return all
 }
 
-// TestWithoutCRD: where nobody has installed the API, the names of the cluster itself do not suffer. With CoreDNS' own, no
+// testWithoutCRD: where nobody has installed the API, the names of the cluster itself do not suffer. With CoreDNS' own, no
 // name of the cluster can be denied any more, and each search list ends in an error.
-func TestWithoutCRD(t *testing.T) {
-	t.Parallel()
-	w := start(t)
+func (w world) testWithoutCRD(t *testing.T) {
 	api := &corev1.Service{}
 	var err error
 	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {

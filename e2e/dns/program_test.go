@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,15 +38,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// anotherPort stands in a Corefile for a port of 127.0.0.1 that is free, at each place for another one.
+const anotherPort = "{another port}"
+
 // serve runs CoreDNS until its standard input ends, as it does when the test ends, however it ends. Its first line tells
-// where it listens.
+// where it listens, and what has been put for anotherPort.
 func serve(corefile string) error {
-	i, err := startOnOnePort(corefile)
+	i, others, err := startOnOnePort(corefile)
 	if err != nil {
 		return err
 	}
 	l := i.Servers()[0]
-	if _, err := fmt.Println(l.LocalAddr(), l.Addr()); err != nil {
+	if _, err := fmt.Println(l.LocalAddr(), l.Addr(), strings.Join(others, " ")); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -55,21 +59,31 @@ func serve(corefile string) error {
 }
 
 // startOnOnePort starts CoreDNS on a port that is the same for UDP and TCP: dig and unbound know no other. Where the kernel
-// picks the ports, it picks two.
-func startOnOnePort(corefile string) (*caddy.Instance, error) {
+// picks the ports, it picks two. It returns what it has put for anotherPort.
+func startOnOnePort(corefile string) (*caddy.Instance, []string, error) {
 	var refusals []error
 	for range 10 {
 		port, err := freePort(context.Background())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		i, err := caddyStart(strings.ReplaceAll(corefile, ":0 {", fmt.Sprintf(":%d {", port)))
+		text := strings.ReplaceAll(corefile, ":0 {", fmt.Sprintf(":%d {", port))
+		var others []string // picked as late as can be: CoreDNS goes on without a port that it cannot have
+		for strings.Contains(text, anotherPort) {
+			other, err := freePort(context.Background())
+			if err != nil {
+				return nil, nil, err
+			}
+			others = append(others, strconv.Itoa(other))
+			text = strings.Replace(text, anotherPort, strconv.Itoa(other), 1)
+		}
+		i, err := caddyStart(text)
 		if err == nil {
-			return i, nil
+			return i, others, nil
 		}
 		refusals = append(refusals, err) // somebody may have the port for UDP, or be quicker
 	}
-	return nil, errors.Join(refusals...)
+	return nil, nil, errors.Join(refusals...)
 }
 
 func freePort(ctx context.Context) (int, error) {
@@ -99,6 +113,7 @@ func caddyStart(corefile string) (*caddy.Instance, error) {
 // not run in one.
 type program struct {
 	udp, tcp string
+	others   []string     // what stands for anotherPort
 	stop     func()       // ends it, once
 	logged   bytes.Buffer // once it has ended
 }
@@ -132,9 +147,12 @@ func startProgram(t *testing.T, plugins string) *program {
 		}
 	})
 	t.Cleanup(p.stop)
-	if _, err := fmt.Fscanln(rest, &p.udp, &p.tcp); err != nil {
-		t.Fatalf("CoreDNS does not tell where it listens: %v", err)
+	line, err := rest.ReadString('\n')
+	said := strings.Fields(line)
+	if err != nil || len(said) < 2 {
+		t.Fatalf("CoreDNS does not tell where it listens, but %q: %v", line, err)
 	}
+	p.udp, p.tcp, p.others = said[0], said[1], said[2:]
 	return p
 }
 

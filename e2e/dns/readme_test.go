@@ -17,7 +17,7 @@ const readme = "../../coredns-plugin/clusterset/README.md"
 
 var update = flag.Bool("update", false, "write the table of differences into the plugin's README")
 
-// TestReadmeDifferences: the README tells the differences that TestDifferences finds, each of them and no others.
+// TestReadmeDifferences: the README tells the differences that testDifferences finds, each of them and no others.
 func TestReadmeDifferences(t *testing.T) {
 	text, err := os.ReadFile(readme)
 	if err != nil {

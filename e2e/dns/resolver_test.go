@@ -15,19 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
-// TestClients: what people look names up with finds them.
+// testClients: what people look names up with finds them.
 //
 // spec: N2, N3, N4, N6
-func TestClients(t *testing.T) { //nolint:tparallel // its parts ask one server
-	t.Parallel()
-	w := start(t)
-	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
-		t.Fatal(err)
-	}
+func (w world) testClients(t *testing.T) {
 	many := endpoints("many-east-1")
 	many.Labels[v1beta1.LabelServiceName] = "many"
 	for i := range 100 {

@@ -20,23 +20,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
 )
 
-// TestUnbound asks a caching resolver, which asks CoreDNS, for each name of a service, its ancestors too, in each order. No
+// testUnbound asks a caching resolver, which asks CoreDNS, for each name of a service, its ancestors too, in each order. No
 // negative answer hides a name that exists: neither where the resolver asks for one label after the other and stops at the
 // first that does not exist (RFC 9156, RFC 8020), nor where it forwards. With CoreDNS' own some names are never reached.
 //
 // spec: N5, N6
-func TestUnbound(t *testing.T) { //nolint:tparallel // its parts ask the same two servers
-	t.Parallel()
+func (w world) testUnbound(t *testing.T) {
 	if _, err := exec.LookPath("unbound"); err != nil {
 		t.Skip("unbound is not installed: it is in Debian's package unbound")
-	}
-	w := start(t)
-	if err := membership.InstallCRDs(t.Context(), w.cluster); err != nil {
-		t.Fatal(err)
 	}
 	orders := permutations(4)
 	for i := range orders {

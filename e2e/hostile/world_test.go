@@ -93,7 +93,7 @@ type member struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	hub := lab.Hub()
+	hub := membership.Hub()
 	hub.Audit = true
 	l := lab.Start(t, hub, lab.Member("b"), lab.Member("c"))
 	w := &world{hub: l.Cluster("hub")}
@@ -165,6 +165,17 @@ func (w *world) exportWeb(t *testing.T) {
 	for _, m := range []*member{w.b, w.c} {
 		m.serves(t, web, "10.1.0.1")
 	}
+	eventually(t, func(ctx context.Context) error { // the last that b's agent writes of it
+		found := &mcsv1beta1.ServiceExport{}
+		if err := w.b.Get(ctx, web, found); err != nil {
+			return err
+		}
+		said := found.Status.Conditions
+		if !meta.IsStatusConditionTrue(said, string(mcsv1beta1.ServiceExportConditionReady)) || !meta.IsStatusConditionFalse(said, string(mcsv1beta1.ServiceExportConditionConflict)) {
+			return fmt.Errorf("ServiceExport %s is not ready yet: %+v", web, said)
+		}
+		return nil
+	})
 }
 
 // pods returns the EndpointSlice of the Service in b.

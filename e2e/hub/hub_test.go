@@ -158,6 +158,7 @@ func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 func (h *hub) awaitQuota(t *testing.T, m *member) {
 	t.Helper()
 	i := slices.IndexFunc(m.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" })
+	pause := 2 * time.Second
 	eventually(t, "the quota counts", func(ctx context.Context) error {
 		quota := &corev1.ResourceQuota{}
 		if err := h.admin.Get(ctx, client.ObjectKeyFromObject(m.objects[i]), quota); err != nil {
@@ -166,7 +167,8 @@ func (h *hub) awaitQuota(t *testing.T, m *member) {
 		if len(quota.Status.Used) == len(quota.Spec.Hard) {
 			return nil
 		}
-		if time.Since(quota.CreationTimestamp.Time) > 2*time.Second {
+		if time.Since(quota.CreationTimestamp.Time) > pause {
+			pause *= 2 // a controller that is merely slow must get its time in the end
 			if err := h.admin.Delete(ctx, quota); err != nil {
 				return err
 			}

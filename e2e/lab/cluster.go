@@ -130,6 +130,8 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 		c.ControllerManager = c.controllerManager(kubeconfig)
+	}
+	if c.ControllerManager != nil && !c.options.ControllersLater {
 		if err := c.ControllerManager.Start(ctx); err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RestartControllers restarts the controllers and returns when they work: one that has not begun to ends where the API server is
-// away in that moment.
+// RestartControllers starts the controllers, anew where they run, and returns when they work: one that has not begun to ends where
+// the API server is away in that moment.
 func (c *Cluster) RestartControllers(ctx context.Context) error {
 	cl, err := c.Client(nil)
 	if err != nil {

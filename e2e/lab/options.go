@@ -42,6 +42,8 @@ type ClusterOptions struct {
 	ServiceCIDRs []netip.Prefix
 	// Controllers are those that kube-controller-manager runs. Empty: it does not run at all.
 	Controllers []string
+	// ControllersLater has them start with Cluster.RestartControllers, and not with the lab.
+	ControllersLater bool
 	// Form says how complete the cluster is. The default: a control plane on the loopback interface.
 	Form Form
 	// Release is the folder, below that of the binaries, with those of another release of Kubernetes than the default one.

@@ -51,6 +51,39 @@ func (p *portClaim) release() {
 	_ = p.udp.Close() // cannot fail in a way that matters: the port is free or our process ends
 }
 
+// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP at this moment. Whoever listens on it next may find that
+// somebody else has been quicker.
+func FreePort() (int, error) {
+	for range 100 {
+		l, err := net.Listen("tcp4", loopback(0))
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, err
+		}
+		if IsPortFree(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
+}
+
+// IsPortFree reports whether nobody has a port of 127.0.0.1, neither for TCP nor for UDP.
+func IsPortFree(port int) bool {
+	tcp, err := net.Listen("tcp4", loopback(port))
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp4", loopback(port))
+	if err != nil {
+		return false
+	}
+	return udp.Close() == nil
+}
+
 func loopback(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }

@@ -4,6 +4,8 @@
 // Package membership makes clusters of a lab the hub and the members of a clusterset, as their administrators would:
 // with the manifests that are released, and with credentials that have no more rights than they need.
 //
+//	l := lab.Start(t, membership.Hub(), lab.Member("a"))
+//	hub, cluster := l.Cluster("hub"), l.Cluster("a")
 //	err := membership.InitHub(ctx, hub)
 //	config, err := membership.Join(ctx, hub, cluster, manifests.MemberOptions{ClusterID: "a", PodCIDRs: membership.PodCIDRs(1)})
 //
@@ -26,7 +28,14 @@ import (
 // patience is how long anything may take on a busy machine; it takes a second or two.
 const patience = 3 * time.Minute
 
-// InitHub makes a cluster a hub. It must run the controllers of lab.Hub: without them quotas refuse every record.
+// Hub returns the options of a cluster that is started for InitHub, which starts its controllers.
+func Hub() lab.ClusterOptions {
+	o := lab.Hub()
+	o.ControllersLater = true
+	return o
+}
+
+// InitHub makes a cluster a hub. It must have the controllers of lab.Hub: without them quotas refuse every record.
 func InitHub(ctx context.Context, hub *lab.Cluster) error {
 	if hub.ControllerManager == nil {
 		return fmt.Errorf("init hub %s: it has no controllers", hub.Name)

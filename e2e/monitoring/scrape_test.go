@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // TestScrape: an agent and a DNS server at work tell all that alerts and dashboards ask for.
 func TestScrape(t *testing.T) {
 	t.Parallel()
-	l := lab.Start(t, lab.Hub(), lab.Member("a"), lab.Member("b"))
+	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	hub, a, b := l.Cluster("hub"), l.Cluster("a"), l.Cluster("b")
 	must(t, membership.InitHub(t.Context(), hub))
 	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
@@ -131,9 +131,7 @@ func exportService(t *testing.T, cluster *lab.Cluster) {
 func build(t *testing.T, command string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), command)
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/"+command).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
+	must(t, lab.Build(t.Context(), "../..", command, path))
 	return path
 }
 

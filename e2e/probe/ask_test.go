@@ -191,9 +191,14 @@ func TestAskRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := portOf(listener.Addr())
-	listener.Close()
-	got := said[result](t, here(t), "ask", "-timeout", patience.String(), hostPort("127.0.0.1", port))
+	t.Cleanup(func() { listener.Close() })
+	// Nobody listens on the port of a connection's own end, and while it is open nobody can.
+	conn, err := net.Dial("tcp4", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	got := said[result](t, here(t), "ask", "-timeout", patience.String(), hostPort("127.0.0.1", portOf(conn.LocalAddr())))
 	if len(got) != 1 || !strings.Contains(got[0].Error, "connection refused") || got[0].Address != "127.0.0.1" {
 		t.Errorf("got %+v", got)
 	}
@@ -259,7 +264,7 @@ func TestAskLateAnswer(t *testing.T) {
 			}
 		}
 	}()
-	got := said[result](t, here(t), "ask", "-network", "udp4", "-keep", "-timeout", "3s", "-count", "2", conn.LocalAddr().String())
+	got := said[result](t, here(t), "ask", "-network", "udp4", "-keep", "-timeout", "10s", "-count", "2", conn.LocalAddr().String())
 	if len(got) != 2 || got[0].Error == "" || got[1].Pod != "1" {
 		t.Errorf("got %+v, want a timeout and pod 1", got)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/walk"
 )
 
-// limit is how long the whole tour may take on a busy machine, its programs being built.
+// limit is how long the whole tour may take on a busy machine, on which most of its programs' packages have been compiled:
+// "make test" sees to that.
 const limit = 10 * time.Minute
 
 func TestTour(t *testing.T) {

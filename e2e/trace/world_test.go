@@ -68,7 +68,7 @@ type member struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	l := lab.Start(t, lab.Hub(), lab.Member("a"), lab.Member("b"))
+	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	w := &world{hub: l.Cluster("hub")}
 	w.hubKube = clientOf(t, w.hub)
 	must(t, membership.InitHub(t.Context(), w.hub))

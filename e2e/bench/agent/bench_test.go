@@ -136,8 +136,8 @@ func (s *shared) testFanout(t *testing.T) {
 		"writes for 20 updates of fields that nothing imports, and heartbeats of all",
 		"CPU of the agent in B per change, ms: 100 services to 20",
 	)
-	if row := b.rows[0]; row.Tombolo > 1 {
-		t.Errorf("a change of endpoints is written %.2f times on the hub", row.Tombolo)
+	if row := b.rows[0]; row.Tombolo > 1.5 { // now and then an agent reads what its watch has not brought back yet
+		t.Errorf("a change of endpoints leads to %.2f requests on the hub", row.Tombolo)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -56,10 +55,8 @@ type shared struct {
 func buildAgent(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "tombolo-agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "../../../cmd/tombolo-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
+	if err := lab.Build(t.Context(), "../../..", "tombolo-agent", program); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

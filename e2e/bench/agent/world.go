@@ -69,7 +69,7 @@ type member struct {
 
 // newWorld is an opener that starts the hub and the members.
 func newWorld(ctx context.Context, members, services int, say sayer) (*world, error) {
-	options := lab.Options{Clusters: []lab.ClusterOptions{tuned(lab.Hub())}}
+	options := lab.Options{Clusters: []lab.ClusterOptions{tuned(membership.Hub())}}
 	for n := range members {
 		options.Clusters = append(options.Clusters, tuned(lab.Member(memberName(n))))
 	}
