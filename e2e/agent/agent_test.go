@@ -65,7 +65,7 @@ func TestNamespaces(t *testing.T) {
 
 // TestHubAway: an agent starts and works while the hub is away, and joins in when it comes; nothing is lost meanwhile.
 //
-// spec: C2, I1
+// spec: C2, C3, I1
 func TestHubAway(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)

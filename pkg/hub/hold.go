@@ -110,14 +110,16 @@ func (s *Store) stillMissing(hold Hold, have []breaker.Record) map[clusterset.Se
 	return result
 }
 
-// forgetWithdrawn forgets the deletions that have taken effect in this cluster.
+// forgetWithdrawn forgets the deletions that have taken effect in this cluster. That of an export has when its slices are gone, too.
 func (s *Store) forgetWithdrawn(have map[clusterset.ClusterID][]breaker.Record) {
 	before := s.holds.withdrawn
 	s.holds.withdrawn = map[clusterset.ClusterID]*withdrawals{}
 	for id, records := range have {
 		for _, r := range records {
-			if before[id].has(r) {
-				s.holds.withdraw(id, r)
+			for _, deleted := range []breaker.Record{r, {Key: r.Key}} {
+				if before[id].has(deleted) {
+					s.holds.withdraw(id, deleted)
+				}
 			}
 		}
 	}

@@ -345,6 +345,12 @@ func TestSlicesGoWithTheirExport(t *testing.T) {
 		t.Errorf("held: %+v", found)
 	}
 	f.want("after the list", keys[0], Complete)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", hubv1alpha1.PublicationPartial))
+	f.list(kindEndpoints)
+	f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": have[len(keys):]})
+	f.list(kindEndpoints)
+	f.judgeAll(time.Time{}, map[clusterset.ClusterID][]breaker.Record{"a": have[len(keys):]})
+	f.want("while its slices are not gone here", keys[0], Complete)
 }
 
 // TestWatchedDeletionsAreBelieved: what was seen to be deleted is gone, however much it is.
