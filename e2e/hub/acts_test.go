@@ -59,7 +59,7 @@ func (h *hub) testNamespaces(t *testing.T) {
 			checkError(t, tc.member.Create(t.Context(), service), tc.want)
 			remove(t, tc.member, service)
 			slice := tc.member.endpoints(func(e *hubv1alpha1.PublishedEndpoints) {
-				e.Name, e.Spec.Namespace = tc.namespace+".web.x", hubv1alpha1.NamespaceName(tc.namespace)
+				e.Name, e.Spec.Namespace = tc.namespace+".web.0123456789", hubv1alpha1.NamespaceName(tc.namespace)
 			})
 			checkError(t, tc.member.Create(t.Context(), slice), tc.want)
 			remove(t, tc.member, slice)
