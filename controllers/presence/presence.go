@@ -50,6 +50,7 @@ type Presence struct {
 	Clock   clock.WithTicker
 	Log     logr.Logger
 
+	// mu guards Tracker. The rest belongs to the loop of Start.
 	mu      sync.Mutex
 	silence silence
 	said    string

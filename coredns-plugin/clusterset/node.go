@@ -8,7 +8,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/miekg/dns"
 )
@@ -35,20 +34,13 @@ type namedPort struct {
 // lazy is a value that is made at its first use. Who needs it meanwhile waits for it: a thousand questions at once cost no
 // more than one.
 type lazy[V any] struct {
-	made   atomic.Pointer[V]
-	making sync.Mutex
+	once sync.Once
+	made *V
 }
 
 func (l *lazy[V]) get(build func() *V) *V {
-	if made := l.made.Load(); made != nil {
-		return made
-	}
-	l.making.Lock()
-	defer l.making.Unlock()
-	if l.made.Load() == nil {
-		l.made.Store(build())
-	}
-	return l.made.Load()
+	l.once.Do(func() { l.made = build() })
+	return l.made
 }
 
 // newNode returns the node of a service in a zone.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -21,6 +20,8 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // corefileVariable has the Corefile where this test binary is to be CoreDNS.
@@ -63,14 +64,14 @@ func serve(corefile string) error {
 func startOnOnePort(corefile string) (*caddy.Instance, []string, error) {
 	var refusals []error
 	for range 10 {
-		port, err := freePort(context.Background())
+		port, err := lab.FreePort()
 		if err != nil {
 			return nil, nil, err
 		}
 		text := strings.ReplaceAll(corefile, ":0 {", fmt.Sprintf(":%d {", port))
 		var others []string // picked as late as can be: CoreDNS goes on without a port that it cannot have
 		for strings.Contains(text, anotherPort) {
-			other, err := freePort(context.Background())
+			other, err := lab.FreePort()
 			if err != nil {
 				return nil, nil, err
 			}
@@ -81,17 +82,9 @@ func startOnOnePort(corefile string) (*caddy.Instance, []string, error) {
 		if err == nil {
 			return i, others, nil
 		}
-		refusals = append(refusals, err) // somebody may have the port for UDP, or be quicker
+		refusals = append(refusals, err) // somebody may be quicker
 	}
 	return nil, nil, errors.Join(refusals...)
-}
-
-func freePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // directives are the plugins that these tests use, in the order of cmd/coredns.

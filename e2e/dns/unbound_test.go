@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // testUnbound asks a caching resolver, which asks CoreDNS, for each name of a service, its ancestors too, in each order. No
@@ -115,7 +117,7 @@ func startUnbound(t *testing.T, behind *program, zoneKind, options string) *reso
 		t.Fatal(err)
 	}
 	for range 10 {
-		free, err := freePort(t.Context())
+		free, err := lab.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
