@@ -57,8 +57,10 @@ func TestHubRestored(t *testing.T) {
 	later := offered("later", 3)
 	lost := w.haunt(t, ns)
 	for i, k := range lost {
-		b.imported(t, k)
-		b.endpoints(t, k, haunted(i))
+		for _, m := range []*member{a, b} { // what a member has not seen when the hub goes, it cannot miss
+			m.imported(t, k)
+			m.endpoints(t, k, haunted(i))
+		}
 	}
 	must(t, w.hub.Restore(t.Context(), backup))
 
