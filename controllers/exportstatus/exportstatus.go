@@ -80,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // decide returns the conditions about which something is known. The others stay as they are: what was true before the
-// agent was restarted, or the hub went away, still is as far as anybody knows.
+// agent was restarted, or the hub went away, still is as far as anybody knows. What the hub has told is asked of what is known, as of
+// one moment: a list that came in since would make what was not yet listed look missing.
 func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	result := []metav1.Condition{conditions.Valid(known.Rejection)}
 	if known.Rejection != nil {
@@ -94,7 +95,7 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	if publication.Hub == conditions.HubSynced || publication.Failure != "" || said == nil {
 		result = append(result, conditions.Exported(nil, publication))
 	}
-	if publication.Published && r.Sources.Hub.Synced() {
+	if publication.Published && known.Hub.Synced() {
 		merged, _ := merge.Merge(known.Exports())
 		result = append(result, conditions.Conflict(merged))
 	}
@@ -115,9 +116,9 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 		publication.Failure = r.Refusal()
 	case known.Hub.Barred != nil: // its record may stand on the hub from before, but nobody takes it
 		publication.Failure = known.Hub.Barred.Error()
-	case r.Sources.Hub.Synced():
+	case known.Hub.Synced():
 		publication.Hub = conditions.HubSynced
-	case r.Sources.Hub.Listed():
+	case known.Hub.Listed:
 		publication.Failure = fmt.Sprintf("it has no Member for cluster ID %q; the hub's administrator lets the cluster join first", r.Sources.Cluster)
 	}
 	return publication

@@ -65,6 +65,42 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 	}
 }
 
+// TestListedMeanwhile: what the hub has told since an export was looked at is not mixed with what was known then. A list that comes
+// in between would make a record look missing that was only not listed yet.
+//
+// spec: C3, D7
+func TestListedMeanwhile(t *testing.T) {
+	t.Parallel()
+	ours := exportOf("own", 80)
+	store := hub.NewStore("own", clusterset.Fence{})
+	known := sources.Sources{Key: ours.Key, Export: ready(), Own: &ours, Hub: store.Service(ours.Key)}
+	snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: []clusterset.Export{ours}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot.Fill(store)
+	r := &Reconciler{
+		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" },
+	}
+	said := func() *metav1.Condition {
+		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
+	}
+	if got := said(); got != nil {
+		t.Errorf("as nothing was listed yet, the condition Ready became %s: %s", got.Status, got.Message)
+	}
+	known.Hub = store.Service(ours.Key)
+	if got := said(); got == nil || got.Status != metav1.ConditionTrue {
+		t.Errorf("as all was listed, the condition Ready became %+v", got)
+	}
+}
+
+// ready returns a ServiceExport that says that it is exported.
+func ready() *mcsv1beta1.ServiceExport {
+	return &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
+		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionTrue,
+	}}}}
+}
+
 // exportOf returns what a cluster exports, with one port.
 func exportOf(id clusterset.ClusterID, port int32) clusterset.Export {
 	return clusterset.Export{

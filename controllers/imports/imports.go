@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	switch {
 	case errors.Is(err, apply.ErrStale):
-		return reconcile.Result{}, nil // the watch brings what has changed, and this service again
+		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil // or the watch brings what has changed, and this service again
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}

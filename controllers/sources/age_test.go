@@ -69,8 +69,9 @@ func TestOwnAge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := Reader{Cluster: "own", Hub: seen.Store("own", clusterset.Fence{})}
-			if got := r.effectiveAge(recorded.Add(tc.claimed), hub.Service{Own: tc.record}); !got.Equal(tc.want) {
+			known := seen.Store("own", clusterset.Fence{}).Service(clusterset.ServiceKey{Namespace: "shop", Name: "web"})
+			known.Own = tc.record
+			if got := effectiveAge(recorded.Add(tc.claimed), known); !got.Equal(tc.want) {
 				t.Errorf("age %s, want %s", got, tc.want)
 			}
 		})

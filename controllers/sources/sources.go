@@ -101,7 +101,7 @@ func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey, named ...cl
 		result.Rejection = rejection
 		return result, nil
 	}
-	own.Age = r.effectiveAge(own.Age, result.Hub)
+	own.Age = effectiveAge(own.Age, result.Hub)
 	if r.Selector == clusterset.OldestSelector {
 		own.Selection = export.Selection(service)
 	}
@@ -125,12 +125,11 @@ func forgetSelections(known *hub.Service) {
 	}
 }
 
-func (r Reader) effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
-	member := r.Hub.Member(r.Cluster)
-	if recorded.Own == nil || member == nil {
+func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
+	if recorded.Own == nil || recorded.OwnMember == nil {
 		return unrecorded
 	}
-	return hub.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, member.Spec.ClaimedAges)
+	return hub.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, recorded.OwnMember.Spec.ClaimedAges)
 }
 
 // OwnSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but

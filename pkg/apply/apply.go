@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,6 +32,19 @@ var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: ren
 // ErrStale says that a plan was made from an outdated view. The watch that brings the newer one also brings the next
 // try, so there is nothing to report and nothing to wait for.
 var ErrStale = errors.New("the object has changed since it was observed")
+
+// remadeAfter is how long to wait before a namespace that is said to be about to go is written to again.
+const remadeAfter = time.Second
+
+// RetryAfter returns after how long to try again what has failed with ErrStale; 0 where a watch brings the next try. None need
+// bring it where the API server says that the namespace is about to go: of a namespace that was made anew at once it says so
+// until it has seen that itself, which may be after us. Who tries again looks at the namespace first, which ends this where it does go.
+func RetryAfter(err error) time.Duration {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return remadeAfter
+	}
+	return 0
+}
 
 // errGone says that we have deleted the object.
 var errGone = fmt.Errorf("%w: it is deleted", ErrStale)
@@ -76,12 +90,12 @@ func ToHub(c client.Client, namespace string) Writer {
 func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]) ([]T, error) {
 	var written []T
 	var failures []error
-	var outdated error
+	var outdated []error
 	for _, change := range changes {
 		object, err := do(ctx, w, change)
 		switch {
 		case errors.Is(err, ErrStale):
-			outdated = fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err)
+			outdated = append(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case change.Verb != plan.Delete:
@@ -91,7 +105,7 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 	if len(failures) > 0 {
 		return written, errors.Join(failures...)
 	}
-	return written, outdated
+	return written, errors.Join(outdated...)
 }
 
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestStale: an error that says that the world has moved on is no news; any other is told as it is.
+// TestStale: an error that says that the world has moved on is no news; any other is told as it is. That a namespace is about to go may
+// itself be old, and is asked again.
 //
 // spec: E8
 func TestStale(t *testing.T) {
@@ -22,22 +23,26 @@ func TestStale(t *testing.T) {
 	terminating := apierrors.NewForbidden(services, "web", errors.New("namespace shop is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
 	for name, test := range map[string]struct {
-		err  error
-		want bool
+		err   error
+		want  bool
+		again bool // as no watch need bring the next try
 	}{
-		"none":                           {nil, false},
-		"another version":                {apierrors.NewConflict(services, "web", errors.New("it has changed")), true},
-		"it is gone":                     {apierrors.NewNotFound(services, "web"), true},
-		"its namespace is about to go":   {terminating, true},
-		"a quota, a policy or a right":   {apierrors.NewForbidden(services, "web", errors.New("exceeded quota")), false},
-		"it is not valid":                {apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", nil), false},
-		"the API server does not answer": {errors.New("connection refused"), false},
+		"none":                           {nil, false, false},
+		"another version":                {apierrors.NewConflict(services, "web", errors.New("it has changed")), true, false},
+		"it is gone":                     {apierrors.NewNotFound(services, "web"), true, false},
+		"its namespace is about to go":   {terminating, true, true},
+		"a quota, a policy or a right":   {apierrors.NewForbidden(services, "web", errors.New("exceeded quota")), false, false},
+		"it is not valid":                {apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", nil), false, false},
+		"the API server does not answer": {errors.New("connection refused"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := stale(test.err)
 			if errors.Is(got, ErrStale) != test.want || !errors.Is(got, test.err) {
 				t.Errorf("%v became %v", test.err, got)
+			}
+			if again := RetryAfter(got); (again > 0) != test.again {
+				t.Errorf("%v is tried again after %s", test.err, again)
 			}
 			if !test.want && got != test.err { //nolint:errorlint // the same, and not wrapped
 				t.Errorf("%v became %v", test.err, got)

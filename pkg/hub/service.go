@@ -22,6 +22,8 @@ type Service struct {
 	Refused []error
 	// RefusedTotal is how many there are.
 	RefusedTotal int
+	// OwnMember is this cluster's own Member; nil where none is known. It must not be changed.
+	OwnMember *hubv1alpha1.Member
 	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
 	Own          *hubv1alpha1.PublishedService
 	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
@@ -38,6 +40,10 @@ type Service struct {
 	Listed bool
 }
 
+// Synced reports whether the hub's records of all kinds had been seen, this cluster's own Member among them: Store.Synced at
+// the moment of which all the rest is.
+func (s Service) Synced() bool { return s.Listed && s.OwnMember != nil }
+
 // Service returns what the hub is known to hold about a service, and what the absence of records of the named clusters
 // means: both as of one moment, because a list that comes in between would make what was not yet known look withdrawn.
 // Records of clusters that are no members are not looked at.
@@ -45,7 +51,7 @@ func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	result := Service{
-		Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key),
+		OwnMember: s.members[s.own], Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key),
 		Knowledge: make(map[clusterset.ClusterID]Knowledge, len(named)), Held: s.heldFor(key),
 		Listed: s.isListed(),
 	}

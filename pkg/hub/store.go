@@ -174,13 +174,6 @@ func (s *Store) Synced() bool {
 
 func (s *Store) synced() bool { return s.isListed() && s.members[s.own] != nil }
 
-// Listed reports whether the hub's records of all kinds have been seen, whether or not we are a member.
-func (s *Store) Listed() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.isListed()
-}
-
 func (s *Store) isListed() bool { return len(s.listed) == len(kinds) }
 
 // Heard reports whether the hub has told what it holds, or is known to be away. Before that, nobody can say whether what
