@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,13 +22,14 @@ import (
 type networkCheck struct {
 	// listen is where to send back what comes; reach are the addresses of others that do, comma-separated.
 	listen, reach string
+	// within is how long a connection may take, from its beginning until all has come back; 0 for networkCheckTimeout.
+	within time.Duration
 }
 
 // payload does not fit into a packet: a network whose packets are smaller than their senders believe lets connections begin
 // and then stand still.
 const payload = 64 << 10
 
-// networkCheckTimeout is how long a connection may take, from its beginning until all has come back.
 const networkCheckTimeout = 5 * time.Second
 
 // reached is what became of one address; the field names are read by pkg/cli.
@@ -38,18 +40,19 @@ type reached struct {
 }
 
 func (c networkCheck) run(ctx context.Context, out io.Writer) error {
+	within := cmp.Or(c.within, networkCheckTimeout)
 	if c.listen != "" {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.listen)
 		if err != nil {
 			return fmt.Errorf("--check-network-listen: %w", err)
 		}
-		return echo(ctx, listener)
+		return echo(ctx, listener, within)
 	}
-	return json.NewEncoder(out).Encode(reachAll(ctx, strings.Split(c.reach, ",")))
+	return json.NewEncoder(out).Encode(reachAll(ctx, strings.Split(c.reach, ","), within))
 }
 
 // echo sends back what comes, until ctx ends.
-func echo(ctx context.Context, listener net.Listener) error {
+func echo(ctx context.Context, listener net.Listener, within time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // what it says is what Accept says
 	defer stop()
 	for {
@@ -62,7 +65,7 @@ func echo(ctx context.Context, listener net.Listener) error {
 		}
 		go func() {
 			defer connection.Close()
-			if connection.SetDeadline(time.Now().Add(networkCheckTimeout)) == nil {
+			if connection.SetDeadline(time.Now().Add(within)) == nil {
 				_, _ = io.Copy(connection, io.LimitReader(connection, payload)) // the other side sees what is missing
 			}
 		}()
@@ -70,13 +73,13 @@ func echo(ctx context.Context, listener net.Listener) error {
 }
 
 // reachAll tries all addresses at once and returns what became of them, in their order.
-func reachAll(ctx context.Context, addresses []string) []reached {
+func reachAll(ctx context.Context, addresses []string, within time.Duration) []reached {
 	results := make([]reached, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
 		group.Go(func() {
 			results[i].Address = address
-			if err := reach(ctx, address); err != nil {
+			if err := reach(ctx, address, within); err != nil {
 				results[i].Error = err.Error()
 			}
 		})
@@ -85,9 +88,9 @@ func reachAll(ctx context.Context, addresses []string) []reached {
 	return results
 }
 
-// reach returns nil where all that is sent to an address comes back.
-func reach(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, networkCheckTimeout)
+// reach returns nil where all that is sent to an address comes back in time.
+func reach(ctx context.Context, address string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

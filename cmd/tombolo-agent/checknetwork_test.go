@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCheckNetwork(t *testing.T) {
@@ -25,7 +26,7 @@ func TestCheckNetwork(t *testing.T) {
 	}
 	honest, silent, liar := listen(), listen(), listen()
 	ended := make(chan error, 1)
-	go func() { ended <- echo(ctx, honest) }()
+	go func() { ended <- echo(ctx, honest, time.Minute) }()
 	serve := func(l net.Listener, answer []byte) {
 		for {
 			c, err := l.Accept()
@@ -45,7 +46,7 @@ func TestCheckNetwork(t *testing.T) {
 
 	var out bytes.Buffer
 	all := []string{honest.Addr().String(), silent.Addr().String(), liar.Addr().String(), closed.Addr().String()}
-	if err := (networkCheck{reach: strings.Join(all, ",")}).run(ctx, &out); err != nil {
+	if err := (networkCheck{reach: strings.Join(all, ","), within: time.Minute}).run(ctx, &out); err != nil {
 		t.Fatal(err)
 	}
 	var got []reached

@@ -20,8 +20,9 @@ import (
 // TestProfile: profiles are served where they are asked for and nowhere else, be the clusters there or not.
 func TestProfile(t *testing.T) {
 	t.Parallel()
-	metrics, probes, profile := freeAddress(t), freeAddress(t), freeAddress(t)
-	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
+	free := freeAddresses(t, 4)
+	metrics, probes, profile := free[0], free[1], free[2]
+	nobody := &rest.Config{Host: "https://" + free[3]}
 	options := agent.Options{
 		Member: nobody, Hub: nobody, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second,
 		MetricsAddress: metrics, ProbeAddress: probes, Log: logr.Discard(),
@@ -70,12 +71,17 @@ func await(t *testing.T, address, path string, code int) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
+// freeAddresses returns addresses where nobody listens at this moment, no two of them the same.
+func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	addresses := make([]string, n)
+	for i := range addresses {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addresses[i] = l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addresses
 }

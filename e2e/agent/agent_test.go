@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -164,10 +164,10 @@ func TestCRDsAbsent(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a := w.members["a"]
-	address := freeAddress(t)
 	for _, name := range []string{"serviceexports", "serviceimports"} {
 		a.deleteCRD(t, name+".multicluster.x-k8s.io")
 	}
+	address := freeAddress(t)
 	a.startWith(t, func(o *agent.Options) { o.ProbeAddress = address })
 	eventually(t, func(context.Context) error {
 		return answers("http://"+address+"/readyz?verbose", http.StatusInternalServerError, "started failed")
@@ -556,10 +556,9 @@ func (m *member) uid(t *testing.T) string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := lab.FreeAddresses(1)
 	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return free[0]
 }
 
 // answers returns nil where a URL answers with this status and text.

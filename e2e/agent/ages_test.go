@@ -95,7 +95,9 @@ func (w *world) enroll(t *testing.T, id string, ages hubv1alpha1.ClaimedAges) {
 // record creates a record on the hub as soon as its policies have found the Member.
 func record(t *testing.T, hub client.Client, r *hubv1alpha1.PublishedService) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error { return hub.Create(ctx, r.DeepCopy()) })
+	eventually(t, func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(hub.Create(ctx, r.DeepCopy())) // where it was made, and not told
+	})
 }
 
 // A member that says that its export is of long ago wins over no older one, unless the hub's administrator trusts it.

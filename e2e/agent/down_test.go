@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +93,13 @@ func (d *downtime) export(t *testing.T, m *member, name string) {
 	m.condition(t, d.key(name), conflict, metav1.ConditionFalse, "NoConflicts")
 	for _, other := range d.world.members {
 		other.imported(t, d.key(name))
+		eventually(t, func(ctx context.Context) error {
+			mirrored, err := other.mirrored(ctx, d.key(name))
+			if err == nil && !slices.ContainsFunc(mirrored, func(s discoveryv1.EndpointSlice) bool { return s.Labels[mcsv1beta1.LabelSourceCluster] == m.id }) {
+				err = fmt.Errorf("%s holds no slice of %s of %s", other.id, name, m.id)
+			}
+			return err
+		})
 	}
 }
 
@@ -108,6 +116,9 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 		t.Helper()
 		mirrored, err := b.mirrored(t.Context(), d.key(name))
 		must(t, err)
+		if len(mirrored) == 0 {
+			t.Fatalf("b holds no slice of %s", name)
+		}
 		return &mirrored[0]
 	}
 	serviceImport, derived := b.imported(t, d.key("edited"))

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -111,6 +113,7 @@ func (w *world) hasHeartbeat(ctx context.Context, want *hubv1alpha1.Heartbeat, w
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	got.Spec.RenewTime = want.Spec.RenewTime
+	got.Spec.ServicesVersion, got.Spec.EndpointsVersion = want.Spec.ServicesVersion, want.Spec.EndpointsVersion // which a list lets it know
 	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 		return fmt.Errorf("%s: the heartbeat is not put right (-want +got):\n%s", what, diff)
 	}
@@ -197,7 +200,8 @@ func testRecordsOfNobody(t *testing.T, w *world) {
 	b.gone(t, k)
 }
 
-// noRecords waits until the hub holds nothing of a member's service.
+// noRecords waits until the hub holds nothing of a member's service, and lists nothing of it to an agent that starts and asks for
+// what the API server has cached: what that agent saw deleted later it would believe.
 func (w *world) noRecords(t *testing.T, id string, k key) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -208,8 +212,29 @@ func (w *world) noRecords(t *testing.T, id string, k key) {
 		if left := w.publishedEndpoints(t, id, k); len(left) > 0 {
 			return fmt.Errorf("%d records of endpoints of %s are left", len(left), k)
 		}
+		for _, list := range []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}} {
+			cached := &client.ListOptions{Namespace: name.Namespace, Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+			if err := w.hubKube.List(ctx, list, cached); err != nil {
+				return err
+			}
+			if left := recordsOf(list, name.Name); left > 0 {
+				return fmt.Errorf("%d cached records of %s are left", left, k)
+			}
+		}
 		return nil
 	})
+}
+
+// recordsOf returns how many records there are of a service, which is the name of one and begins those of the others.
+func recordsOf(list client.ObjectList, name string) int {
+	n := 0
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // which returns no other error
+		if record := item.(client.Object).GetName(); record == name || strings.HasPrefix(record, name+".") {
+			n++
+		}
+		return nil
+	})
+	return n
 }
 
 // testRecreatedAtOnce: Services and exports that are deleted and created again at once, of another type too, end as what
@@ -295,6 +320,7 @@ func testTerminating(t *testing.T, w *world) {
 	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
 	a.exportService(t, service, source)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.imported(t, k)
 	end := b.terminating(t, k.Namespace)
 	b.gone(t, k)
 
@@ -330,6 +356,7 @@ func testExporterTerminating(t *testing.T, w *world) {
 		b.endpoints(t, k, "a 10.1.0.1:http:8080")
 		for _, m := range []*member{a, b} {
 			m.imported(t, k)
+			m.imported(t, shared)
 			m.endpoints(t, shared, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 		}
 	}

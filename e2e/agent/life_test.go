@@ -237,6 +237,7 @@ func testChanges(t *testing.T, a, b *member) {
 		return nil
 	})
 
+	a.condition(t, k, ready, metav1.ConditionTrue, "Exported") // the last that is written there
 	exported := export(k)
 	must(t, a.Get(t.Context(), k, exported))
 	exported.Spec.ExportedLabels = map[string]string{"team": "blue"}

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -50,6 +51,9 @@ func TestLoss(t *testing.T) {
 	member := client.InNamespace("member-a")
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
+	for _, k := range keys {
+		w.noRecords(t, "a", k)
+	}
 	patient := func(o *agent.Options) { o.Confirmation = time.Hour }
 	stopB = b.startWith(t, patient)
 	for i, k := range keys {
@@ -212,9 +216,13 @@ func TestCompleteOvertakes(t *testing.T) {
 
 	const beyond = "9000000000000000000"
 	reached := heartbeat.Spec.ServicesVersion
-	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat))
-	heartbeat.Spec.ServicesVersion = beyond
-	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the agent's last may be under way
+		if err := w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat); err != nil {
+			return err
+		}
+		heartbeat.Spec.ServicesVersion = beyond
+		return w.hubKube.Update(t.Context(), heartbeat)
+	}))
 	stopB()
 	b.keepsWithoutRecords(t, w, k)
 
@@ -229,6 +237,7 @@ func (m *member) keepsWithoutRecords(t *testing.T, w *world, k key) {
 	t.Helper()
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
 	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	w.noRecords(t, "a", k)
 	m.start(t)
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
 	m.exportService(t, clusterIPService(witness, port("http", 80)))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,8 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 )
 
 // key is a service's.
@@ -107,36 +111,40 @@ func (m *member) mirrored(ctx context.Context, k key) ([]discoveryv1.EndpointSli
 // endpoints waits until the slices mirrored for an import hold exactly these "source address:port" entries.
 func (m *member) endpoints(t *testing.T, k key, want ...string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		slices, err := m.mirrored(ctx, k)
-		if err != nil {
-			return err
-		}
-		got := map[string]bool{}
-		for _, s := range slices {
-			for _, e := range s.Endpoints {
-				for _, p := range s.Ports {
-					got[fmt.Sprintf("%s %s:%s:%d", s.Labels[mcsv1beta1.LabelSourceCluster], e.Addresses[0], *p.Name, *p.Port)] = true
-				}
+	eventually(t, func(ctx context.Context) error { return m.uses(ctx, k, want...) })
+}
+
+// uses returns nil once the mirrored slices of an import hold these endpoints, as member.endpoints has them, and no others.
+func (m *member) uses(ctx context.Context, k key, want ...string) error {
+	slices, err := m.mirrored(ctx, k)
+	if err != nil {
+		return err
+	}
+	got := sets.New[string]()
+	for _, s := range slices {
+		for _, e := range s.Endpoints {
+			for _, p := range s.Ports {
+				got.Insert(fmt.Sprintf("%s %s:%s:%d", s.Labels[mcsv1beta1.LabelSourceCluster], e.Addresses[0], *p.Name, *p.Port))
 			}
 		}
-		for _, w := range want {
-			if !got[w] {
-				return fmt.Errorf("%s: endpoints of %s are %v, want %v", m.id, k, got, want)
-			}
-		}
-		if len(got) != len(want) {
-			return fmt.Errorf("%s: endpoints of %s are %v, want %v", m.id, k, got, want)
-		}
-		return nil
-	})
+	}
+	if !got.Equal(sets.New(want...)) {
+		return fmt.Errorf("%s: endpoints of %s are %v, want %v", m.id, k, sets.List(got), want)
+	}
+	return nil
 }
 
 // condition waits until the export's condition has this status and reason, and returns it.
 func (m *member) condition(t *testing.T, k key, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
+	return m.conditionWithin(t, patience, k, kind, status, reason)
+}
+
+// conditionWithin is condition with a patience of its own.
+func (m *member) conditionWithin(t *testing.T, d time.Duration, k key, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
 	var found metav1.Condition
-	eventually(t, func(ctx context.Context) error {
+	lab.Eventually(t, d, func(ctx context.Context) error {
 		e := &mcsv1beta1.ServiceExport{}
 		if err := m.Get(ctx, k, e); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -150,8 +151,9 @@ func (w *world) forgeAs(t *testing.T, id string, k key, twist func(*hubv1alpha1.
 	if twist != nil {
 		twist(service)
 	}
-	must(t, w.hubKube.Create(t.Context(), endpoints))
-	must(t, w.hubKube.Create(t.Context(), service))
+	for _, record := range []client.Object{endpoints, service} {
+		must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.hubKube.Create(t.Context(), record) })) // with its quota
+	}
 }
 
 // complains returns nil once there is an Event about a refused record of a service that gives this reason.

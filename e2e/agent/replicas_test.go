@@ -74,7 +74,7 @@ func TestLeaseLost(t *testing.T) {
 	b.start(t)
 	ended := a.run(t.Context(), t, elect)
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
-	a.startWith(t, elect)
+	a.startReplica(t)
 	ns := namespace(t, a, b)
 	var keys []key
 	for i := range exports {
@@ -91,7 +91,8 @@ func TestLeaseLost(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the leader did not end with an error when it lost its lease")
 	}
-	atOnce(t, keys[:leaderless], a.exportOne) // however fast the leader was, this is left to the next
+	atOnce(t, keys[:leaderless], a.exportOne)                                        // however fast the leader was, this is left to the next
+	a.conditionWithin(t, clearing, keys[0], ready, metav1.ConditionTrue, "Exported") // hundreds come first
 	for _, k := range keys {
 		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
@@ -186,9 +187,16 @@ func (m *member) holdsEach(t *testing.T, keys []key) {
 func (w *world) publishedEach(t *testing.T, id string, want int) {
 	t.Helper()
 	services, endpoints := &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}
-	must(t, w.hubKube.List(t.Context(), services, client.InNamespace("member-"+id)))
-	must(t, w.hubKube.List(t.Context(), endpoints, client.InNamespace("member-"+id)))
-	if len(services.Items) != want || len(endpoints.Items) != want {
-		t.Errorf("the hub holds %d services and %d records of endpoints of %s, want %d each", len(services.Items), len(endpoints.Items), id, want)
-	}
+	eventually(t, func(ctx context.Context) error { // endpoints go after their service
+		if err := w.hubKube.List(ctx, services, client.InNamespace("member-"+id)); err != nil {
+			return err
+		}
+		if err := w.hubKube.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
+			return err
+		}
+		if len(services.Items) != want || len(endpoints.Items) != want {
+			return fmt.Errorf("the hub holds %d services and %d records of endpoints of %s, want %d each", len(services.Items), len(endpoints.Items), id, want)
+		}
+		return nil
+	})
 }

@@ -62,6 +62,10 @@ func TestHubRestored(t *testing.T) {
 			m.endpoints(t, k, haunted(i))
 		}
 	}
+	for _, m := range []*member{a, b} { // what is in its cache, by which it judges
+		m.gauge(t, "tombolo_imports", float64(2+len(lost)))
+		m.gauge(t, "tombolo_imports_not_ready", 0)
+	}
 	must(t, w.hub.Restore(t.Context(), backup))
 
 	record := &hubv1alpha1.PublishedService{}

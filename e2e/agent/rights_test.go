@@ -158,7 +158,7 @@ func testObstructedTwice(t *testing.T, a, b *member) {
 	eventually(t, func(ctx context.Context) error {
 		service.Spec.Ports[0].Port++
 		if err := a.Update(ctx, service); err != nil {
-			return err
+			return errors.Join(err, a.Get(ctx, k, service))
 		}
 		if n := b.said(t, k, "ServiceImportObstructed"); n < 2 {
 			return fmt.Errorf("it is told %d times", n)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -24,7 +25,10 @@ func (w *world) testTakenOver(t *testing.T, kill func()) {
 	questions := &heartbeatQuestions{}
 	config := rest.CopyConfig(a.hub)
 	config.Wrap(questions.through)
-	b.startWith(t, func(o *agent.Options) { o.ClusterID, o.Hub = "a", config })
+	b.startWith(t, func(o *agent.Options) {
+		o.ClusterID, o.Hub = "a", config
+		o.HeartbeatInterval = 3 * time.Second // a has beats that are slower than one of its own intervals
+	})
 	owner := func(m *member) error {
 		heartbeat := &hubv1alpha1.Heartbeat{}
 		if err := w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {

@@ -145,9 +145,8 @@ func (m *member) allButOneSilent(t *testing.T, w *world, k key) {
 	before, _ := m.imported(t, k)
 
 	eventually(t, func(ctx context.Context) error {
-		return errors.Join(beat(ctx, beats["g"]), m.knowsLive(2))
+		return errors.Join(beat(ctx, beats["g"]), m.knowsLive(2), m.uses(ctx, k, all[4]))
 	})
-	m.endpoints(t, k, all[4])
 	after, _ := m.imported(t, k)
 	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
 		t.Errorf("the status changed (-before +after):\n%s", diff)

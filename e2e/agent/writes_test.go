@@ -55,6 +55,11 @@ func TestWrites(t *testing.T) {
 			sources++
 		}
 	}
+	for _, m := range []*member{a, b} { // whose controller makes it, whenever
+		eventually(t, func(ctx context.Context) error {
+			return m.Get(ctx, key{Namespace: ns, Name: "default"}, &corev1.ServiceAccount{})
+		})
+	}
 	unchanged := w.settled(t) // the Services are in the agents' caches before they are exported
 	statuses := a.watchExports(t, ns)
 
@@ -63,6 +68,11 @@ func TestWrites(t *testing.T) {
 		a.imported(t, k)
 		b.imported(t, k)
 		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+	for i, k := range keys {
+		want := []string{fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.1.%d:http:8080", i+1)}[:i%3]
+		a.endpoints(t, k, want...)
+		b.endpoints(t, k, want...)
 	}
 	exported := w.settled(t)
 	for name, n := range statuses() {

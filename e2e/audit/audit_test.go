@@ -71,6 +71,9 @@ var used = []string{
 	`{"verb":"get","user":{"username":"system:serviceaccount:home:robot"}}`, // discovery
 }
 
+// refusedCreate is a create that was refused: its name has not been read.
+const refusedCreate = `{"verb":"create","user":{"username":"system:serviceaccount:home:robot"},"objectRef":{"resource":"services","namespace":"shop"},"annotations":{"authorization.k8s.io/decision":"forbid"}}`
+
 // TestCompare: each right that is not used is named, and so is each refusal.
 func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -89,6 +92,11 @@ func TestCompare(t *testing.T) {
 		"refused": {
 			without: 0, more: strings.TrimSuffix(used[0], "}") + `,"annotations":{"authorization.k8s.io/decision":"forbid"}}`,
 			want: []string{`never used: get services, by ClusterRole everywhere`, `refused: get services "web" in "shop"`},
+		},
+		"a create, refused once": {without: -1, more: strings.Replace(used[1], `"update"`, `"create"`, 1) + "\n" + refusedCreate},
+		"a create in another namespace": {
+			without: -1, more: strings.NewReplacer(`"update"`, `"create"`, `"shop"`, `"home"`).Replace(used[1]) + "\n" + refusedCreate,
+			want: []string{`refused: create services "" in "shop"`},
 		},
 		"refused once": {without: -1, more: strings.TrimSuffix(used[0], "}") + `,"annotations":{"authorization.k8s.io/decision":"forbid"}}`},
 	} {

@@ -12,7 +12,9 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -100,8 +102,7 @@ func decode(manifests [][]byte) ([]*unstructured.Unstructured, error) {
 }
 
 func apply(ctx context.Context, cl client.Client, u *unstructured.Unstructured) error {
-	err := cl.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), fieldOwner, client.ForceOwnership)
-	if err != nil || !isCRD(u) {
+	if err := write(ctx, cl, u); err != nil || !isCRD(u) {
 		return err
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -109,6 +110,21 @@ func apply(ctx context.Context, cl client.Client, u *unstructured.Unstructured) 
 		return err
 	}
 	return awaitServed(ctx, cl, crd)
+}
+
+// write applies one object. Into a namespace that was made anew just now it waits until the API server knows that it was.
+func write(ctx context.Context, cl client.Client, u *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+	defer cancel()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
+		last = cl.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), fieldOwner, client.ForceOwnership)
+		return !apierrors.HasStatusCause(last, corev1.NamespaceTerminatingCause), nil
+	})
+	if last != nil {
+		return last
+	}
+	return err
 }
 
 func isCRD(u *unstructured.Unstructured) bool {

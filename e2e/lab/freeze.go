@@ -13,13 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 )
-
-// freezeTimeout is how long the threads of a process may take to halt.
-const freezeTimeout = 10 * time.Second
 
 // Freeze halts the process and returns when it has halted: its connections stay open, and nobody answers. It is an error
 // if it does not run.
@@ -29,7 +25,7 @@ func (p *Process) Freeze() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), freezeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	pid := p.run.cmd.Process.Pid
 	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {

@@ -248,7 +248,7 @@ func (n *Node) KillContainer(ctx context.Context, pod types.NamespacedName, cont
 
 // freeze halts all processes of the machine, those too that others begin meanwhile.
 func (m *machine) freeze(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
 		pids, err := m.processes()

@@ -70,6 +70,20 @@ func FreePort() (int, error) {
 	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
 }
 
+// FreeAddresses returns so many addresses of 127.0.0.1 where nobody listens at this moment, no two of them the same.
+func FreeAddresses(n int) ([]string, error) {
+	addresses := make([]string, n)
+	for i := range addresses {
+		l, err := net.Listen("tcp4", loopback(0))
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // when all are found
+		addresses[i] = l.Addr().String()
+	}
+	return addresses, nil
+}
+
 // IsPortFree reports whether nobody has a port of 127.0.0.1, neither for TCP nor for UDP.
 func IsPortFree(port int) bool {
 	tcp, err := net.Listen("tcp4", loopback(port))

@@ -88,7 +88,9 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 	for _, r := range cluster.ServiceCIDRs {
 		ranges = append(ranges, r.String())
 	}
-	address := freeAddress(t)
+	free, err := lab.FreeAddresses(1)
+	must(t, err)
+	address := free[0]
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
 	start(t, program, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
 		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0")
@@ -100,7 +102,9 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metri
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "dns", "plugin", "Corefile"))
 	must(t, err)
-	server, metrics = freeAddress(t), freeAddress(t)
+	free, err := lab.FreeAddresses(2)
+	must(t, err)
+	server, metrics = free[0], free[1]
 	_, port, err := net.SplitHostPort(server)
 	must(t, err)
 	corefile := strings.NewReplacer(
@@ -211,15 +215,6 @@ func await(t *testing.T, check func(context.Context) error) {
 	if err != nil {
 		t.Fatalf("not within %s: %v", patience, last)
 	}
-}
-
-// freeAddress returns an address of 127.0.0.1 whose port nobody has at this moment.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func must(t *testing.T, err error) {

@@ -590,6 +590,23 @@ func TestSigns(t *testing.T) {
 	}
 }
 
+// TestOwnHeartbeatLost: whoever writes this cluster's heartbeat is told that it is gone, whatever it said. Of another's there is nothing to
+// do: its silence will tell.
+func TestOwnHeartbeatLost(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	f.list(kindMember, memberOf("own"), memberOf("a"))
+	lost := []*hubv1alpha1.Heartbeat{heartbeatOf("own", "1", hubv1alpha1.PublicationPartial), heartbeatOf("a", "1", hubv1alpha1.PublicationComplete)}
+	f.list(kindHeartbeat, lost[0], lost[1])
+	f.signs = nil
+	for _, heartbeat := range lost {
+		f.watch(kindHeartbeat, table.Delete, heartbeat)
+	}
+	if diff := cmp.Diff([]Sign{{"own", Exists}}, f.signs); diff != "" {
+		t.Errorf("signs (-want +got):\n%s", diff)
+	}
+}
+
 // TestForeignNamespaces: what lies in no member's namespace is not seen.
 func TestForeignNamespaces(t *testing.T) {
 	t.Parallel()

@@ -193,6 +193,9 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	case *hubv1alpha1.Heartbeat:
 		before := s.knowledge(id)
 		delete(s.heartbeats, id)
+		if id == s.own { // whether or not it said anything, there has to be one
+			s.sign(Sign{id, Exists})
+		}
 		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {

@@ -192,7 +192,7 @@ func unpack(t *testing.T, layer []byte) string {
 		case tar.TypeSymlink:
 			err = os.Symlink(e.header.Linkname, to)
 		default:
-			err = os.WriteFile(to, e.content, e.header.FileInfo().Mode())
+			err = writeProgram(to, e.content, e.header.FileInfo().Mode())
 		}
 		if err == nil && e.header.Typeflag != tar.TypeSymlink {
 			err = os.Chmod(to, e.header.FileInfo().Mode())
@@ -220,7 +220,7 @@ func TestLabPrograms(t *testing.T) {
 		"nc -h", "OpenBSD netcat",
 		"nc -4 -v -w 1 127.0.0.1 1; true", "nc: connect to 127.0.0.1 port 1 (tcp) failed: ",
 		"socat -V", "socat version 1.7.4.4",
-		"echo hello | socat - EXEC:cat", "hello",
+		"echo hello | socat -t 60 - EXEC:cat", "hello",
 		"nslookup -version", "nslookup 9.",
 	})
 	for archive, commands := range map[string][]string{

@@ -34,10 +34,18 @@ func pauseProgram(t *testing.T) string {
 		t.Errorf("pause %v", err)
 	}
 	name := filepath.Join(t.TempDir(), "pause")
-	if err := os.WriteFile(name, files[0].content, 0o700); err != nil {
+	if err := writeProgram(name, files[0].content, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// writeProgram writes a file that may be run at once. While a file is written no other test may start a program: that would hold it open for
+// writing until it runs, and a file that is being written cannot be run.
+func writeProgram(name string, content []byte, mode os.FileMode) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(name, content, mode)
 }
 
 // It goes on until it is told to end, and takes the status even of a child that it was born with.

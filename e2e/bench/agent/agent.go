@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -59,12 +59,11 @@ func startAgent(ctx context.Context, w *world, m *member, o agentOptions) (*agen
 		return nil, err
 	}
 	a := &agentProcess{member: m, exited: make(chan struct{})}
-	if a.metrics, err = freeAddress(ctx); err != nil {
+	free, err := lab.FreeAddresses(2)
+	if err != nil {
 		return nil, err
 	}
-	if a.profile, err = freeAddress(ctx); err != nil {
-		return nil, err
-	}
+	a.metrics, a.profile = free[0], free[1]
 	folder := filepath.Dir(local)
 	a.log = filepath.Join(folder, "tombolo-agent.log")
 	log, err := os.Create(a.log)
@@ -183,13 +182,4 @@ func viaProxy(path, proxy string) error {
 		c.ProxyURL = proxy
 	}
 	return clientcmd.WriteToFile(*file, path)
-}
-
-// freeAddress returns an address of the loopback interface where nobody listens.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
