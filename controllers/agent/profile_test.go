@@ -80,7 +80,7 @@ func freeAddresses(t *testing.T, n int) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer l.Close() //nolint:gocritic // when all are found
 		addresses[i] = l.Addr().String()
 	}
 	return addresses

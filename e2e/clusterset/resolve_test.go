@@ -36,7 +36,7 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 	question := new(dns.Msg)
 	question.SetQuestion(service+"."+namespace+".svc.clusterset.local.", dns.TypeA)
 	var got string
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		if server.hasEnded() && starts < portAttempts { // somebody else has been quicker to take its port
 			server, starts = startDNS(t, w.Cluster(cluster), corefile), starts+1
 		}

@@ -191,9 +191,9 @@ func (s *seen) testExport(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
 	})
 	s.refused(t, "export --context west -n shop alias", cli.ExitFailed, "Service alias is of type ExternalName, which cannot be exported")
-	s.says(t, "export --context east -n shop web --wait 1m", "created    ServiceExport shop/web", "web: The service is exported to the clusterset.")
-	s.says(t, "export --context east -n shop web --wait 1m", "unchanged  ServiceExport shop/web")
-	s.says(t, "export --context west -n shop -l tier=front --wait 1m", "Service alias is left out: ", "created    ServiceExport shop/cart", "created    ServiceExport shop/web")
+	s.says(t, "export --context east -n shop web --wait 3m", "created    ServiceExport shop/web", "web: The service is exported to the clusterset.")
+	s.says(t, "export --context east -n shop web --wait 3m", "unchanged  ServiceExport shop/web")
+	s.says(t, "export --context west -n shop -l tier=front --wait 3m", "Service alias is left out: ", "created    ServiceExport shop/cart", "created    ServiceExport shop/web")
 	if n := exports("west"); n != 2 {
 		t.Errorf("west has %d ServiceExports, want 2", n)
 	}
@@ -201,7 +201,7 @@ func (s *seen) testExport(t *testing.T) {
 	s.serve(t, "east", "slow", "10.1.0.3", 80)
 	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has said nothing about it", "the ServiceExports are there, but not all are ready")
 	s.startAgent("east")
-	s.says(t, "export --context east -n shop slow --wait 1m", "slow: The service is exported to the clusterset.")
+	s.says(t, "export --context east -n shop slow --wait 3m", "slow: The service is exported to the clusterset.")
 }
 
 func (s *seen) testStatus(t *testing.T) {
@@ -314,15 +314,27 @@ func (s *seen) testSilence(t *testing.T) {
 	defer cancel()
 	out := &printed{}
 	ended := make(chan int, 1)
-	go func() {
+	watch := func() {
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}
 		ended <- cli.Run(ctx, "v0.0.0-test", []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
-	}()
+	}
+	go watch()
+	s.eventually(t, "beginning of what the watch prints", func() bool {
+		select {
+		case <-ended: // the hub has not answered in time
+			out = &printed{}
+			go watch()
+		default:
+		}
+		return strings.Contains(out.String(), "MEMBERS (")
+	})
 	s.stop["west"]()
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName}}
-	s.get(t, "hub", beat)
-	beat.Spec.AgentVersion = "v0.0.9"
-	s.update(t, "hub", beat)
+	s.eventually(t, "heartbeat of another version", func() bool { // the agent's last may be under way
+		s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
+		s.get(t, "hub", beat)
+		return beat.Spec.AgentVersion == "v0.0.9"
+	})
 	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
 	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
 	s.shows(t, "status", "The hub has not heard from west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
@@ -361,7 +373,7 @@ func (s *seen) testRelease(t *testing.T) {
 	for i := range many {
 		s.serve(t, "east", fmt.Sprintf("many-%02d", i), fmt.Sprintf("10.1.1.%d", i+1), 80)
 	}
-	s.must(t, "export --context east -n shop --all --wait 1m")
+	s.must(t, "export --context east -n shop --all --wait 3m")
 	imports := func(wanted func(int) bool) func() bool {
 		return func() bool {
 			list := &mcsv1beta1.ServiceImportList{}

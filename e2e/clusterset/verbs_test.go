@@ -160,7 +160,7 @@ func (w *world) eventually(t *testing.T, what string, done func() bool) {
 // await looks again after a pause, until what it waits for is there.
 func (w *world) await(t *testing.T, pause time.Duration, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), pause, 90*time.Second, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), pause, 3*time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		t.Fatalf("there is no %s: %v", what, err)
 	}

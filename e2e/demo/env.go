@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/tombolo-mcs/tombolo/e2e/background"
 )
@@ -49,9 +50,14 @@ func ask(ctx context.Context, l *background.Lab, name, kind string) error {
 	if !known {
 		return fmt.Errorf("%q is no type of DNS records such as A, AAAA or SRV", kind)
 	}
-	a, err := (&member{dns: s.Variables["DNS"]}).ask(ctx, question{dns.Fqdn(name), code})
+	var a answer
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+		a, last = (&member{dns: s.Variables["DNS"]}).ask(ctx, question{dns.Fqdn(name), code})
+		return last == nil, nil
+	})
 	if err != nil {
-		return err
+		return errors.Join(last, err)
 	}
 	for _, line := range a.lines() {
 		fmt.Println(line)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 	// pollInterval is the time between two looks. Objects are looked at in a cache that a watch keeps up to date.
 	pollInterval = 2 * time.Millisecond
 	// patience is how long anything may take that takes milliseconds on an idle machine.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // stage is a clusterset of a hub and two members, with all that runs for it.
@@ -153,16 +154,17 @@ func (s *stage) startPrograms(ctx context.Context, news func(string, ...any)) er
 func (s *stage) awaitHeartbeat(ctx context.Context, m *member) error {
 	agent := m.programs[0]
 	key := client.ObjectKey{Namespace: clusterset.ClusterID(m.name).HubNamespace(), Name: hubv1alpha1.HeartbeatName}
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := agent.ended(); err != nil {
 			return false, err
 		}
 		heartbeat := &hubv1alpha1.Heartbeat{}
-		err := s.records.Get(ctx, key, heartbeat)
-		return heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete, client.IgnoreNotFound(err)
+		last = s.records.Get(ctx, key, heartbeat)
+		return heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete, nil
 	})
 	if err != nil {
-		return fmt.Errorf("no heartbeat of %s on the hub: %w", m.name, err)
+		return fmt.Errorf("no heartbeat of %s on the hub: %w", m.name, errors.Join(err, client.IgnoreNotFound(last)))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package dns_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -71,7 +72,8 @@ func startServer(t *testing.T, plugins string) *server {
 	}
 	s := &server{i}
 	t.Cleanup(func() {
-		if err := s.instance.Stop(); err != nil {
+		// Stop ends the servers alone, and not what they read from the cluster.
+		if err := errors.Join(append(s.instance.ShutdownCallbacks(), s.instance.Stop())...); err != nil {
 			t.Error(err)
 		}
 	})
@@ -315,12 +317,17 @@ func (s *server) reload(t *testing.T) {
 	}
 }
 
+// patientTransfer waits for a server longer than a user would.
+func patientTransfer() *dns.Transfer {
+	return &dns.Transfer{DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+}
+
 // transfer fetches the zone.
 func (s *server) transfer(t *testing.T) {
 	t.Helper()
 	m := new(dns.Msg)
 	m.SetAxfr("clusterset.local.")
-	envelopes, err := new(dns.Transfer).In(m, s.instance.Servers()[0].Addr().String())
+	envelopes, err := patientTransfer().In(m, s.instance.Servers()[0].Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (w world) testTransfersAreAnswered(t *testing.T) {
 // transferred returns the records of the zone.
 func transferred(t *testing.T, address string) []dns.RR {
 	t.Helper()
-	envelopes, err := new(dns.Transfer).In(new(dns.Msg).SetAxfr(zone), address)
+	envelopes, err := patientTransfer().In(new(dns.Msg).SetAxfr(zone), address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,18 @@ package dns_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -50,7 +53,7 @@ func (p *program) lookUpInGo(t *testing.T) {
 		"none.default.svc.clusterset.local.":             nil,
 		"east.db.default.svc.clusterset.local.":          nil,
 	} {
-		got, err := r.LookupHost(t.Context(), host)
+		got, err := insist(t.Context(), host, r.LookupHost)
 		if (err != nil) != (want == nil) {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -59,18 +62,31 @@ func (p *program) lookUpInGo(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", host, diff)
 		}
 	}
-	if got, err := r.LookupHost(t.Context(), "many.default.svc.clusterset.local."); err != nil || len(got) != 100 {
+	if got, err := insist(t.Context(), "many.default.svc.clusterset.local.", r.LookupHost); err != nil || len(got) != 100 {
 		t.Errorf("of 100 addresses, %d: %v", len(got), err)
 	}
-	_, srv, err := r.LookupSRV(t.Context(), "http", "tcp", "db.default.svc.clusterset.local.")
+	srv, err := insist(t.Context(), "db.default.svc.clusterset.local.", func(ctx context.Context, host string) ([]*net.SRV, error) {
+		_, srv, err := r.LookupSRV(ctx, "http", "tcp", host)
+		return srv, err
+	})
 	if err != nil || len(srv) != 2 {
 		t.Fatalf("SRV records %v, %v", srv, err)
 	}
 	for _, s := range srv {
-		if addresses, err := r.LookupHost(t.Context(), s.Target); err != nil || len(addresses) != 1 || s.Port != 80 {
+		if addresses, err := insist(t.Context(), s.Target, r.LookupHost); err != nil || len(addresses) != 1 || s.Port != 80 {
 			t.Errorf("target %s:%d: %v, %v", s.Target, s.Port, addresses, err)
 		}
 	}
+}
+
+// insist looks a name up until somebody answers, whatever that says: Go's resolver gives up where a pod would ask again.
+func insist[T any](ctx context.Context, host string, look func(context.Context, string) (T, error)) (found T, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		found, err = look(ctx, host)
+		var failure *net.DNSError
+		return !errors.As(err, &failure) || !failure.IsTimeout && !failure.IsTemporary, nil
+	})
+	return found, err
 }
 
 // search looks names up as pods do: with the namespace's search list, and all of it before the name itself where that has

@@ -54,6 +54,7 @@ func (w world) proxy(t *testing.T) *proxy {
 		}
 	}))
 	t.Cleanup(func() {
+		p.lost.Store(true) // whoever comes again does not stay
 		p.CloseClientConnections()
 		p.Close()
 	})

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -296,7 +297,9 @@ func (m *member) gone(t *testing.T, k key) {
 		if err != nil || len(mirrored) > 0 {
 			return fmt.Errorf("%d slices of %s are there (%w)", len(mirrored), k, err)
 		}
+		if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); err == nil || client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("%s is imported (%w)", k, err)
+		}
 		return nil
 	})
-	m.absent(t, k)
 }

@@ -216,7 +216,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 }
 
 // patience is how long anything may take on a busy machine.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits until the condition returns nil.
 func eventually(t *testing.T, what string, condition func(context.Context) error) {

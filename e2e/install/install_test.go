@@ -57,8 +57,8 @@ func TestKustomizations(t *testing.T) {
 		}
 		admitPods(t, cluster)
 		for _, name := range slices.Backward(names) {
-			run("delete", "-k", pathOf(t, name), "--timeout=90s")
-			run("delete", "-k", pathOf(t, name), "--timeout=90s", "--ignore-not-found")
+			run("delete", "-k", pathOf(t, name), "--timeout=6m")
+			run("delete", "-k", pathOf(t, name), "--timeout=6m", "--ignore-not-found")
 		}
 		if diff := cmp.Diff(before, traces(t, cluster)); diff != "" {
 			t.Errorf("%v, deleted, leave something behind (-before +after):\n%s", names, diff)
@@ -71,7 +71,7 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	run := kubectl(t, lab.Start(t, lab.Member("a")).Cluster("a"))
 	run("apply", "-k", pathOf(t, "hub")) // which knows what a Member is
-	run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io")
+	run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
 	for _, namespace := range []string{"tombolo-system", "member-cluster-a"} { // where those lie that do not make it
 		run("create", "namespace", namespace)
 	}
@@ -128,7 +128,7 @@ func applyTwice(t *testing.T, run func(...string) string, name string) {
 	path := pathOf(t, name)
 	run("apply", "-k", path)
 	if name == "hub" {
-		run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io")
+		run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
 	}
 	applied := specs(run, path)
 	run("apply", "-k", path)

@@ -18,8 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// portAttempts bounds the search for a port that no foreign program grabs in the moment before the API server does.
-const portAttempts = 5
+// startAttempts is how often a program is started that ends before it is ready: a foreign one may have grabbed the API server's port in the
+// moment before it did, and on a machine that stands still for half a minute each gives up for reasons of its own.
+const startAttempts = 3
 
 // machinePort is the port of the API server on a machine.
 const machinePort = "6443"
@@ -132,7 +133,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.ControllerManager = c.controllerManager(kubeconfig)
 	}
 	if c.ControllerManager != nil && !c.options.ControllersLater {
-		if err := c.ControllerManager.Start(ctx); err != nil {
+		if err := c.startControllers(ctx); err != nil {
 			return err
 		}
 		c.log("cluster %s: controllers ready after %.1f s", c.Name, time.Since(begin).Seconds())
@@ -152,19 +153,19 @@ func (c *Cluster) componentKubeconfig(component string) (string, error) {
 	return path, WriteKubeconfig(path, c.config(c.credentials.tokens[component]))
 }
 
-// startAPIServer tries another port when a foreign program has taken the first. On a machine there is none.
+// startAPIServer tries another port each time. On a machine there is none.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if c.machine != nil {
 		c.APIServer = c.apiServer()
 		return c.APIServer.Start(ctx)
 	}
 	var err error
-	for range portAttempts {
+	for range startAttempts {
 		if c.port, err = claimPort(); err != nil {
 			return fmt.Errorf("cluster %q: %w", c.Name, err)
 		}
 		c.APIServer = c.apiServer()
-		if err = c.APIServer.Start(ctx); !errors.Is(err, errExited) || c.port.free() {
+		if err = c.APIServer.Start(ctx); !errors.Is(err, errExited) {
 			return err
 		}
 		c.releasePort()

@@ -25,7 +25,17 @@ func (c *Cluster) RestartControllers(ctx context.Context) error {
 	if err := errors.Join(c.ControllerManager.Stop(ctx), client.IgnoreNotFound(cl.Delete(ctx, made))); err != nil {
 		return fmt.Errorf("restarting the controllers of cluster %s: %w", c.Name, err)
 	}
-	return c.ControllerManager.Start(ctx)
+	return c.startControllers(ctx)
+}
+
+func (c *Cluster) startControllers(ctx context.Context) error {
+	var err error
+	for range startAttempts {
+		if err = c.ControllerManager.Start(ctx); !errors.Is(err, errExited) {
+			return err
+		}
+	}
+	return err
 }
 
 // controllerManager runs the controllers under the service accounts that they have in a real cluster, so policies that

@@ -78,7 +78,7 @@ func FreeAddresses(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // when all are found
+		defer l.Close() //nolint:gocritic // when all are found
 		addresses[i] = l.Addr().String()
 	}
 	return addresses, nil

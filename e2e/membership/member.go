@@ -5,6 +5,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -87,10 +88,11 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 		return nil
 	}
 	quota := &corev1.ResourceQuota{}
+	var last error
 	made, pause := time.Now(), 2*time.Second
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		if err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); err != nil {
-			return false, err
+		if last = cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); last != nil {
+			return false, nil //nolint:nilerr // the last is told
 		}
 		if len(quota.Status.Used) == len(quota.Spec.Hard) {
 			return true, nil
@@ -105,7 +107,7 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 		return false, apply(ctx, hub, objects[i])
 	})
 	if err != nil {
-		return fmt.Errorf("the quota of %s counts %v only: %w", quota.Namespace, quota.Status.Used, err)
+		return fmt.Errorf("the quota of %s counts %v only: %w", objects[i].GetNamespace(), quota.Status.Used, errors.Join(err, last))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,11 +103,12 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metri
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "dns", "plugin", "Corefile"))
 	must(t, err)
-	free, err := lab.FreeAddresses(2)
+	number, err := lab.FreePort()
 	must(t, err)
-	server, metrics = free[0], free[1]
-	_, port, err := net.SplitHostPort(server)
+	free, err := lab.FreeAddresses(1)
 	must(t, err)
+	port := strconv.Itoa(number)
+	server, metrics = net.JoinHostPort("127.0.0.1", port), free[0]
 	corefile := strings.NewReplacer(
 		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+cluster.Kubeconfig()+"\n    }\n",
 		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus "+metrics,

@@ -102,7 +102,7 @@ func TestResolveNeverTwice(t *testing.T) {
 	t.Parallel()
 	n := startNameserver(t)
 	n.fail(nil, "web.test.")
-	got := said[reply](t, n.world(t), "resolve", "-timeout", "500ms", "web.test")
+	got := said[reply](t, n.world(t), "resolve", "-timeout", "5s", "web.test")
 	if len(got) != 1 || !strings.Contains(got[0].Error, "i/o timeout") || got[0].Rcode != "" {
 		t.Errorf("got %+v", got)
 	}

@@ -58,14 +58,15 @@ func (j *joining) memberOptions() manifests.MemberOptions {
 	return o
 }
 
-// recount is how long a quota is waited for before it is made anew.
+// recount is how long a quota is waited for before it is made anew; twice as long each further time, as one whose controller is slow must get
+// its time in the end.
 const recount = 3 * time.Second
 
 // awaitQuota returns when a member's quota counts: until then the hub refuses its records. A quota that was made before
 // kube-controller-manager knew the kinds (it looks for new ones every 30 s) is counted after minutes; a new one at once.
 func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstructured) error {
 	quota := &corev1.ResourceQuota{}
-	made := time.Now()
+	made, pause := time.Now(), recount
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		if err := hub.client.Get(ctx, client.ObjectKeyFromObject(object), quota); err != nil {
 			return false, ignoreTransient(err)
@@ -73,10 +74,10 @@ func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstruct
 		if len(quota.Status.Used) == len(quota.Spec.Hard) {
 			return true, nil
 		}
-		if time.Since(made) < recount {
+		if time.Since(made) < pause {
 			return false, nil
 		}
-		made = time.Now()
+		made, pause = time.Now(), 2*pause
 		if _, err := hub.install.Delete(ctx, object); err != nil {
 			return false, err
 		}

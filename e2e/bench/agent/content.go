@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -133,24 +135,37 @@ func valueOf[T any](p *T) T {
 // fewLines is how many lines are shown of what is wrong with an import, and fewImports with how many it is done.
 const fewLines, fewImports = 5, 5
 
-// compareContent returns how many of these services the importer holds otherwise than it must, and says what is wrong with
-// the first.
-func (b *bench) compareContent(ctx context.Context, importer *member, services []*mixed) (int, error) {
-	wrong := 0
+// awaitContent waits until the importer holds what it must of these services, and returns how many it still holds otherwise where that
+// takes too long; then it says what is wrong with the first.
+func (b *bench) awaitContent(ctx context.Context, importer *member, services []*mixed) (int, error) {
+	var wrong []string
+	err := wait.PollUntilContextTimeout(ctx, time.Second, sightTimeout, true, func(ctx context.Context) (bool, error) {
+		found, err := differing(ctx, importer, services)
+		if err == nil {
+			wrong = found
+		}
+		return len(found) == 0, err
+	})
+	if err != nil && !wait.Interrupted(err) {
+		return 0, err
+	}
+	for _, line := range wrong[:min(len(wrong), fewImports)] {
+		b.say("%s", line)
+	}
+	return len(wrong), ctx.Err()
+}
+
+// differing returns what is wrong with each of these services that the importer holds otherwise than it must.
+func differing(ctx context.Context, importer *member, services []*mixed) ([]string, error) {
+	var wrong []string
 	for _, s := range services {
 		got, err := held(ctx, importer, s.name)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		want := s.wanted()
-		if slices.Equal(want, got) {
-			continue
+		if want := s.wanted(); !slices.Equal(want, got) {
+			wrong = append(wrong, fmt.Sprintf("%s is not as it must be: missing %q, too much %q", s.name, lacking(want, got), lacking(got, want)))
 		}
-		wrong++
-		if wrong > fewImports {
-			continue
-		}
-		b.say("%s is not as it must be: missing %q, too much %q", s.name, lacking(want, got), lacking(got, want))
 	}
 	return wrong, nil
 }

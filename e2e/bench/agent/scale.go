@@ -56,7 +56,7 @@ func scale(ctx context.Context, b *bench) (err error) {
 	if err := r.changes(ctx); err != nil {
 		return err
 	}
-	wrong, err := b.compareContent(ctx, r.importer, r.sample())
+	wrong, err := b.awaitContent(ctx, r.importer, r.sample())
 	if err != nil {
 		return err
 	}
