@@ -111,9 +111,9 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 		LeftOut:   outcome.LeftOut,
 		Surplus:   outcome.Surplus,
 	}
-	switch {
-	case r.Refusal() != "":
-		publication.Failure = r.Refusal()
+	switch refusal := r.Refusal(); {
+	case refusal != "":
+		publication.Failure = refusal
 	case known.Hub.Barred != nil: // its record may stand on the hub from before, but nobody takes it
 		publication.Failure = known.Hub.Barred.Error()
 	case known.Hub.Synced():

@@ -97,23 +97,24 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.judge(heard.take())
 		}
 		p.confirm()
-		synced := p.Store.Synced() // before it is asked whose ID it is: what is known by now must be what was listed
-		refusal := p.Refusal()
+		synced := p.Store.Synced()                // before it is asked whose ID it is: what is known by now must be what was listed
+		heartbeat := p.Store.Heartbeat(p.Cluster) // once: what is written over must be what was judged
+		refusal := p.refusal(heartbeat)
 		if refusal != refused {
 			p.Log.Info("whether this cluster may speak for its ID has changed", "refusal", refusal)
 			p.Store.Refresh() // what waited for this may go ahead
 		}
 		refused = refusal
-		if refusal == "" && synced && (regular || p.outdated()) || refusal != "" && regular && p.outlived(ctx) {
-			p.report(p.beat(ctx))
+		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.outlived(ctx) {
+			p.report(p.beat(ctx, heartbeat))
 		}
 	}
 }
 
 // outdated reports whether the hub has no Heartbeat of ours, or we have written none that says how far our publication
 // has come.
-func (p *Presence) outdated() bool {
-	return p.Store.Heartbeat(p.Cluster) == nil || p.written != p.publication()
+func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
+	return heartbeat == nil || p.written != p.publication()
 }
 
 func (p *Presence) publication() publication {
@@ -123,9 +124,8 @@ func (p *Presence) publication() publication {
 	return publication{state: hubv1alpha1.PublicationPartial}
 }
 
-// beat writes the Heartbeat once.
-func (p *Presence) beat(ctx context.Context) error {
-	observed := p.Store.Heartbeat(p.Cluster)
+// beat writes the Heartbeat once, over the one that was observed.
+func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
 	published := p.publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},

@@ -27,23 +27,16 @@ func (p *Presence) Admitted() bool { return p.Refusal() == "" }
 // Refusal returns why this cluster may not speak for its ID, for people, and "" where it may: the hub knows no other cluster
 // under it. Whoever takes an ID over has written its heartbeat over the other's first, so that the hub's order of writes, and
 // no clock, says whose the ID is (spec K2).
-func (p *Presence) Refusal() string {
-	heartbeat := p.rival()
-	if heartbeat == nil {
+func (p *Presence) Refusal() string { return p.refusal(p.Store.Heartbeat(p.Cluster)) }
+
+// refusal is Refusal by the heartbeat under this cluster's ID. One that cannot be read is nobody's.
+func (p *Presence) refusal(heartbeat *hubv1alpha1.Heartbeat) string {
+	if heartbeat == nil || heartbeat.Spec.ClusterUID == "" || heartbeat.Spec.ClusterUID == p.ClusterUID {
 		return ""
 	}
 	return fmt.Sprintf("another cluster (kube-system UID %s) is a member of the clusterset under the ID %q: "+
 		"give one of the two another ID and let it join again, or wait until the other has been silent for %s",
 		heartbeat.Spec.ClusterUID, p.Cluster, p.patience())
-}
-
-// rival returns the heartbeat of another cluster that bears our ID; nil if there is none. One that cannot be read is nobody's.
-func (p *Presence) rival() *hubv1alpha1.Heartbeat {
-	heartbeat := p.Store.Heartbeat(p.Cluster)
-	if heartbeat == nil || heartbeat.Spec.ClusterUID == "" || heartbeat.Spec.ClusterUID == p.ClusterUID {
-		return nil
-	}
-	return heartbeat
 }
 
 // patience is how long a rival must have been silent before this cluster takes the ID over.

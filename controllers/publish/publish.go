@@ -80,11 +80,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if !known.Hub.Synced() || !r.Admitted() { // a record may have come meanwhile that says that they are another cluster's
+		return reconcile.Result{}, nil
+	}
 	desired, outcome := r.decide(known, slices)
 	versions, err := r.apply(ctx, desired, known.Hub)
 	switch {
 	case errors.Is(err, apply.ErrStale):
-		return reconcile.Result{}, nil // the hub's watch brings the newer record, and this service again
+		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil // or the hub's watch brings the newer record, and this service again
 	case err != nil:
 		r.refused(key, listing, err, outcome)
 		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
@@ -115,7 +118,7 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	if known.Own == nil {
 		return records{}, Outcome{}
 	}
-	fenced, refused := export.Fenced(own, r.Sources.Hub.OwnFence())
+	fenced, refused := export.Fenced(own, known.Hub.OwnFence())
 	outcome := Outcome{LeftOut: texts(refused)}
 	bounded, surplus := clusterset.Bounded(fenced, clusterset.Slice.Count)
 	if surplus != nil {

@@ -8,6 +8,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ import (
 var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: rename or delete it")
 
 // ErrStale says that a plan was made from an outdated view. The watch that brings the newer one also brings the next
-// try, so there is nothing to report and nothing to wait for.
+// try, so there is nothing to report, and nothing to wait for but what RetryAfter says.
 var ErrStale = errors.New("the object has changed since it was observed")
 
 // remadeAfter is how long to wait before a namespace that is said to be about to go is written to again.
@@ -38,7 +39,8 @@ const remadeAfter = time.Second
 
 // RetryAfter returns after how long to try again what has failed with ErrStale; 0 where a watch brings the next try. None need
 // bring it where the API server says that the namespace is about to go: of a namespace that was made anew at once it says so
-// until it has seen that itself, which may be after us. Who tries again looks at the namespace first, which ends this where it does go.
+// until it has seen that itself, which may be after us. Who tries again looks at the namespace first, or at the Member that was in it,
+// which ends this where it does go.
 func RetryAfter(err error) time.Duration {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return remadeAfter
@@ -86,16 +88,16 @@ func ToHub(c client.Client, namespace string) Writer {
 
 // Do carries out the changes in their order and returns the objects that it created or updated, as the API server
 // answered them. It goes on after a failure. The error joins all failures, each with the object's key; it is ErrStale
-// only where nothing worse happened. A deletion of what is gone is done.
+// only where nothing worse happened, and then the first of them. A deletion of what is gone is done.
 func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]) ([]T, error) {
 	var written []T
 	var failures []error
-	var outdated []error
+	var outdated error
 	for _, change := range changes {
 		object, err := do(ctx, w, change)
 		switch {
 		case errors.Is(err, ErrStale):
-			outdated = append(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
+			outdated = cmp.Or(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case change.Verb != plan.Delete:
@@ -105,7 +107,7 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 	if len(failures) > 0 {
 		return written, errors.Join(failures...)
 	}
-	return written, errors.Join(outdated...)
+	return written, outdated
 }
 
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {

@@ -58,9 +58,12 @@ func (j *joining) memberOptions() manifests.MemberOptions {
 	return o
 }
 
-// recount is how long a quota is waited for before it is made anew; twice as long each further time, as one whose controller is slow must get
-// its time in the end.
-const recount = 3 * time.Second
+// recount is how long a quota is waited for before it is made anew; longer each further time, up to recountAtMost, as one whose controller is
+// slow must get its time.
+const (
+	recount       = 3 * time.Second
+	recountAtMost = 12 * time.Second
+)
 
 // awaitQuota returns when a member's quota counts: until then the hub refuses its records. A quota that was made before
 // kube-controller-manager knew the kinds (it looks for new ones every 30 s) is counted after minutes; a new one at once.
@@ -77,11 +80,11 @@ func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstruct
 		if time.Since(made) < pause {
 			return false, nil
 		}
-		made, pause = time.Now(), 2*pause
 		if _, err := hub.install.Delete(ctx, object); err != nil {
 			return false, err
 		}
 		_, err := hub.install.Apply(ctx, object)
+		made, pause = time.Now(), min(2*pause, recountAtMost)
 		return false, err
 	})
 	if err != nil {

@@ -44,6 +44,18 @@ type Service struct {
 // the moment of which all the rest is.
 func (s Service) Synced() bool { return s.Listed && s.OwnMember != nil }
 
+// OwnFence returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
+func (s Service) OwnFence() clusterset.Fence {
+	if s.OwnMember == nil {
+		return clusterset.Fence{}
+	}
+	p, err := newPolicy(s.OwnMember, clusterset.Fence{})
+	if err != nil { // the hub admits no such Member: nothing may pass
+		return clusterset.Fence{}
+	}
+	return p.fence
+}
+
 // Service returns what the hub is known to hold about a service, and what the absence of records of the named clusters
 // means: both as of one moment, because a list that comes in between would make what was not yet known look withdrawn.
 // Records of clusters that are no members are not looked at.

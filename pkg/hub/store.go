@@ -88,7 +88,7 @@ type Saying string
 
 // What a Sign says.
 const (
-	// Exists: there is such a member, or a heartbeat of it that was not known before.
+	// Exists: there is such a member, or a heartbeat of it that was not known before; or this cluster's own is gone.
 	Exists Saying = "exists"
 	// Renewed: its heartbeat was renewed since it was last seen.
 	Renewed Saying = "renewed"
@@ -262,18 +262,4 @@ func (s *Store) OwnKeys() []clusterset.ServiceKey {
 		}
 	}
 	return slices.Collect(maps.Keys(keys))
-}
-
-// OwnFence returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
-func (s *Store) OwnFence() clusterset.Fence {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.members[s.own] == nil {
-		return clusterset.Fence{}
-	}
-	p, err := newPolicy(s.members[s.own], clusterset.Fence{})
-	if err != nil { // the hub admits no such Member: nothing may pass
-		return clusterset.Fence{}
-	}
-	return p.fence
 }
