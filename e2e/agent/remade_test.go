@@ -5,7 +5,9 @@ package agent_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // TestNamespaceMadeAnew: an API server that has not yet seen that a namespace was made anew refuses writes there as if it were about to
@@ -35,26 +38,35 @@ func TestNamespaceMadeAnew(t *testing.T) {
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
 	a.start(t)
-	refused := atomic.Int32{}
+	var refused, seen atomic.Bool
 	late := rest.CopyConfig(b.local)
 	late.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/namespaces/"+k.Namespace+"/") && refused.Add(1) < 3 {
+			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/namespaces/"+k.Namespace+"/") && !seen.Load() {
+				refused.Store(true)
 				return terminating(r, k.Namespace)
 			}
 			return next.RoundTrip(r)
 		})
 	})
 	b.startWith(t, func(o *agent.Options) { o.Member = late })
+	eventually(t, func(ctx context.Context) error { // so that nothing else has it look again
+		if !refused.Load() {
+			return errors.New("nothing was refused yet")
+		}
+		return errors.Join(b.knowsLive(1), a.says(ctx, w, hubv1alpha1.PublicationComplete), b.says(ctx, w, hubv1alpha1.PublicationComplete))
+	})
+	w.settled(t)
+	seen.Store(true)
 	b.imported(t, k)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	if refused.Load() < 3 {
-		t.Error("nothing was refused")
-	}
 }
 
 // terminating returns the answer of an API server for which a namespace is about to go.
 func terminating(r *http.Request, namespace string) (*http.Response, error) {
+	if err := r.Body.Close(); err != nil {
+		return nil, err
+	}
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "", fmt.Errorf("namespace %s is being terminated", namespace))
 	refusal.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}

@@ -27,7 +27,7 @@ func (w *world) testTakenOver(t *testing.T, kill func()) {
 	config.Wrap(questions.through)
 	b.startWith(t, func(o *agent.Options) {
 		o.ClusterID, o.Hub = "a", config
-		o.HeartbeatInterval = 3 * time.Second // a has beats that are slower than one of its own intervals
+		o.HeartbeatInterval = 3 * time.Second // so that a is not silent where one of its beats takes some seconds
 	})
 	owner := func(m *member) error {
 		heartbeat := &hubv1alpha1.Heartbeat{}

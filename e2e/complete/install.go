@@ -121,7 +121,7 @@ func (c *Clusterset) joinByKustomize(ctx context.Context, cluster *lab.Cluster) 
 }
 
 // quotaAttempts bounds how often a quota is made anew: ten times the 30 s in which the hub's controllers notice new kinds.
-const quotaAttempts = 100
+const quotaAttempts = 30
 
 // admitByKustomize applies a member's kustomization to the hub and returns when its quota counts: one that is older than
 // what the hub's controllers know is made anew, as manifests/member/resourcequota.yaml says.
@@ -133,7 +133,7 @@ func (c *Clusterset) admitByKustomize(ctx context.Context, folder, namespace str
 		if _, err = c.Kubectl(ctx, "", words(hub+" apply -k "+folder)...); err != nil {
 			return err
 		}
-		wait := "wait --for=jsonpath=" + counts + " resourcequota/tombolo --timeout=3s"
+		wait := "wait --for=jsonpath=" + counts + " resourcequota/tombolo --timeout=10s"
 		if _, err = c.Kubectl(ctx, "", words(hub+" -n "+namespace+" "+wait)...); err == nil {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -40,6 +41,9 @@ func running(l *background.Lab) (background.State, error) {
 	return s, err
 }
 
+// askPatience is how long a DNS server may take for an answer.
+const askPatience = 15 * time.Second
+
 // ask asks the DNS of cluster-b for a name and prints what it answers, for those who have no dig.
 func ask(ctx context.Context, l *background.Lab, name, kind string) error {
 	s, err := running(l)
@@ -52,7 +56,7 @@ func ask(ctx context.Context, l *background.Lab, name, kind string) error {
 	}
 	var a answer
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, askPatience, true, func(ctx context.Context) (bool, error) {
 		a, last = (&member{dns: s.Variables["DNS"]}).ask(ctx, question{dns.Fqdn(name), code})
 		return last == nil, nil
 	})

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startAttempts is how often a program is started that ends before it is ready: a foreign one may have grabbed the API server's port in the
-// moment before it did, and on a machine that stands still for half a minute each gives up for reasons of its own.
+// startAttempts is how often an API server or its controllers are started that end before they are ready: a foreign program may have
+// grabbed the port in the moment before, and where everything stands still for half a minute both give up by themselves.
 const startAttempts = 3
 
 // machinePort is the port of the API server on a machine.

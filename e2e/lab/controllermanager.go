@@ -17,20 +17,23 @@ import (
 // RestartControllers starts the controllers, anew where they run, and returns when they work: one that has not begun to ends where
 // the API server is away in that moment.
 func (c *Cluster) RestartControllers(ctx context.Context) error {
-	cl, err := c.Client(nil)
-	if err != nil {
-		return err
-	}
-	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
-	if err := errors.Join(c.ControllerManager.Stop(ctx), client.IgnoreNotFound(cl.Delete(ctx, made))); err != nil {
+	if err := c.ControllerManager.Stop(ctx); err != nil {
 		return fmt.Errorf("restarting the controllers of cluster %s: %w", c.Name, err)
 	}
 	return c.startControllers(ctx)
 }
 
+// startControllers returns when the controllers work, which is when they have made what tells so.
 func (c *Cluster) startControllers(ctx context.Context) error {
-	var err error
+	cl, err := c.Client(nil)
+	if err != nil {
+		return err
+	}
+	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}}
 	for range startAttempts {
+		if err := client.IgnoreNotFound(cl.Delete(ctx, made)); err != nil {
+			return fmt.Errorf("starting the controllers of cluster %s: %w", c.Name, err)
+		}
 		if err = c.ControllerManager.Start(ctx); !errors.Is(err, errExited) {
 			return err
 		}

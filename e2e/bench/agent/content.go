@@ -139,14 +139,15 @@ const fewLines, fewImports = 5, 5
 // takes too long; then it says what is wrong with the first.
 func (b *bench) awaitContent(ctx context.Context, importer *member, services []*mixed) (int, error) {
 	var wrong []string
+	compared := false
 	err := wait.PollUntilContextTimeout(ctx, time.Second, sightTimeout, true, func(ctx context.Context) (bool, error) {
 		found, err := differing(ctx, importer, services)
 		if err == nil {
-			wrong = found
+			wrong, compared = found, true
 		}
 		return len(found) == 0, err
 	})
-	if err != nil && !wait.Interrupted(err) {
+	if err != nil && (!compared || !wait.Interrupted(err)) {
 		return 0, err
 	}
 	for _, line := range wrong[:min(len(wrong), fewImports)] {
