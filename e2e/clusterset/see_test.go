@@ -330,11 +330,7 @@ func (s *seen) testSilence(t *testing.T) {
 	})
 	s.stop["west"]()
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName}}
-	s.eventually(t, "heartbeat of another version", func() bool { // the agent's last may be under way
-		s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
-		s.get(t, "hub", beat)
-		return beat.Spec.AgentVersion == "v0.0.9"
-	})
+	s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" }) // the agent's last may be under way
 	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
 	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
 	s.shows(t, "status", "The hub has not heard from west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
