@@ -221,6 +221,16 @@ func TestCompleteOvertakes(t *testing.T) {
 		heartbeat.Spec.ServicesVersion = beyond
 		return w.hubKube.Update(t.Context(), heartbeat)
 	}))
+	eventually(t, func(ctx context.Context) error { // who begins to watch is shown it too
+		list := &hubv1alpha1.HeartbeatList{}
+		if err := w.hubKube.List(ctx, list, &client.ListOptions{Namespace: "member-a", Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 || list.Items[0].Spec.ServicesVersion != beyond {
+			return fmt.Errorf("the hub's watches show the heartbeats %+v yet", list.Items)
+		}
+		return nil
+	})
 	stopB()
 	b.keepsWithoutRecords(t, w, k)
 
