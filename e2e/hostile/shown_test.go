@@ -4,11 +4,16 @@
 package hostile_test
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/e2e/audit"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // shown checks that what the hub refused of these acts shows there: in its audit log, by the name that the attempt gave
@@ -57,5 +62,18 @@ func (w *world) logged(t *testing.T, slug string, code int) {
 	must(t, err)
 	if !slices.ContainsFunc(answers, func(a audit.Answer) bool { return a.UserAgent == agentOf(slug) && a.Code == code }) {
 		t.Errorf("the audit log does not say that %s got %d", slug, code)
+	}
+}
+
+// tells checks that what is refused of a service's records, as the command reads them, says all of some texts.
+func (w *world) tells(t *testing.T, k key, texts ...string) {
+	t.Helper()
+	seen, err := hub.Read(t.Context(), w.hubKube)
+	must(t, err)
+	refused := fmt.Sprint(errors.Join(seen.Store("c", clusterset.Fence{}).Service(k).Refused...))
+	for _, text := range texts {
+		if !strings.Contains(refused, text) {
+			t.Errorf("refused of %s, without %q: %s", k, text, refused)
+		}
 	}
 }
