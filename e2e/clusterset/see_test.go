@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -380,11 +381,7 @@ func (s *seen) testRelease(t *testing.T) {
 	s.shows(t, "release east", "ok    none of the 2 clusters that are reached holds anything of east")
 	s.stop["east"]()
 	s.stop["west"]()
-	for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}} {
-		if err := s.client(t, "hub").DeleteAllOf(t.Context(), kind, client.InNamespace("member-east")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.loseRecords(t, "member-east")
 	s.startAgent("west")
 	held := func(p []survey.Problem) bool { return about(survey.ReasonDeletionHeld, "west", "")(p) }
 	s.awaitProblems(t, "held deletion", held)
@@ -442,4 +439,21 @@ func (s *seen) testRelease(t *testing.T) {
 	}
 	s.eventually(t, "end of the imports", imports(func(n int) bool { return n == 0 }))
 	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !held(p) })
+}
+
+// loseRecords deletes all records of a member from the hub, and returns when who begins to watch there is shown none of them either.
+func (s *seen) loseRecords(t *testing.T, member string) {
+	t.Helper()
+	kinds := map[client.Object]client.ObjectList{
+		&hubv1alpha1.PublishedService{}: &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpoints{}: &hubv1alpha1.PublishedEndpointsList{},
+	}
+	for kind, list := range kinds {
+		if err := s.client(t, "hub").DeleteAllOf(t.Context(), kind, client.InNamespace(member)); err != nil {
+			t.Fatal(err)
+		}
+		cached := &client.ListOptions{Namespace: member, Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+		s.eventually(t, "loss of the records", func() bool {
+			return s.client(t, "hub").List(t.Context(), list, cached) == nil && meta.LenList(list) == 0
+		})
+	}
 }
