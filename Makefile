@@ -143,7 +143,7 @@ test: assets kubectl demo-binaries ## all tests that need no root, with the race
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	echo "go test $$race ./..."; \
-	go test $$race -timeout 20m $(TESTFLAGS) ./...; \
+	go test $$race -timeout 30m $(TESTFLAGS) ./...; \
 	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -timeout 5m $(TESTFLAGS) ./...); done
 
 .PHONY: manifests-check
