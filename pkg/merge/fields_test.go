@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -19,10 +20,11 @@ func TestFields(t *testing.T) {
 	t.Parallel()
 	type said = map[clusterset.ClusterID]string
 	old, young := exported("a", 1, ports(tcp("http", 80))), exported("b", 2, ports(tcp("http", 80), tcp("admin", 90)))
+	young.Type = mcsv1beta1.Headless
 	got := merge.Fields([]clusterset.Export{young, old})
 	want := []merge.Field{
 		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Said: said{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
-		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Said: said{"a": "ClusterSetIP", "b": "ClusterSetIP"}},
+		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Said: said{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
 	}
 	if diff := cmp.Diff(want, got[:2]); diff != "" {
 		t.Errorf("the first fields (-want +got):\n%s", diff)
