@@ -222,12 +222,12 @@ func TestCompleteOvertakes(t *testing.T) {
 		return w.hubKube.Update(t.Context(), heartbeat)
 	}))
 	eventually(t, func(ctx context.Context) error { // who begins to watch is shown it too
-		list := &hubv1alpha1.HeartbeatList{}
-		if err := w.hubKube.List(ctx, list, &client.ListOptions{Namespace: "member-a", Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+		cached, shown := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}, &hubv1alpha1.Heartbeat{}
+		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(heartbeat), shown, cached); err != nil {
 			return err
 		}
-		if len(list.Items) != 1 || list.Items[0].Spec.ServicesVersion != beyond {
-			return fmt.Errorf("the hub's watches show the heartbeats %+v yet", list.Items)
+		if shown.Spec.ServicesVersion != beyond {
+			return fmt.Errorf("the hub's cache shows services up to version %q yet", shown.Spec.ServicesVersion)
 		}
 		return nil
 	})
