@@ -69,6 +69,11 @@ type MemberSpec struct {
 	// +optional
 	ClaimedAges ClaimedAges `json:"claimedAges,omitempty"`
 
+	// suspended takes all that the member exports away from the other members at once, and keeps it away until suspended is
+	// false again. "kubectl clusterset leave" sets it before it deletes the Member.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+
 	// acceptDeletionsOf are the IDs of members whose deletions this member believes at once, however many a list of the hub
 	// shows. Without it, the loss of more than 20 records and more than half of those of another member is held until that
 	// one has confirmed it by its heartbeats.

@@ -49,6 +49,11 @@ type PublishedServiceSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}Z$`
 	ExportedAt metav1.Time `json:"exportedAt"`
 
+	// inactive says that the ServiceExport exists but exports nothing, for example because its Service is missing. The record
+	// stays, so that the export keeps its age (spec E6). Importers use nothing of an inactive record.
+	// +optional
+	Inactive bool `json:"inactive,omitempty"`
+
 	// type is the type that importing clusters give the service.
 	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
 	Type mcsv1beta1.ServiceImportType `json:"type"`
