@@ -74,7 +74,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	check.addFlags(flags)
 	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
 	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub, which tell others how long to wait: four times that, or four times their own where that is longer")
-	flags.DurationVar(&options.Confirmation, "deletion-confirmation", 5*time.Minute, "how long the loss of most of a member's records on the hub is not believed")
+	flags.DurationVar(&options.AbsentTimeout, "absent-member-timeout", time.Hour, "how long a cluster may have no Member on the hub, if its deletion was not watched, before what it exported is removed")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "where to serve Go's profiles, such as 127.0.0.1:6060; 0 for nowhere. They show what the agent holds in memory: let nobody else reach them")

@@ -48,8 +48,9 @@ type Options struct {
 	Workers int
 	// HeartbeatInterval is the time between heartbeats. A member that is silent for four of them counts as silent.
 	HeartbeatInterval time.Duration
-	// Confirmation is how long the loss of most of a member's records is not believed, at least.
-	Confirmation time.Duration
+	// AbsentTimeout is how long a cluster may have no Member on the hub, though nobody was seen to delete it, before what it
+	// exported is removed.
+	AbsentTimeout time.Duration
 	// MetricsAddress and ProbeAddress are where to serve; "0" means not at all.
 	MetricsAddress, ProbeAddress string
 	// ProfileAddress is where to serve Go's profiles, away from the metrics, since they tell more than those should; "0" or
@@ -111,8 +112,8 @@ func (o Options) Validate() error {
 	if o.HeartbeatInterval < time.Second || o.HeartbeatInterval > 5*time.Minute {
 		problems = append(problems, fmt.Errorf("--heartbeat-interval=%s: must be between 1s and 5m", o.HeartbeatInterval))
 	}
-	if o.Confirmation < 0 || o.Confirmation > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("--deletion-confirmation=%s: must be between 0s and 24h", o.Confirmation))
+	if o.AbsentTimeout < time.Minute || o.AbsentTimeout > 30*24*time.Hour {
+		problems = append(problems, fmt.Errorf("--absent-member-timeout=%s: must be between 1m and 720h", o.AbsentTimeout))
 	}
 	return errors.Join(problems...)
 }

@@ -17,8 +17,8 @@ import (
 var (
 	liveDesc = prometheus.NewDesc("tombolo_member_live",
 		"1 while another member renews its heartbeat on the hub, 0 while it does not, or has not since this agent began to lead.", []string{"member"}, nil)
-	heldDesc = prometheus.NewDesc("tombolo_held_records",
-		"Records of another member that a list of the hub lacked, and whose loss is not believed for now.", []string{"member"}, nil)
+	unconfirmedDesc = prometheus.NewDesc("tombolo_unconfirmed_services",
+		"Imported services of which the hub lacks records of another member, until that member's heartbeat confirms their deletion.", []string{"member"}, nil)
 )
 
 // others tells of the other members whenever it is asked. A standby does not judge them, and has nothing to tell. There are
@@ -39,23 +39,20 @@ func (m metrics) tellOfOthers(p *presence.Presence, store *hub.Store) error {
 // Describe announces the metrics.
 func (others) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- liveDesc
-	descriptions <- heldDesc
+	descriptions <- unconfirmedDesc
 }
 
-// Collect tells who lives, and how much is held of each.
+// Collect tells who lives, and how many services wait for each.
 func (o others) Collect(values chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value int, id clusterset.ClusterID) {
 		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), string(id))
 	}
-	held := map[clusterset.ClusterID]int{}
+	unconfirmed := o.store.Unconfirmed()
 	for id, state := range o.presence.Others() {
-		held[id] = 0 // so that an alert can tell that nothing is held from not knowing
+		unconfirmed[id] += 0 // so that an alert can tell none from unknown
 		gauge(liveDesc, map[liveness.State]int{liveness.Live: 1}[state], id)
 	}
-	for _, hold := range o.store.Holds() {
-		held[hold.Member] = hold.Total()
-	}
-	for id, count := range held {
-		gauge(heldDesc, count, id)
+	for id, count := range unconfirmed {
+		gauge(unconfirmedDesc, count, id)
 	}
 }

@@ -24,7 +24,7 @@ func TestProfile(t *testing.T) {
 	metrics, probes, profile := free[0], free[1], free[2]
 	nobody := &rest.Config{Host: "https://" + free[3]}
 	options := agent.Options{
-		Member: nobody, Hub: nobody, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second,
+		Member: nobody, Hub: nobody, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second, AbsentTimeout: time.Hour,
 		MetricsAddress: metrics, ProbeAddress: probes, Log: logr.Discard(),
 	}
 	const asked = "/debug/pprof/cmdline"

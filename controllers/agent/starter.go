@@ -209,7 +209,7 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
 	present := &presence.Presence{
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
-		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, Confirmation: s.options.Confirmation,
+		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, AbsentTimeout: s.options.AbsentTimeout,
 		Store: store, Hub: toHub, Live: hubClient, Progress: progress,
 		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),

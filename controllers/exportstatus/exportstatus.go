@@ -47,7 +47,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return sources.AddController(mgr, "exportstatus", options,
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
-		sources.FromHub(r.Sources.Hub, sources.NewPacer(clock.RealClock{}).OfExports, r.Sources.ExportKeys),
+		sources.FromHub(r.Sources.Hub, sources.NewPacer(r.Sources.Cluster, clock.RealClock{}).OfExports, r.Sources.ExportKeys),
 		r.Outcomes.Source(),
 	)
 }

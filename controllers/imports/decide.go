@@ -4,6 +4,7 @@
 package imports
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -20,39 +20,57 @@ import (
 
 // decision says what this cluster should hold of one service.
 type decision struct {
-	// exported is false where nobody exports the service any more.
-	exported bool
-	merged   merge.Merged
-	site     render.Site
+	verdict verdict
+	merged  merge.Merged
+	site    render.Site
 	// slices are the sources whose endpoints are used.
 	slices []clusterset.Slice
-	// kept are the names of mirrored slices of which nothing is known at present: they stay as they are.
-	kept map[string]bool
+	// kept are the mirrored slices whose sources are missing, as they are to be. Their endpoints stay.
+	kept []*discoveryv1.EndpointSlice
 }
+
+// verdict says what becomes of an import.
+type verdict string
+
+const (
+	// exported: a cluster exports the service, or may do so.
+	exported verdict = "exported"
+	// withdrawn: no cluster exports it.
+	withdrawn verdict = "withdrawn"
+	// undecided: a cluster may export it, and too little is left here to restore its import. What is left stays.
+	undecided verdict = "undecided"
+)
 
 // decide is the one place that says which exports form the import and whose endpoints it uses. It is pure.
 func decide(v view) decision {
 	exports := v.known.Exports()
-	d := decision{kept: kept(v)}
-	held := held(v, exports)
-	if len(held) > 0 && v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
-		exports = append(exports, established(v.serviceImport, v.selection))
+	held := held(v)
+	unsure := len(held) > 0 || v.isRemnant() && !v.known.Hub.Synced()
+	if unsure {
+		exports = append(exports, v.established()...)
 	}
-	if d.merged, d.exported = merge.Merge(exports); !d.exported {
-		return d
+	merged, ok := merge.Merge(exports)
+	switch {
+	case !ok && unsure:
+		return decision{verdict: undecided}
+	case !ok:
+		return decision{verdict: withdrawn}
 	}
-	d.merged.Clusters = constituents(d.merged.Clusters, v.serviceImport, held)
+	d := decision{verdict: exported, merged: merged}
+	d.merged.Clusters = constituents(v, held)
 	d.site = site(v, d.merged)
-	d.slices = liveness.Serving(d.merged, v.policies, candidates(v, d.merged))
+	sources := candidates(v, d.merged)
+	d.slices = liveness.Serving(d.merged, v.policies, sources)
+	d.kept = kept(v, d.merged, sources)
 	return d
 }
 
 // candidates returns the slices of all exporters, each with what is known of its cluster's life. The own ones are not
 // among them where the derived Service has a selector: Kubernetes finds the pods, and none must be there twice (spec D8).
 func candidates(v view, merged merge.Merged) []liveness.Source {
-	mirrored := map[sliceKey]bool{}
+	mirrored := map[sliceKey][]string{}
 	for _, slice := range v.mirrored {
-		mirrored[keyOf(slice)] = true
+		mirrored[keyOf(slice)] = mergedPorts(merged, slice.Ports)
 	}
 	var result []liveness.Source
 	for _, slice := range v.known.Hub.Slices {
@@ -82,37 +100,61 @@ func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 	return sliceKey{cluster, strings.TrimPrefix(mirrored.Name, prefix)}
 }
 
-// kept returns the mirrored slices whose source slice is not known, of clusters of which not enough is known to
-// believe that it is gone: it was not seen to be deleted either.
-func kept(v view) map[string]bool {
-	present := map[sliceKey]bool{}
-	for _, slice := range v.known.Hub.Slices {
-		present[sliceKey{slice.Cluster, slice.ID}] = true
+// mergedPorts returns the merged names of ports of a mirrored slice; not nil.
+func mergedPorts(m merge.Merged, ports []discoveryv1.EndpointPort) []string {
+	merged, names := render.MergedNames(m), []string{}
+	for _, port := range ports {
+		names = append(names, merged[valueOf(port.Name)])
 	}
-	result := map[string]bool{}
+	return names
+}
+
+// kept returns the mirrored slices whose sources are missing, as they are to be: those of silent members leave the ports that live
+// ones serve.
+func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.EndpointSlice {
+	served := liveness.ServedBy(m, sources)
+	var result []*discoveryv1.EndpointSlice
 	for _, slice := range v.mirrored {
-		if source := keyOf(slice); v.knowledge[source.cluster] == hub.Unknown && !present[source] && !v.withdrawn[source] {
-			result[slice.Name] = true
+		source := keyOf(slice)
+		if !slices.Contains(v.missing[source.cluster].Slices, source.id) {
+			continue
 		}
+		serving := liveness.KeptPorts(v.policies[m.Type], served, liveness.Kept{
+			State: v.states[source.cluster], Family: slice.AddressType, Ports: mergedPorts(m, render.AllPorts(slice)),
+		})
+		result = append(result, render.Withhold(slice, render.SliceNames(m, serving)))
 	}
 	return result
 }
 
-// held returns the clusters that the import or its slices name, that export nothing as far as is known, and of which
-// not enough is known to believe it (design decision 7).
-func held(v view, exports []clusterset.Export) map[clusterset.ClusterID]bool {
+// held returns the clusters that the import or its slices name and whose export is missing.
+func held(v view) map[clusterset.ClusterID]bool {
 	result := map[clusterset.ClusterID]bool{}
-	for id, knowledge := range v.knowledge {
-		exporting := slices.ContainsFunc(exports, func(e clusterset.Export) bool { return e.Cluster == id })
-		if knowledge == hub.Unknown && !exporting {
+	for id, missing := range v.missing {
+		if missing.Export {
 			result[id] = true
 		}
 	}
 	return result
 }
 
-// established returns the import as it stands as if it were the oldest export, so that what held clusters agreed on
-// stays in force until they are heard of again. It belongs to no cluster.
+// established returns the import as it stands, as if it were the oldest export, so that what held clusters agreed on stays in
+// force until more is known of them. It belongs to no cluster. A deleted import is restored from its derived Service; without
+// either there is none.
+func (v view) established() []clusterset.Export {
+	if i := v.serviceImport; i != nil {
+		if !clusterset.IsManaged(i.Labels) {
+			return nil
+		}
+		return []clusterset.Export{established(i, v.selection)}
+	}
+	for _, service := range v.derived() {
+		return []clusterset.Export{render.ExportOf(service, v.known.Key, v.selection)}
+	}
+	return nil
+}
+
+// established returns an import as an export.
 func established(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.Selection) clusterset.Export {
 	spec := serviceImport.Spec
 	export := clusterset.Export{
@@ -137,16 +179,15 @@ func established(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.
 	return export
 }
 
-// constituents returns the exporters of the merged service: those that are known to export, and the held ones that
-// the import names already.
-func constituents(known []clusterset.ClusterID, serviceImport *mcsv1beta1.ServiceImport, held map[clusterset.ClusterID]bool) []clusterset.ClusterID {
-	result := slices.DeleteFunc(slices.Clone(known), func(id clusterset.ClusterID) bool { return id == "" })
-	if serviceImport != nil {
-		for _, status := range serviceImport.Status.Clusters {
-			if id := clusterset.ClusterID(status.Cluster); held[id] {
-				result = append(result, id)
-			}
-		}
+// constituents returns the exporters of the service: those that are known to export, and the held ones that the import or its
+// slices name already.
+func constituents(v view, held map[clusterset.ClusterID]bool) []clusterset.ClusterID {
+	var result []clusterset.ClusterID
+	for _, export := range v.known.Exports() {
+		result = append(result, export.Cluster)
+	}
+	if !v.isRemnant() {
+		result = slices.AppendSeq(result, maps.Keys(held))
 	}
 	slices.Sort(result)
 	return slices.Compact(result)
@@ -175,11 +216,6 @@ func site(v view, merged merge.Merged) render.Site {
 		}
 	}
 	return result
-}
-
-// concerned returns the mirrored slices that the decision covers: all but those that are kept.
-func (d decision) concerned(mirrored []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
-	return slices.DeleteFunc(slices.Clone(mirrored), func(s *discoveryv1.EndpointSlice) bool { return d.kept[s.Name] })
 }
 
 func without(metadata map[string]string, key string) map[string]string {

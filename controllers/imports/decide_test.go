@@ -16,8 +16,10 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -65,90 +67,111 @@ var (
 	held80    = mcsv1beta1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
 )
 
+// derivedWeb returns the derived Service of the import.
+func derivedWeb() []*corev1.Service {
+	return []*corev1.Service{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "derived-43254079", Labels: map[string]string{
+			clusterset.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: key.Name, clusterset.LabelServiceImported: "true",
+		}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "10.100.0.7", ClusterIPs: []string{"10.100.0.7"}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
+		},
+	}}
+}
+
 // TestUnknownIsNotEmpty: what an import says of a cluster stays for as long as nobody knows whether it still holds.
 //
 // spec: E3, R6
 func TestUnknownIsNotEmpty(t *testing.T) {
+	all := map[clusterset.ClusterID]hub.Missing{"a": {Export: true, Slices: []string{"0"}}}
 	own := exportOf("own", 5, otherHTTP)
 	for name, test := range map[string]struct {
-		exports   []clusterset.Export
-		slices    []clusterset.Slice
-		own       *clusterset.Export
-		imported  *mcsv1beta1.ServiceImport
-		mirrored  []*discoveryv1.EndpointSlice
-		knowledge map[clusterset.ClusterID]hub.Knowledge
-		withdrawn map[sliceKey]bool
+		exports  []clusterset.Export
+		slices   []clusterset.Slice
+		own      *clusterset.Export
+		imported *mcsv1beta1.ServiceImport
+		derived  []*corev1.Service
+		synced   bool
+		mirrored []*discoveryv1.EndpointSlice
+		missing  map[clusterset.ClusterID]hub.Missing
 
-		exported bool
+		verdict  verdict
 		exporter []clusterset.ClusterID
 		ports    []clusterset.Port
 		serves   map[string]string // the own cluster
 		covered  []string          // mirrored slices that may be changed
 	}{
-		"a complete source that exports nothing has withdrawn": {
+		"a source of which nothing is missing has withdrawn": {
 			imported: importOf(held80, "a"), mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Complete},
-			covered:   []string{"a"},
-		},
-		"so has one that is no member any more": {
-			imported: importOf(held80, "a"), mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Gone},
-			covered:   []string{"a"},
+			verdict: withdrawn, covered: []string{"a"},
 		},
 		"an unknown source is held with all that the import says": {
 			imported: importOf(held80, "a"), mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http},
+			missing: all,
+			verdict: exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http},
 		},
 		"what is known beside it is added, and does not displace it": {
 			own: &own, imported: importOf(held80, "a", "own"),
-			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("own")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "own": hub.Complete},
-			exported:  true, exporter: []clusterset.ClusterID{"a", "own"}, ports: []clusterset.Port{http},
+			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("own")},
+			missing:  all,
+			verdict:  exported, exporter: []clusterset.ClusterID{"a", "own"}, ports: []clusterset.Port{http},
 			serves: map[string]string{}, covered: []string{"own"},
 		},
 		"a known withdrawal beside it takes effect": {
-			imported:  importOf(held80, "a", "b"),
-			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("b")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "b": hub.Complete},
-			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http}, covered: []string{"b"},
+			imported: importOf(held80, "a", "b"),
+			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("b")},
+			missing:  all,
+			verdict:  exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http}, covered: []string{"b"},
 		},
-		"the record of an unknown source counts, and so do its slices that are there": {
+		"a record counts, and so do the slices that are there": {
 			exports: []clusterset.Export{exportOf("a", 1, admin)}, slices: []clusterset.Slice{{Cluster: "a", ID: "0"}},
 			imported: importOf(held80, "a"), mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin}, covered: []string{"a"},
+			verdict: exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin}, covered: []string{"a"},
 		},
-		"its slices that are not there stay": {
+		"its slices that are missing stay": {
 			exports: []clusterset.Export{exportOf("a", 1, admin)}, imported: importOf(held80, "a"),
-			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin},
-		},
-		"but for one that was seen to be deleted": {
-			exports: []clusterset.Export{exportOf("a", 1, admin)}, imported: importOf(held80, "a", "b"),
-			mirrored:  []*discoveryv1.EndpointSlice{mirrorOf("a"), mirrorOf("b")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown, "b": hub.Unknown},
-			withdrawn: map[sliceKey]bool{{"a", "0"}: true, {"b", "1"}: true},
-			exported:  true, exporter: []clusterset.ClusterID{"a", "b"}, ports: []clusterset.Port{http, admin}, covered: []string{"a"},
+			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
+			missing:  map[clusterset.ClusterID]hub.Missing{"a": {Slices: []string{"0"}}},
+			verdict:  exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{admin},
 		},
 		"slices alone are held too": {
 			own: &own, mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")},
-			knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown},
-			exported:  true, exporter: []clusterset.ClusterID{"own"}, ports: []clusterset.Port{otherHTTP},
+			missing: all,
+			verdict: exported, exporter: []clusterset.ClusterID{"a", "own"}, ports: []clusterset.Port{otherHTTP},
 			serves: map[string]string{"http": "http"},
+		},
+		"slices alone, of which no import can be made": {
+			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")}, missing: all, verdict: undecided,
+		},
+		"an import that is deleted is restored from its Service": {
+			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")}, derived: derivedWeb(), missing: all,
+			verdict: exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http},
+		},
+		"and from its Service alone, by which nobody knows the exporters": {
+			derived: derivedWeb(), missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}, "b": {Export: true}},
+			verdict: exported, ports: []clusterset.Port{http},
+		},
+		"also if the hub has not been read": {
+			derived: derivedWeb(), verdict: exported, ports: []clusterset.Port{http},
+		},
+		"but not if nothing is missing on the hub": {
+			derived: derivedWeb(), synced: true, verdict: withdrawn,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{
-				place: admitted, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices}},
-				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, knowledge: test.knowledge, withdrawn: test.withdrawn,
-				serviceImport: test.imported, mirrored: test.mirrored,
+				place: admitted, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices, Listed: test.synced}},
+				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, missing: test.missing,
+				serviceImport: test.imported, named: test.derived, mirrored: test.mirrored,
+			}
+			if test.synced {
+				v.known.Hub.OwnMember = &hubv1alpha1.Member{}
 			}
 			before := test.imported.DeepCopy()
 			d := decide(v)
-			if d.exported != test.exported {
-				t.Fatalf("exported is %v, want %v", d.exported, test.exported)
+			if d.verdict != test.verdict {
+				t.Fatalf("the verdict is %s, want %s", d.verdict, test.verdict)
 			}
 			if diff := cmp.Diff(test.exporter, d.merged.Clusters); diff != "" {
 				t.Errorf("exporters (-want +got):\n%s", diff)
@@ -160,8 +183,10 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 				t.Errorf("ports that the own cluster serves (-want +got):\n%s", diff)
 			}
 			var covered []string
-			for _, s := range d.concerned(test.mirrored) {
-				covered = append(covered, string(sourceOf(s)))
+			for _, s := range test.mirrored {
+				if !slices.ContainsFunc(d.kept, func(k *discoveryv1.EndpointSlice) bool { return k.Name == s.Name }) && d.verdict != undecided {
+					covered = append(covered, string(sourceOf(s)))
+				}
 			}
 			if diff := cmp.Diff(test.covered, covered); diff != "" {
 				t.Errorf("slices that may be changed (-want +got):\n%s", diff)
@@ -192,7 +217,7 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := decide(view{
 				place: admitted, known: sources.Sources{Key: key}, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-				knowledge: map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown}, serviceImport: want,
+				missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}, serviceImport: want,
 			})
 			got := render.ServiceImport(d.merged, d.site, want.Spec.IPs)
 			if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
@@ -236,7 +261,7 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	}
 	v.known.Hub = hub.Service{}
 	v.serviceImport, v.selection = importOf(held80, "a"), selection
-	v.knowledge = map[clusterset.ClusterID]hub.Knowledge{"a": hub.Unknown}
+	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}
 	if got := decide(v).merged.Selection; got != selection {
 		t.Errorf("while the oldest is held, the selection is %v, want %v", got, selection)
 	}
@@ -284,11 +309,59 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			test.want.IPFamilies = slices.Clone(dual)
 			v := view{
 				place: admitted, ownFamilies: dual, serviceImport: test.imported, named: test.named,
-				known: sources.Sources{Key: key, Hub: hub.Service{Exports: []clusterset.Export{exportOf("a", 1, http)}}},
+				known: sources.Sources{Key: key, Hub: hub.Service{
+					Exports: []clusterset.Export{exportOf("a", 1, http)}, Listed: true, OwnMember: &hubv1alpha1.Member{},
+				}},
 			}
 			if diff := cmp.Diff(test.want, decide(v).site); diff != "" {
 				t.Errorf("site (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestSilentMemberLeavesKeptSlices: a slice whose source is missing on the hub serves, while its member is silent, at the ports only
+// that nobody else serves; it remembers the others, and serves at them again when they are not served any more.
+//
+// spec: D9
+func TestSilentMemberLeavesKeptSlices(t *testing.T) {
+	number := func(n int32) *int32 { return &n }
+	port := func(name string, n int32) discoveryv1.EndpointPort {
+		return discoveryv1.EndpointPort{Name: new(name), Port: number(n)}
+	}
+	full := mirrorOf("a")
+	full.AddressType = discoveryv1.AddressTypeIPv4
+	full.Ports = []discoveryv1.EndpointPort{port("http", 8080), port("admin", 9090)}
+	other := exportOf("b", 2, http)
+	v := view{
+		place: admitted, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, policies: liveness.DefaultPolicies(),
+		serviceImport: importOf(held80, "a", "b"), mirrored: []*discoveryv1.EndpointSlice{full},
+		missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true, Slices: []string{"0"}}},
+		states:  map[clusterset.ClusterID]liveness.State{"a": liveness.Silent, "b": liveness.Live},
+		known: sources.Sources{Key: key, Hub: hub.Service{Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{
+			Cluster: "b", ID: "1", AddressType: discoveryv1.AddressTypeIPv4, Ports: []clusterset.EndpointPort{{Name: "http"}},
+			Endpoints: []clusterset.Endpoint{{Ready: clusterset.True}},
+		}}}},
+	}
+	v.serviceImport.Spec.Ports = append(v.serviceImport.Spec.Ports, mcsv1beta1.ServicePort{Name: "admin", Port: 90, Protocol: corev1.ProtocolTCP})
+	want := func(step string, ports ...discoveryv1.EndpointPort) {
+		t.Helper()
+		kept := decide(v).kept
+		if diff := cmp.Diff(ports, kept[0].Ports); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+		v.mirrored = kept
+	}
+	want("b serves http", port("admin", 9090))
+	want("and still does", port("admin", 9090))
+	v.known.Hub.Slices[0].Endpoints[0].Ready = clusterset.False
+	want("b is not ready", port("admin", 9090), port("http", 8080))
+	if len(v.mirrored[0].Annotations) > 0 {
+		t.Errorf("annotations are left: %v", v.mirrored[0].Annotations)
+	}
+	v.known.Hub.Slices[0].Endpoints[0].Ready, v.states["a"] = clusterset.True, liveness.Live
+	want("a is alive", port("admin", 9090), port("http", 8080))
+	if len(full.Ports) != 2 || len(full.Annotations) > 0 {
+		t.Errorf("the argument was changed: %v", full)
 	}
 }

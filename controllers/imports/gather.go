@@ -35,15 +35,11 @@ type view struct {
 	ownFamilies []corev1.IPFamily
 	// unknown holds the settings that this cluster's API server has shown not to know.
 	unknown map[clusterset.Setting]bool
-	// knowledge says, for each cluster that the import or its slices name, what the absence of its export means.
-	knowledge map[clusterset.ClusterID]hub.Knowledge
-	// withdrawn are the source slices that are known to be gone, of those that are mirrored here.
-	withdrawn map[sliceKey]bool
+	// missing is what the hub lacks of that which this cluster has imported, though nothing says that it is deleted.
+	missing map[clusterset.ClusterID]hub.Missing
 	// states says, for each other exporter, what is known of its life, and policies what follows from it.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
-	// lost are the members whose records are missing for this service and not believed to be gone.
-	lost []clusterset.ClusterID
 
 	// serviceImport is the import as it stands, nil if there is none.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -77,8 +73,14 @@ const (
 // gather reads everything, from caches. Of a place that is denied it reads only what is there already.
 func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (view, error) {
 	place, err := r.place(ctx, key.Namespace)
-	if err != nil || place == absent {
-		return view{place: place}, err
+	if err != nil {
+		return view{}, err
+	}
+	if place != admitted {
+		r.Sources.Hub.Forget(key)
+	}
+	if place == absent {
+		return view{place: place}, nil
 	}
 	if place == denied {
 		v := view{place: place, known: sources.Sources{Key: key}}
@@ -89,17 +91,13 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	if err := r.observe(ctx, key, &v); err != nil {
 		return view{}, err
 	}
-	// What the import names comes before what the hub knows of it: that has to be of one moment.
-	if v.known, err = r.Sources.Read(ctx, key, v.namedClusters()...); err != nil {
+	// What this cluster has comes before what the hub holds of it: that has to be of one moment.
+	if v.known, err = r.Sources.ReadImport(ctx, key, v.imported(r.Sources.Hub)); err != nil {
 		return view{}, err
 	}
-	v.knowledge, v.lost, v.withdrawn = v.known.Hub.Knowledge, v.known.Hub.Held, r.withdrawn(key, v.mirrored)
-	// What it exports itself is known by its own API server; what it does not, once the hub has told whether the ID is its own (spec
-	// K2).
-	if _, named := v.knowledge[r.Sources.Cluster]; named && (v.known.Own != nil || v.known.Hub.Listed) {
-		v.knowledge[r.Sources.Cluster] = hub.Complete
-	}
+	v.missing = v.known.Hub.Missing
 	if v.known.Own != nil {
+		delete(v.missing, r.Sources.Cluster) // which its own API server knows
 		if v.ownSlices, err = r.Sources.OwnSlices(ctx, key); err != nil {
 			return view{}, err
 		}
@@ -108,19 +106,10 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	for _, export := range v.known.Hub.Exports {
 		v.states[export.Cluster] = r.State(export.Cluster)
 	}
-	return v, nil
-}
-
-// withdrawn returns the source slices that are known to be gone, of those that are mirrored. It comes after the hub's records have been
-// read: a slice that is not among these has not come meanwhile.
-func (r *Reconciler) withdrawn(key clusterset.ServiceKey, mirrored []*discoveryv1.EndpointSlice) map[sliceKey]bool {
-	result := map[sliceKey]bool{}
-	for _, slice := range mirrored {
-		if source := keyOf(slice); r.Sources.Hub.Withdrawn(source.cluster, key, source.id) {
-			result[source] = true
-		}
+	for id := range v.missing {
+		v.states[id] = r.State(id)
 	}
-	return result
+	return v, nil
 }
 
 // place returns what a namespace is to imports.
@@ -193,18 +182,30 @@ func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.Servic
 	return nil, nil
 }
 
-// namedClusters returns the clusters that the import's status or its slices name.
-func (v view) namedClusters() []clusterset.ClusterID {
-	var ids []clusterset.ClusterID
+// imported returns what this cluster has of the service: the clusters that the import's status or its slices name. A derived
+// Service that is left alone may be of any member.
+func (v view) imported(store *hub.Store) hub.Imported {
+	have := hub.Imported{}
 	if v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
 		for _, status := range v.serviceImport.Status.Clusters {
-			ids = append(ids, clusterset.ClusterID(status.Cluster))
+			have[clusterset.ClusterID(status.Cluster)] = nil
 		}
 	}
 	for _, slice := range v.mirrored {
-		ids = append(ids, sourceOf(slice))
+		source := keyOf(slice)
+		have[source.cluster] = append(have[source.cluster], source.id)
 	}
-	return ids
+	if v.isRemnant() {
+		for _, id := range store.Members() {
+			have[id] = nil
+		}
+	}
+	return have
+}
+
+// isRemnant reports whether nothing but a derived Service is left of the import, which names no exporter.
+func (v view) isRemnant() bool {
+	return v.serviceImport == nil && len(v.mirrored) == 0 && len(v.derived()) > 0
 }
 
 // derived returns our derived Services for the import: one, unless its name has just been changed by hand.
@@ -240,10 +241,8 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, key := range r.Sources.Hub.Keys() {
-			if key.Namespace == namespace.Name {
-				requests = append(requests, reconcile.Request{NamespacedName: key})
-			}
+		for _, key := range r.Sources.Hub.KeysIn(namespace.Name) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}
 		return requests
 	})

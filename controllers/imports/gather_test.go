@@ -48,7 +48,7 @@ func TestListedMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := decide(v); !d.exported && v.knowledge["a"] != hub.Unknown {
+		if d := decide(v); d.verdict == withdrawn {
 			t.Errorf("listed at reading %d: the import is taken for withdrawn", at)
 		}
 		reads = member.count

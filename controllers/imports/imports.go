@@ -59,7 +59,7 @@ type Reconciler struct {
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = r
-	pacer := sources.NewPacer(clock.RealClock{})
+	pacer := sources.NewPacer(r.Sources.Cluster, clock.RealClock{})
 	return sources.AddController(mgr, "imports", options,
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName)),
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
@@ -74,11 +74,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 
 // everything returns the services that are exported or imported, here or elsewhere, and those of which anything is left here:
 // first what the hub holds nothing of, then what was written there last. What has changed while nobody looked is found among
-// these. A list of the hub that brought them up has been judged by then.
+// these.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
-	if err := r.judge(ctx); err != nil {
-		return nil, err
-	}
 	exports, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -131,10 +128,14 @@ func (r *Reconciler) carryOut(ctx context.Context, v view) error {
 	r.announceRefusals(v)
 	decision := decide(v)
 	r.Metrics.found(v.known.Key, v, decision)
-	if decision.exported {
+	switch decision.verdict {
+	case exported:
 		return r.write(ctx, v, decision)
+	case withdrawn:
+		return r.withdraw(ctx, v)
+	case undecided:
 	}
-	return r.withdraw(ctx, v, decision)
+	return nil
 }
 
 // now returns the time of a condition's transition.

@@ -82,7 +82,7 @@ func (m Metrics) found(key clusterset.ServiceKey, v view, d decision) {
 	}
 	m.refused.set(key, v.known.Hub.RefusedTotal)
 	blocked := 0
-	if d.exported && v.isObstructed() {
+	if d.verdict == exported && v.isObstructed() {
 		blocked = 1
 	}
 	m.obstructed.set(key, blocked)

@@ -6,6 +6,8 @@ package imports
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,8 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 }
 
 func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error {
-	changes := plan.EndpointSlices(render.Slices(d.merged, d.site, d.slices), d.concerned(v.mirrored))
+	desired := slices.Concat(render.Slices(d.merged, d.site, d.slices), d.kept)
+	changes := plan.EndpointSlices(desired, v.mirrored)
 	written, err := apply.Do(ctx, r.Writer, changes)
 	r.Metrics.propagated(r.Sources.Cluster, d.slices, written, r.Clock.Now())
 	return err
@@ -64,8 +67,8 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	}
 	status := render.ImportStatus(d.merged)
 	existing := current.Status.Conditions
-	if len(v.lost) == 0 {
-		existing = conditions.Without(existing, conditions.TypeDeletionHeld)
+	if len(v.awaited()) == 0 {
+		existing = conditions.Without(existing, conditions.TypeDeletionPending)
 	}
 	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
 	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
@@ -73,7 +76,6 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		return err
 	}
 	for _, after := range updated {
-		r.announceHold(current, after)
 		r.announceLeftOut(current, after, render.LeftOut(d.merged, d.site))
 	}
 	return derived.obstacle
@@ -82,10 +84,19 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 // importConditions returns all that is to be said of an import.
 func importConditions(v view, d decision, derived derived) []metav1.Condition {
 	result := []metav1.Condition{ready(d, derived)}
-	if len(v.lost) > 0 {
-		result = append(result, conditions.DeletionHeld(v.lost))
+	if awaited := v.awaited(); len(awaited) > 0 {
+		result = append(result, conditions.DeletionPending(awaited))
 	}
 	return result
+}
+
+// awaited returns the other clusters whose heartbeats have yet to confirm that what the hub lacks is deleted, sorted; none while the
+// hub itself has not been read.
+func (v view) awaited() []clusterset.ClusterID {
+	if !v.known.Hub.Synced() {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(v.missing))
 }
 
 // ready returns the import's condition (spec C6).
@@ -99,19 +110,19 @@ func ready(d decision, derived derived) metav1.Condition {
 	return conditions.ImportReady(render.LeftOut(d.merged, d.site))
 }
 
-// withdraw removes what there is of an import that nobody exports to any more, the ServiceImport first. What belongs
-// to held clusters stays.
-func (r *Reconciler) withdraw(ctx context.Context, v view, d decision) error {
-	if v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
-		if _, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.serviceImport)); err != nil {
-			return err
-		}
-	}
-	_, err := apply.Do(ctx, r.Writer, plan.EndpointSlices(nil, d.concerned(v.mirrored)))
-	if err != nil {
+// withdraw removes what there is of an import that no cluster exports to any more. The ServiceImport goes last: until then it
+// names the exporters, so that a withdrawal that fails half-way is decided again by the same facts.
+func (r *Reconciler) withdraw(ctx context.Context, v view) error {
+	if _, err := apply.Do(ctx, r.Writer, plan.EndpointSlices(nil, v.mirrored)); err != nil {
 		return err
 	}
-	_, err = apply.Do(ctx, r.Writer, plan.Service(nil, v.derived()))
+	if _, err := apply.Do(ctx, r.Writer, plan.Service(nil, v.derived())); err != nil {
+		return err
+	}
+	if v.serviceImport == nil || !clusterset.IsManaged(v.serviceImport.Labels) {
+		return nil
+	}
+	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.serviceImport))
 	return err
 }
 

@@ -5,10 +5,8 @@ package presence
 
 import (
 	"maps"
-	"slices"
 	"sync"
 
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
@@ -38,22 +36,29 @@ func (p *Presence) Others() map[clusterset.ClusterID]liveness.State {
 
 // judge takes signs of life in, in their order, and has the services of members looked at whose state changes.
 func (p *Presence) judge(signs []hub.Sign) {
-	for _, id := range p.changed(signs) {
+	absent := p.Store.Absent() // without the lock: the store tells us signs while it is locked
+	changed, expired := p.changed(signs, absent)
+	for _, id := range changed {
 		p.Log.Info("a member's state has changed", "member", id, "state", p.State(id))
 		p.Store.RefreshMember(id)
 	}
+	for _, id := range expired {
+		p.Log.Info("a cluster has had no Member on the hub for too long; what it exported is removed", "member", id, "timeout", p.AbsentTimeout)
+		p.Store.Expel(id)
+	}
 }
 
-func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
+// changed returns the members whose state changes with these signs, and those that have been absent for too long.
+func (p *Presence) changed(signs []hub.Sign, absent []clusterset.ClusterID) (changed, expired []clusterset.ClusterID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var changed []clusterset.ClusterID
 	for _, sign := range signs {
 		switch {
 		case sign.Says == hub.Left:
 			p.Tracker.Left(sign.Cluster)
 		case sign.Cluster == p.Cluster && sign.Says == hub.Renewed:
 			changed = append(changed, p.Tracker.Own(p.Clock.Now())...)
+			expired = p.Tracker.Absent(absent, p.AbsentTimeout)
 		case sign.Cluster == p.Cluster:
 		case sign.Says == hub.Exists:
 			p.Tracker.Known(sign.Cluster, p.Store.HeartbeatInterval(sign.Cluster))
@@ -61,32 +66,7 @@ func (p *Presence) changed(signs []hub.Sign) []clusterset.ClusterID {
 			changed = append(changed, sign.Cluster)
 		}
 	}
-	return changed
-}
-
-// confirm believes the deletions that were held, and have been confirmed: their member has gone on living for the
-// confirmation period, and says that its publication is complete without them; or the hub's administrator says so.
-func (p *Presence) confirm() {
-	for _, hold := range p.Store.Holds() {
-		accepted := p.accepts(hold.Member)
-		if !accepted && !p.confirmed(hold) {
-			continue
-		}
-		p.Log.Info("a mass deletion that was held is carried out", "member", hold.Member, "records", hold.Total(), "byHand", accepted)
-		p.Store.Release(hold.Member)
-	}
-}
-
-func (p *Presence) confirmed(hold hub.Hold) bool {
-	return p.Clock.Since(hold.Since) >= p.Confirmation &&
-		p.State(hold.Member) == liveness.Live &&
-		p.Store.Publication(hold.Member) == hubv1alpha1.PublicationComplete
-}
-
-// accepts reports whether the hub's administrator has this cluster believe all deletions of a member.
-func (p *Presence) accepts(id clusterset.ClusterID) bool {
-	own := p.Store.Member(p.Cluster)
-	return own != nil && slices.Contains(own.Spec.AcceptDeletionsOf, hubv1alpha1.ClusterID(id))
+	return changed, expired
 }
 
 // signs collects signs of life between the store, which must not be kept waiting, and whoever takes them.

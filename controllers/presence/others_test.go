@@ -5,7 +5,6 @@ package presence
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,69 +17,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/breaker"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-const (
-	interval     = 10 * time.Second
-	confirmation = time.Hour
-)
+const interval = 10 * time.Second
 
-// TestMassDeletionIsConfirmed: that most of a member's records are gone is believed when the confirmation period has passed, the
-// member lives, and its heartbeat says that its publication is complete; or where the hub's administrator says so, at once.
-//
-// spec: E3, D9
-func TestMassDeletionIsConfirmed(t *testing.T) {
+// TestAbsentMember: a cluster for which services wait and that has no Member on the hub becomes silent, and exports nothing any more
+// when it has been absent for the timeout. Meanwhile its Member may come.
+func TestAbsentMember(t *testing.T) {
 	t.Parallel()
-	const complete, partial = hubv1alpha1.PublicationComplete, hubv1alpha1.PublicationPartial
-	const early = confirmation - 1
-	of := func(ids ...hubv1alpha1.ClusterID) []hubv1alpha1.ClusterID { return ids }
-	for name, test := range map[string]struct {
-		state       liveness.State
-		publication hubv1alpha1.Publication
-		passed      time.Duration
-		accepted    []hubv1alpha1.ClusterID
-		want        string
-	}{
-		"alive and complete":               {liveness.Live, complete, confirmation, nil, "released"},
-		"alive and complete, too early":    {liveness.Live, complete, early, nil, "held"},
-		"alive, but not complete":          {liveness.Live, partial, confirmation, nil, "held"},
-		"alive, not complete, too early":   {liveness.Live, partial, early, nil, "held"},
-		"silent":                           {liveness.Silent, complete, confirmation, nil, "held"},
-		"silent, too early":                {liveness.Silent, complete, early, nil, "held"},
-		"not heard of":                     {liveness.Unknown, complete, confirmation, nil, "held"},
-		"not heard of, too early":          {liveness.Unknown, complete, early, nil, "held"},
-		"by hand, alive and complete":      {liveness.Live, complete, 0, of("a"), "released"},
-		"by hand, not complete":            {liveness.Live, partial, 0, of("b", "a"), "released"},
-		"by hand, silent":                  {liveness.Silent, complete, confirmation, of("a"), "released"},
-		"by hand, not heard of":            {liveness.Unknown, partial, 0, of("a"), "released"},
-		"by hand, but of another, early":   {liveness.Live, complete, early, of("b"), "held"},
-		"by hand, but of another, partial": {liveness.Live, partial, confirmation, of("b"), "held"},
-		"by hand, but of another, late":    {liveness.Live, complete, 100 * confirmation, of("b"), "released"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				own := memberOf("own")
-				own.Spec.AcceptDeletionsOf = test.accepted
-				p := present(t, own, memberOf("a"), heartbeatOf("own", complete), heartbeatOf("a", test.publication))
-				p.become(t, "a", test.state)
-				p.lose(t, "a")
-				p.clock.Step(test.passed)
-				p.confirm()
-				got := "held"
-				if len(p.Store.Holds()) == 0 {
-					got = "released"
-				}
-				if got != test.want {
-					t.Errorf("the deletion is %s, want it %s", got, test.want)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := present(t, memberOf("own"), heartbeatOf("own", hubv1alpha1.PublicationComplete))
+		p.AbsentTimeout = 10 * interval
+		web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+		missing := func() int { return len(p.Store.Import(web, hub.Imported{"ghost": nil}).Missing) }
+		beat := func(n int) {
+			for range n {
+				p.clock.Step(interval)
+				p.renew(t, p.Cluster)
+			}
+		}
+		want := func(step string, state liveness.State, want int) {
+			t.Helper()
+			if got := p.State("ghost"); got != state {
+				t.Errorf("%s: the ghost is %s, want %s", step, got, state)
+			}
+			if got := missing(); got != want {
+				t.Errorf("%s: missing of %d clusters, want %d", step, got, want)
+			}
+		}
+		want("at first", liveness.Unknown, 1)
+		beat(liveness.GracePeriods + 2)
+		want("after the grace period", liveness.Silent, 1)
+		must(t, p.hub.Create(t.Context(), memberOf("ghost")))
+		beat(20)
+		want("with a Member", liveness.Silent, 1)
+		must(t, p.hub.Delete(t.Context(), memberOf("ghost")))
+		p.take(t)
+		want("with its Member deleted", liveness.Unknown, 0)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := present(t, memberOf("own"), heartbeatOf("own", hubv1alpha1.PublicationComplete))
+		p.AbsentTimeout = 10 * interval
+		web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+		for beats, want := range []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0} {
+			if got := len(p.Store.Import(web, hub.Imported{"ghost": nil}).Missing); got != want {
+				t.Fatalf("after %d heartbeats: missing of %d clusters, want %d", beats, got, want)
+			}
+			p.clock.Step(interval)
+			p.renew(t, p.Cluster)
+		}
+	})
 }
 
 // presentMember is a member's Presence beside the Store of its connection to a hub, which holds what a test has written there.
@@ -101,7 +90,7 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 	clock := clocktesting.NewFakeClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
 	p := &presentMember{
 		Presence: &Presence{
-			Cluster: "own", Confirmation: confirmation, Store: store, Clock: clock, Log: logr.Discard(),
+			Cluster: "own", Store: store, Clock: clock, Log: logr.Discard(),
 			Tracker: liveness.NewTracker(interval, liveness.GracePeriods*interval),
 		},
 		hub: server, clock: clock, heard: listen(store),
@@ -137,37 +126,6 @@ func (p *presentMember) renew(t *testing.T, id clusterset.ClusterID) {
 	heartbeat.Spec.RenewTime = metav1.NewMicroTime(p.clock.Now())
 	must(t, p.hub.Update(t.Context(), heartbeat))
 	p.take(t)
-}
-
-// become has a member be heard of, and not be heard of any more, as this state says.
-func (p *presentMember) become(t *testing.T, id clusterset.ClusterID, state liveness.State) {
-	t.Helper()
-	if state != liveness.Unknown {
-		p.renew(t, id)
-	}
-	for beats := 0; state == liveness.Silent && beats <= liveness.GracePeriods+1; beats++ {
-		p.clock.Step(interval)
-		p.renew(t, p.Cluster)
-	}
-	if got := p.State(id); got != state {
-		t.Fatalf("%s is %s, want %s", id, got, state)
-	}
-}
-
-// lose has this cluster find that the hub holds none of the many records that it has of a member, and hold them.
-func (p *presentMember) lose(t *testing.T, id clusterset.ClusterID) {
-	t.Helper()
-	var records []breaker.Record
-	for i := range 21 {
-		records = append(records, breaker.Record{Key: clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint("web-", i)}})
-	}
-	found, err := p.Store.Judge(p.clock.Now(), func() (map[clusterset.ClusterID][]breaker.Record, error) {
-		return map[clusterset.ClusterID][]breaker.Record{id: records}, nil
-	})
-	must(t, err)
-	if len(found) != 1 {
-		t.Fatalf("held are %+v, want the deletions of %s", found, id)
-	}
 }
 
 func memberOf(id clusterset.ClusterID) *hubv1alpha1.Member {

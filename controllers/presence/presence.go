@@ -38,10 +38,11 @@ type Presence struct {
 	Interval time.Duration
 	// Grace is how long another cluster under this ID must have been silent, at least, before this one takes the ID over.
 	Grace time.Duration
-	// Confirmation is how long a mass deletion is held, at least, before a living member's heartbeats confirm it.
-	Confirmation time.Duration
-	Store        *hub.Store
-	Hub          apply.Writer
+	// AbsentTimeout is how long a cluster may have no Member on the hub, though nobody was seen to delete it, before what it
+	// exported is removed here.
+	AbsentTimeout time.Duration
+	Store         *hub.Store
+	Hub           apply.Writer
 	// Live reads from the hub itself.
 	Live     client.Reader
 	Progress *publish.Progress
@@ -55,13 +56,7 @@ type Presence struct {
 	silence silence
 	said    string
 	// written is what our last Heartbeat said of our publication.
-	written publication
-}
-
-// publication is what a Heartbeat says of it.
-type publication struct {
-	state    hubv1alpha1.Publication
-	versions hub.Versions
+	written publish.Publication
 }
 
 // NeedLeaderElection returns true: only one replica speaks for the cluster.
@@ -96,7 +91,6 @@ func (p *Presence) Start(ctx context.Context) error {
 		case <-heard.news:
 			p.judge(heard.take())
 		}
-		p.confirm()
 		synced := p.Store.Synced()                // before it is asked whose ID it is: what is known by now must be what was listed
 		heartbeat := p.Store.Heartbeat(p.Cluster) // once: what is written over must be what was judged
 		refusal := p.refusal(heartbeat)
@@ -105,28 +99,22 @@ func (p *Presence) Start(ctx context.Context) error {
 			p.Store.Refresh() // what waited for this may go ahead
 		}
 		refused = refusal
-		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.outlived(ctx) {
+		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.rivalExpired(ctx) {
 			p.report(p.beat(ctx, heartbeat))
 		}
 	}
 }
 
-// outdated reports whether the hub has no Heartbeat of ours, or we have written none that says how far our publication
-// has come.
+// outdated reports whether the hub has no Heartbeat of ours, or we have written none since the hub was last listed that says how
+// far our publication has come.
 func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
-	return heartbeat == nil || p.written != p.publication()
-}
-
-func (p *Presence) publication() publication {
-	if versions, complete := p.Progress.Complete(); complete {
-		return publication{hubv1alpha1.PublicationComplete, versions}
-	}
-	return publication{state: hubv1alpha1.PublicationPartial}
+	published := p.Progress.Publication()
+	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing
 }
 
 // beat writes the Heartbeat once, over the one that was observed.
 func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
-	published := p.publication()
+	published := p.Progress.Publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec: hubv1alpha1.HeartbeatSpec{
@@ -134,10 +122,10 @@ func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) er
 			ClusterUID:       p.ClusterUID,
 			AgentVersion:     p.AgentVersion,
 			IntervalSeconds:  int32(math.Ceil(p.Interval.Seconds())),
-			Services:         int32(len(p.Store.OwnKeys())),
-			Publication:      published.state,
-			ServicesVersion:  published.versions.Services,
-			EndpointsVersion: published.versions.Endpoints,
+			Services:         int32(p.Store.OwnServices()),
+			Publication:      published.State,
+			ServicesVersion:  published.Versions.Services,
+			EndpointsVersion: published.Versions.Endpoints,
 		},
 	}
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))

@@ -36,18 +36,18 @@ func (p *Presence) refusal(heartbeat *hubv1alpha1.Heartbeat) string {
 	}
 	return fmt.Sprintf("another cluster (kube-system UID %s) is a member of the clusterset under the ID %q: "+
 		"give one of the two another ID and let it join again, or wait until the other has been silent for %s",
-		heartbeat.Spec.ClusterUID, p.Cluster, p.patience())
+		heartbeat.Spec.ClusterUID, p.Cluster, p.rivalGrace())
 }
 
-// patience is how long a rival must have been silent before this cluster takes the ID over.
-func (p *Presence) patience() time.Duration {
+// rivalGrace is how long a rival must have been silent before this cluster takes the ID over.
+func (p *Presence) rivalGrace() time.Duration {
 	return max(p.Grace, liveness.GracePeriods*p.Store.HeartbeatInterval(p.Cluster))
 }
 
-// outlived asks the hub for the rival's heartbeat, and reports whether it has been the same for so long that the ID may be
+// rivalExpired asks the hub for the rival's heartbeat, and reports whether it has been the same for so long that the ID may be
 // taken over. A question without an answer, or a missed one, begins that anew: a rival that could not reach a hub that was
 // away has all the time to renew its heartbeat when the hub is back.
-func (p *Presence) outlived(ctx context.Context) bool {
+func (p *Presence) rivalExpired(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
 	defer cancel()
 	heartbeat := &hubv1alpha1.Heartbeat{}
@@ -61,5 +61,5 @@ func (p *Presence) outlived(ctx context.Context) bool {
 		p.silence = silence{version: heartbeat.ResourceVersion, since: now}
 	}
 	p.silence.asked = now
-	return now.Sub(p.silence.since) >= p.patience()
+	return now.Sub(p.silence.since) >= p.rivalGrace()
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestOutlived: an ID is taken over after four answers' time with one heartbeat of the other cluster, and neither for the time in
+// TestRivalExpired: an ID is taken over after four answers' time with one heartbeat of the other cluster, and neither for the time in
 // which the hub was away, nor for that in which nobody asked.
 //
 // spec: K2
-func TestOutlived(t *testing.T) {
+func TestRivalExpired(t *testing.T) {
 	const away = ""
 	for name, answers := range map[string][]struct {
 		after   time.Duration
@@ -59,7 +59,7 @@ func TestOutlived(t *testing.T) {
 			for i, next := range answers {
 				clock.Step(next.after)
 				hubOf.version = next.version
-				if got := p.outlived(t.Context()); got != next.want {
+				if got := p.rivalExpired(t.Context()); got != next.want {
 					t.Errorf("question %d: %t, want %t", i, got, next.want)
 				}
 			}

@@ -6,12 +6,13 @@ package publish
 import (
 	"sync"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // Progress tells whether everything that this cluster exports has been published since the hub was last listed. Only
-// then does the absence of a record mean that there is no export (design decision 7).
+// then may a heartbeat say Complete, which makes the absence of a record a deletion (design decision 7).
 type Progress struct {
 	mu sync.Mutex
 	// listing is the list of the hub since which this counts; 0 before the first.
@@ -41,26 +42,48 @@ func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	p.announce()
 }
 
+// Lost notes that a record of a service has gone from the hub: the publication is not complete until the service has been looked
+// at again, as its record may have to be published again.
+func (p *Progress) Lost(key clusterset.ServiceKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listing != 0 {
+		p.pending[key] = struct{}{}
+	}
+}
+
 // Done notes that the hub holds what is exported of a service, in records of which these versions are the highest, as it was
-// looked at after that list. What was looked at before another list was taken in is looked at again because of it.
+// looked at after that list. What was looked at before another list was taken over is looked at again because of it.
 func (p *Progress) Done(key clusterset.ServiceKey, listing int, versions hub.Versions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.pending[key]; ok && listing == p.listing {
+	if listing != p.listing {
+		return
+	}
+	p.versions = p.versions.Latest(versions)
+	if _, ok := p.pending[key]; ok {
 		delete(p.pending, key)
-		p.versions = p.versions.Latest(versions)
 		p.announce()
 	}
 }
 
-// Complete reports whether everything is published, and if so returns the highest versions that the records had by then.
-func (p *Progress) Complete() (hub.Versions, bool) {
+// Publication is how far the publication has come.
+type Publication struct {
+	State hubv1alpha1.Publication
+	// Listing is the list of the hub since which it counts.
+	Listing int
+	// Versions are the highest versions that the records have, if it is complete.
+	Versions hub.Versions
+}
+
+// Publication returns how far the publication has come.
+func (p *Progress) Publication() Publication {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listing == 0 || len(p.pending) > 0 {
-		return hub.Versions{}, false
+		return Publication{State: hubv1alpha1.PublicationPartial, Listing: p.listing}
 	}
-	return p.versions, true
+	return Publication{hubv1alpha1.PublicationComplete, p.listing, p.versions}
 }
 
 // Completed returns a channel that receives whenever the publication has become complete.

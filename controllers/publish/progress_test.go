@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -33,6 +34,8 @@ func TestProgress(t *testing.T) {
 		{"with a new list", func() { p.Begin(2, []clusterset.ServiceKey{one}) }, false, false},
 		{"with that done before", func() { p.Done(one, 1, hub.Versions{}) }, false, false},
 		{"with that done", func() { p.Done(one, 2, hub.Versions{Services: "7", Endpoints: "12"}) }, true, true},
+		{"with a record that has gone from the hub", func() { p.Lost(one) }, false, false},
+		{"with that published again", func() { p.Done(one, 2, hub.Versions{Services: "8"}) }, true, true},
 		{"with an empty one", func() { p.Begin(3, nil) }, true, true},
 	} {
 		step.do()
@@ -42,20 +45,19 @@ func TestProgress(t *testing.T) {
 			told = true
 		default:
 		}
-		if _, complete := p.Complete(); complete != step.complete || told != step.told {
+		if complete := p.Publication().State == hubv1alpha1.PublicationComplete; complete != step.complete || told != step.told {
 			t.Errorf("%s: complete is %v and was told: %v; want %v and %v", step.name, complete, told, step.complete, step.told)
 		}
 	}
 }
 
-// TestProgressVersions: a complete publication has the highest versions that its records had when it became complete, and no other
-// until the hub is listed anew.
+// TestProgressVersions: a complete publication has the highest versions that its records have had since the hub was last listed.
 func TestProgressVersions(t *testing.T) {
 	t.Parallel()
 	p := publish.NewProgress()
 	one, two := clusterset.ServiceKey{Namespace: "shop", Name: "one"}, clusterset.ServiceKey{Namespace: "shop", Name: "two"}
 	want := func(step string, want hub.Versions) {
-		if got, _ := p.Complete(); got != want {
+		if got := p.Publication().Versions; got != want {
 			t.Errorf("%s: %+v, want %+v", step, got, want)
 		}
 	}
@@ -65,7 +67,7 @@ func TestProgressVersions(t *testing.T) {
 	p.Done(two, 1, hub.Versions{Services: "10"})
 	want("with both", hub.Versions{Services: "10", Endpoints: "12"})
 	p.Done(one, 1, hub.Versions{Services: "100", Endpoints: "101"})
-	want("with a change since", hub.Versions{Services: "10", Endpoints: "12"})
+	want("with a change since", hub.Versions{Services: "100", Endpoints: "101"})
 	p.Begin(2, []clusterset.ServiceKey{one})
 	p.Done(one, 1, hub.Versions{Services: "100"})
 	p.Done(one, 2, hub.Versions{Services: "5"})

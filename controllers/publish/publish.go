@@ -43,11 +43,16 @@ type Reconciler struct {
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = r
+	r.Sources.Hub.Subscribe(func(news hub.Event) {
+		if news.Deleted && news.Cluster == r.Sources.Cluster {
+			r.Progress.Lost(news.Key)
+		}
+	})
 	return sources.AddController(mgr, "publish", options,
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
-		sources.FromHub(r.Sources.Hub, sources.OfOwnRecords, r.everything),
+		sources.FromHub(r.Sources.Hub, sources.OfRecords(r.Sources.Cluster), r.everything),
 	)
 }
 
@@ -116,7 +121,7 @@ type records struct {
 // would refuse it.
 func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, Outcome) {
 	if known.Own == nil {
-		return records{}, Outcome{}
+		return records{service: inactive(known)}, Outcome{}
 	}
 	fenced, refused := export.Fenced(own, known.Hub.OwnFence())
 	outcome := Outcome{LeftOut: texts(refused)}
@@ -131,6 +136,17 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	return desired, outcome
 }
 
+// inactive returns the record of a ServiceExport that exports nothing at present: the one that the hub holds, marked, so that the
+// export keeps its age (spec E6); nil if the hub holds none, or if the service may not be exported at all.
+func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
+	if known.Rejection == nil || known.Rejection.Reason == export.ReasonNamespaceReserved || known.Hub.Own == nil {
+		return nil
+	}
+	record := known.Hub.Own.DeepCopy()
+	record.Spec.Inactive, record.Spec.ExportedAt = true, known.Export.CreationTimestamp
+	return record
+}
+
 // claimed returns the export with the age that its ServiceExport claims: what age it has is for the hub to say.
 func claimed(known sources.Sources) clusterset.Export {
 	own := *known.Own
@@ -139,39 +155,36 @@ func claimed(known sources.Sources) clusterset.Export {
 }
 
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
-// service complete. It returns the highest versions of the records, as they were or as it has made them.
+// service complete. It returns the highest versions of the records that it has found or written.
 func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
 	service := plan.PublishedService(desired.service, observed.Own)
 	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.OwnEndpoints)
-	if desired.service == nil {
-		if _, err := apply.Do(ctx, r.Hub, service); err != nil {
-			return hub.Versions{}, err
+	if len(desired.endpoints) == 0 {
+		writtenService, err := apply.Do(ctx, r.Hub, service)
+		if err == nil {
+			_, err = apply.Do(ctx, r.Hub, endpoints)
 		}
-		_, err := apply.Do(ctx, r.Hub, endpoints)
-		return hub.Versions{}, err
+		return highest(observed, writtenService, nil), err
 	}
-	result := versionsOf(observed)
 	writtenEndpoints, err := apply.Do(ctx, r.Hub, endpoints)
 	if err != nil {
 		return hub.Versions{}, err
 	}
 	writtenService, err := apply.Do(ctx, r.Hub, service)
-	for _, record := range writtenEndpoints {
-		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
-	}
-	for _, record := range writtenService {
-		result = result.Latest(hub.Versions{Services: record.ResourceVersion})
-	}
-	return result, err
+	return highest(observed, writtenService, writtenEndpoints), err
 }
 
-// versionsOf returns the highest versions of this cluster's own records.
-func versionsOf(observed hub.Service) hub.Versions {
-	var result hub.Versions
+// highest returns the highest versions of this cluster's own records of a service: those that were observed, and those that
+// were written since.
+func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints) hub.Versions {
 	if observed.Own != nil {
-		result.Services = observed.Own.ResourceVersion
+		services = append(services, observed.Own)
 	}
-	for _, record := range observed.OwnEndpoints {
+	var result hub.Versions
+	for _, record := range services {
+		result = result.Latest(hub.Versions{Services: record.ResourceVersion})
+	}
+	for _, record := range slices.Concat(endpoints, observed.OwnEndpoints) {
 		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
 	}
 	return result

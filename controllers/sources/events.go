@@ -74,30 +74,32 @@ func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterse
 // API server a read where it comes between a write and its echo, besides time.
 type Hear func(news hub.Event, look func())
 
-// OfOwnRecords hears of this cluster's own records only, as who writes them does.
-func OfOwnRecords(news hub.Event, look func()) {
-	if news.Cluster == "" {
-		look()
+// OfRecords admits changes of one member's records only.
+func OfRecords(member clusterset.ClusterID) Hear {
+	return func(news hub.Event, look func()) {
+		if news.Cluster == member {
+			look()
+		}
 	}
 }
 
-// OfExports hears of what changes a service's exports, whoever's, and nothing of endpoints.
+// OfExports admits what changes a service's exports, whoever's, and nothing of endpoints.
 func (p *Pacer) OfExports(news hub.Event, look func()) {
 	if !news.Endpoints {
 		p.hear(news, look)
 	}
 }
 
-// OfOthers hears of all that changes but this cluster's own endpoints: those are known by its own API server.
+// OfOthers admits everything but changes of this cluster's own endpoints: those are known by its own API server.
 func (p *Pacer) OfOthers(news hub.Event, look func()) {
-	if !news.Endpoints || news.Cluster != "" {
+	if !news.Endpoints || news.Cluster != p.own {
 		p.hear(news, look)
 	}
 }
 
 // hear has what another member changes too often looked at less often.
 func (p *Pacer) hear(news hub.Event, look func()) {
-	if news.Cluster == "" {
+	if news.Cluster == "" || news.Cluster == p.own {
 		look()
 		return
 	}

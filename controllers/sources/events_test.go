@@ -75,19 +75,19 @@ func TestHear(t *testing.T) {
 	t.Parallel()
 	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 	hears := map[string]Hear{
-		"own records": OfOwnRecords,
-		"exports":     NewPacer(clock.RealClock{}).OfExports,
-		"others":      NewPacer(clock.RealClock{}).OfOthers,
+		"own records": OfRecords("own"),
+		"exports":     NewPacer("own", clock.RealClock{}).OfExports,
+		"others":      NewPacer("own", clock.RealClock{}).OfOthers,
 	}
 	cases := map[string]struct {
 		news hub.Event
 		want []string
 	}{
-		"an own service":        {hub.Event{Key: web}, []string{"exports", "others", "own records"}},
-		"own endpoints":         {hub.Event{Key: web, Endpoints: true}, []string{"own records"}},
-		"another's service":     {hub.Event{Key: web, Cluster: "b"}, []string{"exports", "others"}},
-		"another's endpoints":   {hub.Event{Key: web, Cluster: "b", Endpoints: true}, []string{"others"}},
-		"a hold that has ended": {hub.Event{Key: web, Backlog: true}, []string{"exports", "others", "own records"}},
+		"an own service":      {hub.Event{Key: web, Cluster: "own"}, []string{"exports", "others", "own records"}},
+		"own endpoints":       {hub.Event{Key: web, Cluster: "own", Endpoints: true}, []string{"own records"}},
+		"another's service":   {hub.Event{Key: web, Cluster: "b"}, []string{"exports", "others"}},
+		"another's endpoints": {hub.Event{Key: web, Cluster: "b", Endpoints: true}, []string{"others"}},
+		"a member's state":    {hub.Event{Key: web, Backlog: true}, []string{"exports", "others"}},
 	}
 	for name, c := range cases {
 		var got []string

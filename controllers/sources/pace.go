@@ -26,6 +26,7 @@ const fewBuckets = 1024
 // Pacer has a service looked at less often where a member changes it too often: it keeps a token bucket for each member
 // and service.
 type Pacer struct {
+	own   clusterset.ClusterID
 	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
@@ -46,9 +47,9 @@ type bucket struct {
 	due time.Time
 }
 
-// NewPacer returns a Pacer with full buckets.
-func NewPacer(c clock.WithDelayedExecution) *Pacer {
-	return &Pacer{clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
+// NewPacer returns a Pacer of a cluster, with full buckets.
+func NewPacer(own clusterset.ClusterID, c clock.WithDelayedExecution) *Pacer {
+	return &Pacer{own: own, clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
 }
 
 // pace has look called because a member has changed its contribution to a service: at once, or when it is due, or not

@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	const changes, apart = 2000, time.Millisecond
 	c := clocktesting.NewFakeClock(start)
-	p := NewPacer(c)
+	p := NewPacer("own", c)
 	made, seen, looks := 0, 0, 0
 	look := func() { seen, looks = made, looks+1 }
 	for range changes {
@@ -75,7 +75,7 @@ func TestPacedEchoes(t *testing.T) {
 	t.Parallel()
 	const changes, apart = 2000, time.Millisecond
 	c := clocktesting.NewFakeClock(start)
-	p := NewPacer(c)
+	p := NewPacer("own", c)
 	echo := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Labels: map[string]string{
 		discoveryv1.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: web.Name, mcsv1beta1.LabelSourceCluster: "a",
 	}}}
@@ -141,7 +141,7 @@ func (l lookers) Add(r reconcile.Request) { l.look(r) }
 func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(start)
-	p := NewPacer(c)
+	p := NewPacer("own", c)
 	most := 0
 	for i := range 100 * fewBuckets {
 		p.pace(contribution{"a", clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint(i)}}, func() {})

@@ -76,10 +76,18 @@ func (s Sources) acceptable() clusterset.Export {
 	return own
 }
 
-// Read returns what is known of a service, and of the hub's part what the absence of records of the named clusters means.
-// Nothing it returns may be changed.
-func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey, named ...clusterset.ClusterID) (Sources, error) {
-	result := Sources{Key: key, Hub: r.Hub.Service(key, named...)}
+// Read returns what is known of a service. Nothing it returns may be changed.
+func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
+	return r.read(ctx, Sources{Key: key, Hub: r.Hub.Service(key)})
+}
+
+// ReadImport is Read for a caller that imports the service, and has this of it already: what the hub lacks of that is missing.
+func (r Reader) ReadImport(ctx context.Context, key clusterset.ServiceKey, have hub.Imported) (Sources, error) {
+	return r.read(ctx, Sources{Key: key, Hub: r.Hub.Import(key, have)})
+}
+
+func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
+	key := result.Key
 	if r.Selector != clusterset.OldestSelector {
 		forgetSelections(&result.Hub)
 	}

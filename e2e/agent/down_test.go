@@ -221,8 +221,13 @@ func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 			return nil
 		})
 	}
-	for _, name := range []string{"undone", "lost", "ghost"} {
+	for _, name := range []string{"undone", "ghost"} {
 		d.world.noRecords(t, "a", d.key(name))
+	}
+	record := &hubv1alpha1.PublishedService{}
+	must(t, d.world.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
+	if !record.Spec.Inactive { // it keeps the age of the ServiceExport that is still there
+		t.Errorf("the record of a ServiceExport without a Service is %+v, want it inactive", record.Spec)
 	}
 	d.world.noRecords(t, "a", key{Namespace: d.ending, Name: "last"})
 }

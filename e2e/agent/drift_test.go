@@ -122,7 +122,7 @@ func driftOfImport(want *mcsv1beta1.ServiceImport) map[string]drift {
 		"additional label":           edited(want, func(i object) { i.Labels["mine"] = "yes" }),
 		"mark":                       edited[client.Object](want, withoutLabel(clusterset.LabelManagedBy)),
 		"labels":                     edited(want, func(i object) { i.Labels = nil }),
-		"exporters":                  editedStatus(want, func(i object) { i.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "nobody"}} }),
+		"exporters":                  editedStatus(want, func(i object) { i.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "b"}} }),
 		"lack of exporters":          editedStatus(want, func(i object) { i.Status.Clusters = nil }),
 		"word on slices":             editedStatus(want, func(i object) { i.Status.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsAbsent }),
 		"condition Ready":            editedStatus(want, says("Ready", metav1.ConditionFalse)),

@@ -138,7 +138,7 @@ func (m *member) run(ctx context.Context, t *testing.T, adjust func(*agent.Optio
 	m.output = output
 	options := agent.Options{
 		Member: m.local, Hub: m.hub, ClusterID: m.id, Election: agent.RunAlone, Workers: 4,
-		HeartbeatInterval: time.Second, MetricsAddress: "0", ProbeAddress: "0", Registry: m.registry,
+		HeartbeatInterval: time.Second, AbsentTimeout: time.Hour, MetricsAddress: "0", ProbeAddress: "0", Registry: m.registry,
 		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
 	}
 	adjust(&options)

@@ -207,7 +207,7 @@ func agentOf(t *testing.T, m *member, path string) *agent {
 	a := &agent{path: path, folder: m.folder(), name: "agent", args: []string{
 		"--kubeconfig=" + m.localKubeconfig, "--hub-kubeconfig=" + m.hubKubeconfig, "--service-cidrs=" + m.serviceCIDRs(),
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text", "--v=1",
-		"--heartbeat-interval=" + heartbeat.String(), "--deletion-confirmation=10m", "--namespace=tombolo-system",
+		"--heartbeat-interval=" + heartbeat.String(), "--namespace=tombolo-system",
 	}}
 	t.Cleanup(func() {
 		if err := a.kill(); err != nil {

@@ -110,7 +110,7 @@ func lossHeld(ctx context.Context, w *world) error {
 			if err := m.Get(ctx, stillKey(0), found); err != nil {
 				return err
 			}
-			if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionHeld") {
+			if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionPending") {
 				return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
 			}
 			return nil

@@ -233,7 +233,7 @@ func (m *member) holds(ctx context.Context, k oracle.Key) error {
 	if err := m.Get(ctx, k, found); err != nil {
 		return err
 	}
-	if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionHeld") {
+	if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionPending") {
 		return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
 	}
 	return nil
@@ -247,15 +247,14 @@ func (m *member) lacks(ctx context.Context, k oracle.Key) error {
 	return nil
 }
 
-// letGo has the hub's administrator tell a member to believe that another has withdrawn what is lost, and waits until the
-// member's import has gone.
-func (w *world) letGo(ctx context.Context, m *member, k oracle.Key, of hubv1alpha1.ClusterID) error {
-	hub, own := &member{Client: w.hubKube}, &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.MemberName}}
-	if err := hub.edit(ctx, own, func() { own.Spec.AcceptDeletionsOf = []hubv1alpha1.ClusterID{of} }); err != nil {
+// letGo has the hub's administrator suspend a member for as long as another has an import for its sake.
+func (w *world) letGo(ctx context.Context, m *member, k oracle.Key, of string) error {
+	hub, gone := &member{Client: w.hubKube}, &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + of, Name: hubv1alpha1.MemberName}}
+	if err := hub.edit(ctx, gone, func() { gone.Spec.Suspended = true }); err != nil {
 		return err
 	}
 	err := eventually(ctx, func(ctx context.Context) error { return m.lacks(ctx, k) })
-	return errors.Join(err, hub.edit(ctx, own, func() { own.Spec.AcceptDeletionsOf = nil }))
+	return errors.Join(err, hub.edit(ctx, gone, func() { gone.Spec.Suspended = false }))
 }
 
 // deletionMissed cuts a member off while the others withdraw and export, and restarts the hub meanwhile: when the member is

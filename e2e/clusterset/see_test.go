@@ -61,7 +61,7 @@ func (w *world) testSee(t *testing.T) {
 	t.Run("bundle", s.testBundle)
 	t.Run("silence", s.testSilence)
 	t.Run("unexport", s.testUnexport)
-	t.Run("release", s.testRelease)
+	t.Run("pending deletions", s.testPendingDeletions)
 }
 
 // hurries has a member's heartbeats come each second, so that its silence is noticed soon.
@@ -365,8 +365,9 @@ const many = 25
 // ofEast is how many services there are then: the two from before are web and slow.
 const ofEast = many + 2
 
-// testRelease lets go of what west holds of east, after the hub has lost it.
-func (s *seen) testRelease(t *testing.T) {
+// testPendingDeletions: what the hub loses of a stopped member stays in the others, and is reported, until the member is
+// taken out.
+func (s *seen) testPendingDeletions(t *testing.T) {
 	for i := range many {
 		s.serve(t, "east", fmt.Sprintf("many-%02d", i), fmt.Sprintf("10.1.1.%d", i+1), 80)
 	}
@@ -378,67 +379,25 @@ func (s *seen) testRelease(t *testing.T) {
 		}
 	}
 	s.eventually(t, "import of all", imports(func(n int) bool { return n == ofEast }))
-	s.shows(t, "release east", "ok    none of the 2 clusters that are reached holds anything of east")
 	s.stop["east"]()
 	s.stop["west"]()
 	s.loseRecords(t, "member-east")
 	s.startAgent("west")
-	held := func(p []survey.Problem) bool { return about(survey.ReasonDeletionHeld, "west", "")(p) }
-	s.awaitProblems(t, "held deletion", held)
-	s.await(t, statusPause, "hold of all imports", func() bool {
+	pending := func(p []survey.Problem) bool { return about(survey.ReasonDeletionPending, "west", "")(p) }
+	s.awaitProblems(t, "pending deletion", pending)
+	s.await(t, statusPause, "pending deletion of all imports", func() bool {
 		var status survey.Status
 		if !s.data(t, "status -o json", &status) {
 			return false
 		}
-		held := status.Members[len(status.Members)-1].HeldImports
-		return held != nil && *held == ofEast
+		pending := status.Members[len(status.Members)-1].PendingDeletions
+		return pending != nil && *pending == ofEast
 	})
-	s.shows(t, "status", "The hub has lost most of what east exported. west keeps what it has of it", "kubectl clusterset release east --in west")
-	s.shows(t, "release east --dry-run", fmt.Sprintf("west holds %d services: shop/many-00, shop/many-01, shop/many-02, shop/many-03, shop/many-04, and %d more", ofEast, ofEast-5))
-	s.endsWith(t, "release east --in ghost", cli.ExitFailed, "cluster ghost is not reached", "nothing has been changed")
-	s.shows(t, "release west", "ok    none of the 2 clusters that are reached holds anything of west")
-	accepted := func() []hubv1alpha1.ClusterID {
-		own := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.MemberName}}
-		s.get(t, "hub", own)
-		return own.Spec.AcceptDeletionsOf
-	}
-	if got := accepted(); got != nil {
-		t.Fatalf("dry runs and refused commands have west accept the deletions of %v", got)
-	}
-
-	s.stop["west"]() // nobody lets go: one release ends by itself, another by its user
-	s.endsWith(t, "release east --wait 200ms", cli.ExitFailed, "west still holds it", "not everything has been let go", "west takes no loss of east for granted any more")
-	if got := accepted(); got != nil {
-		t.Errorf("after a release in vain, west accepts the deletions of %v", got)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan int, 1)
-	release := func() {
-		_, code := s.runUntil(ctx, "release east")
-		ended <- code
-	}
-	go release()
-	s.eventually(t, "entry on the hub", func() bool {
-		select {
-		case <-ended: // it has left out west, which did not answer in time
-			go release()
-		default:
-		}
-		return len(accepted()) == 1
-	})
-	cancel()
-	if code := <-ended; code != cli.ExitFailed || accepted() != nil {
-		t.Errorf("a release that is interrupted ends with %d, and leaves %v", code, accepted())
-	}
-
-	s.startAgent("west")
-	s.shows(t, "release east --in west", "west holds nothing of east") // a try that is cut short may have had it let go already
-	if got := accepted(); got != nil {
-		t.Errorf("after a release, west accepts the deletions of %v", got)
-	}
+	s.shows(t, "status", "west keeps what it has of east, which the hub no longer lists, in 27 imports until east's heartbeat confirms that it is gone",
+		"kubectl clusterset leave --from hub --cluster-id east --hub-context hub")
+	s.must(t, "leave --from hub --cluster-id east --hub-context hub")
 	s.eventually(t, "end of the imports", imports(func(n int) bool { return n == 0 }))
-	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !held(p) })
+	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
 }
 
 // loseRecords deletes all records of a member from the hub, and returns when who begins to watch there is shown none of them either.

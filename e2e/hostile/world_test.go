@@ -133,7 +133,7 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	ctx, cancel := context.WithCancel(context.Background())
 	said, ended := &output{}, make(chan error, 1)
 	options := agent.Options{
-		Member: local, Hub: hub, Election: agent.RunAlone, Workers: 4, HeartbeatInterval: 10 * time.Second, MetricsAddress: "0",
+		Member: local, Hub: hub, Election: agent.RunAlone, Workers: 4, HeartbeatInterval: 10 * time.Second, AbsentTimeout: time.Hour, MetricsAddress: "0",
 		ProbeAddress: "0", Registry: m.registry, Log: funcr.New(said.line, funcr.Options{LogTimestamp: true}), Version: "test",
 	}
 	go func() { ended <- agent.Run(ctx, options) }()

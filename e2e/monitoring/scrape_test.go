@@ -65,7 +65,7 @@ func TestScrape(t *testing.T) {
 	keep(t, "agent.prom", awaitScrape(t, agents["a"],
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
 		"tombolo_imports 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
-		`tombolo_member_live{member="b"} 1`, `tombolo_held_records{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
+		`tombolo_member_live{member="b"} 1`, `tombolo_unconfirmed_services{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
 		`tombolo_propagation_seconds_count{source="local"}`, `tombolo_propagation_seconds_count{source="remote"}`,
 	))
 	zones := `zones="clusterset.local."`

@@ -99,7 +99,7 @@ func (m *member) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	options := agent.Options{
-		Member: m.local, Hub: m.hub, Namespace: manifests.AgentNamespace, Election: agent.RunAlone, Workers: 4, HeartbeatInterval: heartbeat,
+		Member: m.local, Hub: m.hub, Namespace: manifests.AgentNamespace, Election: agent.RunAlone, Workers: 4, HeartbeatInterval: heartbeat, AbsentTimeout: time.Hour,
 		MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(), Version: "test",
 	}
 	go func() { ended <- agent.Run(ctx, options) }()

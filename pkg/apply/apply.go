@@ -151,11 +151,27 @@ func (w Writer) carryOut(ctx context.Context, verb plan.Verb, object, observed c
 			return ErrForeign
 		}
 		if verb == plan.Update {
+			if err := w.complete(ctx, object); err != nil {
+				return stale(err)
+			}
 			return stale(w.client.Update(ctx, object))
 		}
 		return w.delete(ctx, object)
 	}
 	return fmt.Errorf("unknown verb %q", verb)
+}
+
+// complete gives a slice that a cache has condensed its endpoints back, as they are in the cluster. If the slice has changed since
+// it was observed, the update is refused as a conflict.
+func (w Writer) complete(ctx context.Context, object client.Object) error {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok || !plan.IsCondensed(slice.Endpoints) {
+		return nil
+	}
+	existing := &discoveryv1.EndpointSlice{}
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing)
+	slice.Endpoints = existing.Endpoints
+	return err
 }
 
 // recall returns ErrStale where the plan was made without knowing our own last write of the object, and that is how

@@ -85,7 +85,7 @@ func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Comma
 		newUpgrade(usual, streams), newLeave(usual, streams))
 	addGroup(root, "Look at it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newDiff(usual, streams),
 		newGet(usual, streams), newGraph(usual, streams), newCheckNetwork(usual, streams), newBundle(usual, streams))
-	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams), newRelease(usual, streams))
+	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))
 	for _, command := range append(root.Commands(), root) {
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {

@@ -56,7 +56,7 @@ func TestGetTables(t *testing.T) {
 			},
 			Status: mcsv1beta1.ServiceImportStatus{
 				Clusters:   []mcsv1beta1.ClusterStatus{{Cluster: "east"}, {Cluster: "west"}, {Cluster: "north"}, {Cluster: "south"}},
-				Conditions: []metav1.Condition{{Type: "Ready", Status: yes, Message: "The service is imported."}, {Type: "DeletionHeld", Status: yes, Message: "Held."}},
+				Conditions: []metav1.Condition{{Type: "Ready", Status: yes, Message: "The service is imported."}, {Type: "DeletionPending", Status: yes, Message: "Held."}},
 			},
 		},
 		{

@@ -20,7 +20,7 @@ import (
 const aboutStatus = `Show the clusterset at a glance: what is wrong, with the next step for each; its members; its services.
 
 It reads the hub, and of the kubeconfig's contexts those members that answer. With the hub alone it tells what the hub
-knows; each member that can be reached adds its imports, the deletions that it holds, and what is wrong with its exports.
+knows; each member that can be reached adds its imports, those whose deletion is not confirmed, and what is wrong with its exports.
 
 Where there are many services, only those with problems are listed, unless --services all or -o wide is given. -o json
 and -o yaml print everything, in a shape that stays (kind ClustersetStatus, cli.tombolo-mcs.io/v1).

@@ -87,14 +87,14 @@ func whose(problem survey.Problem) string {
 }
 
 func (p statusPrinter) members(members []survey.MemberStatus) *table {
-	t := &table{header: []string{"ID", "STATE", "LAST HEARD", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "HELD", "CONTEXT"}}
+	t := &table{header: []string{"ID", "STATE", "LAST HEARD", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
 	for _, m := range members {
 		heard := "never"
 		if m.SilentSeconds != nil {
 			heard = duration.HumanDuration(m.Silence()) + " ago"
 		}
 		t.add(string(m.ID), stateWords[m.State], heard, m.Version, m.Publication, strconv.Itoa(m.Exports),
-			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.HeldImports), m.Context)
+			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions), m.Context)
 	}
 	return t
 }
@@ -186,8 +186,8 @@ func printChanges(out io.Writer, paint func(colour, string) string, c survey.Cha
 		fmt.Fprintf(out, "%s  %s %s%s\n", at, paint(green, "SOLVED"), problem.Reason, whose(problem))
 	}
 	for _, m := range c.Members {
-		fmt.Fprintf(out, "%s  member %s: %s, version %s, publication %s, %d exports, %s endpoints, %s imports, %s held\n", at, m.ID, stateWords[m.State],
-			cmp.Or(plain(m.Version), "unknown"), m.Publication, m.Exports, readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.HeldImports))
+		fmt.Fprintf(out, "%s  member %s: %s, version %s, publication %s, %d exports, %s endpoints, %s imports, %s pending deletions\n", at, m.ID, stateWords[m.State],
+			cmp.Or(plain(m.Version), "unknown"), m.Publication, m.Exports, readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions))
 	}
 	for _, m := range c.MembersGone {
 		fmt.Fprintf(out, "%s  member %s: has left\n", at, m.ID)

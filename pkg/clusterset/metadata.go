@@ -27,6 +27,9 @@ const (
 	LabelServiceImported = "multicluster.kubernetes.io/service-imported"
 	// AnnotationDerivedService records, on a ServiceImport, the name its derived Service was given.
 	AnnotationDerivedService = "multicluster.kubernetes.io/derived-service"
+	// AnnotationWithheldPorts holds, on a mirrored EndpointSlice whose source is missing on the hub, the ports at which it does not
+	// serve at present, as JSON.
+	AnnotationWithheldPorts = "tombolo-mcs.io/withheld-ports"
 )
 
 // The Secret from which an agent reads how to reach the hub: a kubeconfig that names the two other keys as files beside it.

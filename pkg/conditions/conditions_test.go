@@ -269,12 +269,20 @@ func TestImportConditions(t *testing.T) {
 					"Export it from a cluster with a common family, or make either side dual-stack.",
 			},
 		},
-		"a deletion is held": {
-			conditions.DeletionHeld([]clusterset.ClusterID{"berlin", "paris"}),
+		"a deletion is not confirmed": {
+			conditions.DeletionPending([]clusterset.ClusterID{"north"}),
 			metav1.Condition{
-				Type: "DeletionHeld", Status: "True", Reason: "MassDeletion",
-				Message: "The hub has lost most of what berlin, paris exported, and what this cluster has of it is kept until the member has confirmed it " +
-					"for a while. If it is right, the hub's administrator adds the member to acceptDeletionsOf in this cluster's Member.",
+				Type: "DeletionPending", Status: "True", Reason: "AwaitingConfirmation",
+				Message: "The hub no longer lists what north exported. What this cluster has of it is kept until north's heartbeat confirms that it is " +
+					`gone. If north is gone for good, run "kubectl clusterset leave --from hub --cluster-id north".`,
+			},
+		},
+		"deletions of two members are not confirmed": {
+			conditions.DeletionPending([]clusterset.ClusterID{"berlin", "paris"}),
+			metav1.Condition{
+				Type: "DeletionPending", Status: "True", Reason: "AwaitingConfirmation",
+				Message: "The hub no longer lists what berlin, paris exported. What this cluster has of it is kept until the heartbeat of each confirms that " +
+					`it is gone. If one of them is gone for good, run "kubectl clusterset leave --from hub --cluster-id ID" with its ID.`,
 			},
 		},
 		"something in the way": {
@@ -355,11 +363,11 @@ func TestSet(t *testing.T) {
 
 func TestWithout(t *testing.T) {
 	t.Parallel()
-	existing := []metav1.Condition{{Type: "Ready"}, {Type: "DeletionHeld"}, {Type: "Theirs"}}
+	existing := []metav1.Condition{{Type: "Ready"}, {Type: "DeletionPending"}, {Type: "Theirs"}}
 	before := append([]metav1.Condition(nil), existing...)
 	for kind, want := range map[string][]metav1.Condition{
-		"DeletionHeld": {{Type: "Ready"}, {Type: "Theirs"}},
-		"Other":        existing,
+		"DeletionPending": {{Type: "Ready"}, {Type: "Theirs"}},
+		"Other":           existing,
 	} {
 		if diff := cmp.Diff(want, conditions.Without(existing, kind)); diff != "" {
 			t.Errorf("without %s (-want +got):\n%s", kind, diff)

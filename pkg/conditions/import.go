@@ -14,22 +14,32 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TypeDeletionHeld is the type of a condition that an import has while the hub has lost so much of an exporter that it
-// is not believed. ReasonMassDeletion is its reason.
+// TypeDeletionPending is the type of a condition that an import has while the hub lacks records of an exporter, and that
+// exporter has not confirmed their deletion. ReasonAwaitingConfirmation is its reason.
 const (
-	TypeDeletionHeld   = "DeletionHeld"
-	ReasonMassDeletion = "MassDeletion"
+	TypeDeletionPending        = "DeletionPending"
+	ReasonAwaitingConfirmation = "AwaitingConfirmation"
 )
 
-// DeletionHeld returns the condition of an import that would lose the endpoints of these members, were it believed.
-func DeletionHeld(members []clusterset.ClusterID) metav1.Condition {
-	names := make([]string, len(members))
-	for i, id := range members {
-		names[i] = string(id)
+// DeletionPending returns the condition of an import of which records of these members are missing on the hub.
+func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
+	const most = 10
+	var names []string
+	for _, id := range members[:min(most, len(members))] {
+		names = append(names, string(id))
 	}
-	return condition(TypeDeletionHeld, metav1.ConditionTrue, ReasonMassDeletion, fmt.Sprintf(
-		"The hub has lost most of what %s exported, and what this cluster has of it is kept until the member has confirmed it for a while. "+
-			"If it is right, the hub's administrator adds the member to acceptDeletionsOf in this cluster's Member.", strings.Join(names, ", ")))
+	if more := len(members) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	awaited := "the heartbeat of each"
+	gone := "If one of them is gone for good, run \"kubectl clusterset leave --from hub --cluster-id ID\" with its ID."
+	if len(names) == 1 {
+		awaited = names[0] + "'s heartbeat"
+		gone = fmt.Sprintf("If %s is gone for good, run \"kubectl clusterset leave --from hub --cluster-id %s\".", names[0], names[0])
+	}
+	return condition(TypeDeletionPending, metav1.ConditionTrue, ReasonAwaitingConfirmation, fmt.Sprintf(
+		"The hub no longer lists what %s exported. What this cluster has of it is kept until %s confirms that it is gone. %s",
+		strings.Join(names, ", "), awaited, gone))
 }
 
 // ImportReady returns the condition of an import whose derived Service, slices and addresses are in place (spec C6).

@@ -32,10 +32,8 @@ type Service struct {
 	// Barred is why this cluster's Member keeps it from publishing the service, so that nobody else takes its export, and what to
 	// do; nil where it does not, or none is known.
 	Barred error
-	// Knowledge says what it means that a cluster exports nothing here, for those that were asked about.
-	Knowledge map[clusterset.ClusterID]Knowledge
-	// Held are the members whose records for the service are missing and not believed to be gone, sorted.
-	Held []clusterset.ClusterID
+	// Missing is what the hub does not hold of that which this cluster has imported, though nothing says that it is deleted.
+	Missing map[clusterset.ClusterID]Missing
 	// Listed says that the hub's records of all kinds had been seen.
 	Listed bool
 }
@@ -56,25 +54,35 @@ func (s Service) OwnFence() clusterset.Fence {
 	return p.fence
 }
 
-// Service returns what the hub is known to hold about a service, and what the absence of records of the named clusters
-// means: both as of one moment, because a list that comes in between would make what was not yet known look withdrawn.
-// Records of clusters that are no members are not looked at.
-func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID) Service {
+// Service returns what the hub is known to hold about a service. Records of clusters that are no members, or are suspended, are
+// not looked at.
+func (s *Store) Service(key clusterset.ServiceKey) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.service(key)
+}
+
+// Import is Service for a caller that imports it, and has this of it already: what the hub lacks of that, though nothing says that
+// it is deleted, is missing. Both are of one moment, because a list that comes in between would make what was not yet known look
+// deleted. The service is looked at again when more is known of what is missing.
+func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	result := s.service(key)
+	result.Missing = s.missing(key, have)
+	s.wait(key, result.Missing)
+	return result
+}
+
+func (s *Store) service(key clusterset.ServiceKey) Service {
 	result := Service{
-		OwnMember: s.members[s.own], Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key),
-		Knowledge: make(map[clusterset.ClusterID]Knowledge, len(named)), Held: s.heldFor(key),
-		Listed: s.isListed(),
-	}
-	for _, id := range named {
-		result.Knowledge[id] = s.knowledgeOf(id, key)
+		OwnMember: s.members[s.own], Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key), Listed: s.isListed(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
 		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
-		if id == s.own || s.members[id] == nil {
+		if id == s.own || s.members[id] == nil || s.isGone(id) || s.services[key][id].Spec.Inactive {
 			continue
 		}
 		s.addSource(&result, key, id)
@@ -85,7 +93,7 @@ func (s *Store) Service(key clusterset.ServiceKey, named ...clusterset.ClusterID
 // ownExport returns the export that our own record stands for; nil where there is none, or none that others accept.
 func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
 	record, member := s.services[key][s.own], s.members[s.own]
-	if record == nil || member == nil {
+	if record == nil || record.Spec.Inactive || member == nil {
 		return nil
 	}
 	p, err := newPolicy(member, clusterset.Fence{})
@@ -105,6 +113,9 @@ func (s *Store) barred(key clusterset.ServiceKey) error {
 	member := s.members[s.own]
 	if member == nil {
 		return nil
+	}
+	if member.Spec.Suspended {
+		return fmt.Errorf("the Member of cluster %s is suspended: an administrator of the hub sets spec.suspended to false", s.own)
 	}
 	p, err := newPolicy(member, clusterset.Fence{})
 	if err != nil { // the hub admits no such Member

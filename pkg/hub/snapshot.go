@@ -53,14 +53,14 @@ func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 }
 
 // Store returns a Store that holds the snapshot as a member sees it, or as nobody does where own is empty. What is
-// missing from it is believed to be gone.
+// missing from it of a member that says Complete counts as deleted.
 func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 	store := NewStore(own, denied)
 	s.Fill(store)
 	return store
 }
 
-// Fill makes the snapshot what a store holds, as a list of the hub that is believed.
+// Fill makes the snapshot what a store holds, as lists of the hub that the members have confirmed.
 func (s *Snapshot) Fill(store *Store) {
 	take(store, kindMember, s.members.Items, s.members.ResourceVersion)
 	take(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
@@ -68,7 +68,11 @@ func (s *Snapshot) Fill(store *Store) {
 	take(store, kindEndpoints, s.endpoints.Items, s.endpoints.ResourceVersion)
 	store.mu.Lock()
 	defer store.mu.Unlock()
-	store.holds.judged = store.holds.listing
+	for id, beat := range store.heartbeats {
+		if beat.Spec.Publication == hubv1alpha1.PublicationComplete {
+			store.confirm(id)
+		}
+	}
 }
 
 // take makes the objects the only ones of their kind. The store gets objects of its own: it changes their metadata.
@@ -85,7 +89,7 @@ func take[T any, P interface {
 		}
 	}
 	store.listed[k], store.seen[k] = true, version
-	store.holds.listing++
+	store.listing++
 }
 
 // Members returns the IDs of all members, in no order.

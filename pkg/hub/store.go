@@ -10,7 +10,6 @@ import (
 	"time"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/breaker"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -30,23 +29,33 @@ type Store struct {
 	listeners   []func(Sign)
 	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
 	renewals map[clusterset.ClusterID]string
-	holds    holds
+	// listing counts the lists that have been taken over.
+	listing int
 	// seen are the resource versions up to which the records of a kind have been seen.
 	seen map[kind]string
-	// behind are the members that say that their publication is complete, of which not as much has been seen yet.
-	behind map[clusterset.ClusterID]struct{}
+	// published counts the PublishedServices of each member.
+	published map[clusterset.ClusterID]int
+	// inNamespace are the services that there are records of, by namespace.
+	inNamespace map[string]map[clusterset.ServiceKey]struct{}
+	absences
 	// away says that the hub could not be read before it had told what it holds.
 	away bool
+
+	// waiting are the services that this cluster has imported and of which the hub lacks records, with the clusters whose
+	// records are missing, sorted. It has a lock of its own, as readers of the store write it.
+	waitMu  sync.Mutex
+	waiting map[clusterset.ServiceKey][]clusterset.ClusterID
 }
 
 // Event says for which services the hub's records, or what they mean, may have changed.
 type Event struct {
 	// Key is the one service concerned, unless All is set.
 	Key clusterset.ServiceKey
-	// Cluster is the other member whose record has changed; empty where it is our own, or no record.
+	// Cluster is the member, this cluster or another, whose record has changed; empty if no record has changed, but what is
+	// known of a member.
 	Cluster clusterset.ClusterID
-	// Endpoints says that it is a record of endpoints alone that has changed.
-	Endpoints bool
+	// Endpoints says that the record is one of endpoints, and Deleted that it was deleted.
+	Endpoints, Deleted bool
 	// All says that every service may be concerned, those that the hub does not hold included.
 	All bool
 	// Backlog says that this was found by listing the hub, not by watching it: a live change goes first.
@@ -64,9 +73,12 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
 		renewals:   map[clusterset.ClusterID]string{},
-		holds:      newHolds(),
 		seen:       map[kind]string{},
-		behind:     map[clusterset.ClusterID]struct{}{},
+		published:  map[clusterset.ClusterID]int{},
+		absences:   newAbsences(),
+		waiting:    map[clusterset.ServiceKey][]clusterset.ClusterID{},
+
+		inNamespace: map[string]map[clusterset.ServiceKey]struct{}{},
 	}
 }
 
@@ -107,16 +119,11 @@ func (s *Store) Listen(notify func(Sign)) {
 	}
 }
 
-// RefreshMember has every subscriber look again at the services that a member exports; those first that others export too, as its life
-// matters to these alone.
+// RefreshMember has every subscriber look again at the services that a member exports or that wait for it.
 func (s *Store) RefreshMember(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, records := range s.services {
-		if records[id] != nil {
-			s.notify(Event{Key: key, Backlog: len(records) == 1})
-		}
-	}
+	s.notify(s.concerning(id)...)
 }
 
 // Refresh has every subscriber look at all services again, for reasons that lie outside the store.
@@ -126,42 +133,11 @@ func (s *Store) Refresh() {
 	s.notify(Event{All: true, Backlog: true})
 }
 
-// Knowledge says what the absence of a record means.
-type Knowledge string
-
-// What is known of a source.
-const (
-	// Unknown: its records have not been seen in full. Their absence means nothing (design decision 7).
-	Unknown Knowledge = "Unknown"
-	// Complete: the hub holds all that the source exports, of that service at least, and all of it has been seen.
-	Complete Knowledge = "Complete"
-	// Gone: the source is no member any more. It exports nothing.
-	Gone Knowledge = "Gone"
-)
-
-// knowledgeOf returns what it means that a member exports nothing of a service. What was seen to be deleted is gone, and what is
-// refused is there, however far the member's publication has come: one that never completes it keeps nothing in force by that.
-func (s *Store) knowledgeOf(id clusterset.ClusterID, key clusterset.ServiceKey) Knowledge {
-	known := s.knowledge(id)
-	switch {
-	case s.isHeld(id, key):
-		return Unknown
-	case known == Unknown && (s.isWithdrawn(id, breaker.Record{Key: key}) || s.isRefused(id, key)):
-		return Complete
-	}
-	return known
-}
-
-func (s *Store) knowledge(id clusterset.ClusterID) Knowledge {
-	switch {
-	case !s.synced():
-		return Unknown
-	case s.members[id] == nil:
-		return Gone
-	case s.publication(id) != hubv1alpha1.PublicationComplete:
-		return Unknown
-	}
-	return Complete
+// Listing counts the lists of the hub that have been taken over. What the hub held before the last one, it may have lost.
+func (s *Store) Listing() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.listing
 }
 
 // Synced reports whether the hub's records of all kinds have been seen, this cluster's own Member among them. A hub
@@ -231,19 +207,11 @@ func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
 }
 
-// Publication returns how far a member says that its publication has come; Partial where it says nothing, or where not as much
-// of it has been seen.
-func (s *Store) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
+// OwnServices returns of how many services this cluster has records.
+func (s *Store) OwnServices() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.publication(id)
-}
-
-func (s *Store) publication(id clusterset.ClusterID) hubv1alpha1.Publication {
-	if beat := s.heartbeats[id]; beat != nil && s.caughtUp(beat) {
-		return beat.Spec.Publication
-	}
-	return hubv1alpha1.PublicationPartial
+	return s.published[s.own]
 }
 
 // OwnKeys returns the services that this cluster has records of, in no order.

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/breaker"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -40,7 +40,16 @@ func (t table) Add(object any) error { return t.Update(object) }
 
 // Update takes over an object that the hub's watch announces.
 func (t table) Update(object any) error {
-	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.put(o, id) })
+	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event {
+		switch o := o.(type) {
+		case *hubv1alpha1.Heartbeat:
+			return t.store.renew(o, id)
+		case *hubv1alpha1.Member:
+			t.store.put(o, id)
+			return t.store.ofMember(id)
+		}
+		return t.store.put(o, id)
+	})
 }
 
 // Delete forgets an object whose deletion the hub's watch announces.
@@ -58,16 +67,15 @@ func (t table) UpdateResourceVersion(version string) {
 // Resync does nothing: nothing here needs to be told twice.
 func (t table) Resync() error { return nil }
 
-// Replace makes the objects of a list the only ones of their kind. Everything is concerned: what is missing from the
-// list is as much news as what is on it.
+// Replace makes the objects of a list the only ones of their kind. Every service is looked at: what is missing from the list
+// may be deleted or lost. A Member that is missing is not known to have left.
 func (t table) Replace(objects []any, version string) error {
 	s := t.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := maps.Clone(s.members)
 	s.clear(t.kind)
 	s.listed[t.kind], s.seen[t.kind] = true, version
-	s.holds.listing++
+	s.listing++
 	for _, object := range objects {
 		if o, ok := object.(client.Object); ok {
 			if id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace()); ok {
@@ -75,12 +83,7 @@ func (t table) Replace(objects []any, version string) error {
 			}
 		}
 	}
-	s.compareHeartbeats()
-	for id := range before {
-		if s.members[id] == nil {
-			s.sign(Sign{id, Left})
-		}
-	}
+	s.doubtLists()
 	s.notify(Event{All: true, Backlog: true})
 	return nil
 }
@@ -125,26 +128,35 @@ func (s *Store) clear(k kind) {
 	case kindHeartbeat:
 		clear(s.heartbeats)
 	case kindService:
+		s.clearKeys(maps.Keys(s.services), func(key clusterset.ServiceKey) bool { return s.endpoints[key] == nil })
 		clear(s.services)
+		clear(s.published)
 	case kindEndpoints:
+		s.clearKeys(maps.Keys(s.endpoints), func(key clusterset.ServiceKey) bool { return s.services[key] == nil })
 		clear(s.endpoints)
 	}
 }
 
-// put takes over an object of a member and returns what it concerns.
+// clearKeys takes those of the keys that lack records of the other kind out of the index by namespace.
+func (s *Store) clearKeys(keys iter.Seq[clusterset.ServiceKey], lacks func(clusterset.ServiceKey) bool) {
+	for key := range keys {
+		if lacks(key) {
+			delete(s.inNamespace[key.Namespace], key)
+		}
+	}
+	maps.DeleteFunc(s.inNamespace, func(_ string, keys map[clusterset.ServiceKey]struct{}) bool { return len(keys) == 0 })
+}
+
+// put takes over an object of a member and returns what a record concerns.
 func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	object.SetManagedFields(nil)
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		s.members[id] = o
+		delete(s.left, id)
 		s.sign(Sign{id, Exists})
-		return []Event{{All: true}}
 	case *hubv1alpha1.Heartbeat:
-		before := s.knowledge(id)
 		s.heartbeats[id] = o
-		if !s.caughtUp(o) {
-			s.behind[id] = struct{}{}
-		}
 		switch last, seen := s.renewals[id]; {
 		case !seen: // it may be old
 			s.sign(Sign{id, Exists})
@@ -152,25 +164,35 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			s.sign(Sign{id, Renewed})
 		}
 		s.renewals[id] = o.ResourceVersion
-		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
-			set(s.services, key, id, o)
-			s.returned(id, breaker.Record{Key: key})
-			return []Event{{Key: key, Cluster: s.other(id)}}
+			if s.services[key][id] == nil {
+				s.published[id]++
+			}
+			set(s, s.services, key, id, o)
+			delete(s.deleted[id], record{key: key})
+			return []Event{{Key: key, Cluster: id}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
 			if s.endpoints[key][id] == nil {
-				set(s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
+				set(s, s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
 			}
 			clip(o)
 			s.endpoints[key][id][o.Name] = o
-			s.returned(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
-			return []Event{{Key: key, Cluster: s.other(id), Endpoints: true}}
+			delete(s.deleted[id], record{key, sliceOfRecord(o.Name)})
+			return []Event{{Key: key, Cluster: id, Endpoints: true}}
 		}
 	}
 	return nil
+}
+
+// ofMember returns what a change of a Member concerns: all services if it is this cluster's own.
+func (s *Store) ofMember(id clusterset.ClusterID) []Event {
+	if id == s.own {
+		return []Event{{All: true}}
+	}
+	return s.concerning(id)
 }
 
 // clip gives back the room that decoding has left behind the addresses of a record: they are most of what is held.
@@ -185,66 +207,58 @@ func clip(o *hubv1alpha1.PublishedEndpoints) {
 // remove forgets an object of a member and returns what that concerns.
 func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
-	case *hubv1alpha1.Member:
+	case *hubv1alpha1.Member: // its administrator has it leave
 		delete(s.members, id)
-		s.believe(id) // its administrator has had it leave
-		s.sign(Sign{id, Left})
-		return []Event{{All: true}}
+		return append(s.leave(id), s.ofMember(id)...)
 	case *hubv1alpha1.Heartbeat:
-		before := s.knowledge(id)
 		delete(s.heartbeats, id)
+		delete(s.behind, id)
 		if id == s.own { // whether or not it said anything, there has to be one
 			s.sign(Sign{id, Exists})
 		}
-		return s.changedKnowledge(id, before)
 	case *hubv1alpha1.PublishedService:
-		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
-			unset(s.services, key, id)
-			s.holds.withdraw(id, breaker.Record{Key: key})
-			return []Event{{Key: key, Cluster: s.other(id)}}
+		if key, ok := keyOfRecord(o.Name, partsOfService); ok && s.services[key][id] != nil {
+			unset(s, s.services, key, id)
+			s.published[id]--
+			s.noteDeleted(id, record{key: key})
+			return []Event{{Key: key, Cluster: id, Deleted: true}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
 			delete(s.endpoints[key][id], o.Name)
-			s.holds.withdraw(id, breaker.Record{Key: key, Slice: sliceOfRecord(o.Name)})
+			s.noteDeleted(id, record{key, sliceOfRecord(o.Name)})
 			if len(s.endpoints[key][id]) == 0 {
-				unset(s.endpoints, key, id)
+				unset(s, s.endpoints, key, id)
 			}
-			return []Event{{Key: key, Cluster: s.other(id), Endpoints: true}}
+			return []Event{{Key: key, Cluster: id, Endpoints: true, Deleted: true}}
 		}
 	}
 	return nil
 }
 
-// changedKnowledge returns an event only where a heartbeat says something new: most of them merely say "still here".
-func (s *Store) changedKnowledge(id clusterset.ClusterID, before Knowledge) []Event {
-	if s.knowledge(id) == before {
-		return nil
-	}
-	return []Event{{All: true, Backlog: true}}
-}
-
-// other returns a member's ID; empty where it is our own.
-func (s *Store) other(id clusterset.ClusterID) clusterset.ClusterID {
-	if id == s.own {
-		return ""
-	}
-	return id
-}
-
 // sliceOfRecord returns the ID of the slice that a record of endpoints is for, the last part of its name.
 func sliceOfRecord(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
-func set[V any](table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {
+func set[V any](s *Store, table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {
 	if table[key] == nil {
 		table[key] = map[clusterset.ClusterID]V{}
 	}
 	table[key][id] = value
+	if s.inNamespace[key.Namespace] == nil {
+		s.inNamespace[key.Namespace] = map[clusterset.ServiceKey]struct{}{}
+	}
+	s.inNamespace[key.Namespace][key] = struct{}{}
 }
 
-func unset[V any](table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID) {
+func unset[V any](s *Store, table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID) {
 	delete(table[key], id)
 	if len(table[key]) == 0 {
 		delete(table, key)
+	}
+	if s.services[key] == nil && s.endpoints[key] == nil {
+		delete(s.inNamespace[key.Namespace], key)
+		if len(s.inNamespace[key.Namespace]) == 0 {
+			delete(s.inNamespace, key.Namespace)
+		}
 	}
 }

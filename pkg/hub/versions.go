@@ -4,12 +4,12 @@
 package hub
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -41,70 +41,54 @@ func isLater(version, last string) bool {
 	return order > 0
 }
 
-// caughtUp reports whether as much of a member's records has been seen as its heartbeat says that there is. Each kind is watched
-// by itself, so a heartbeat may overtake the records of which it speaks.
-func (s *Store) caughtUp(beat *hubv1alpha1.Heartbeat) bool {
-	return s.hasSeen(kindService, beat.Spec.ServicesVersion) && s.hasSeen(kindEndpoints, beat.Spec.EndpointsVersion)
-}
-
 // hasSeen reports whether the records of a kind have been seen up to a version; true where versions cannot be compared.
 func (s *Store) hasSeen(k kind, version string) bool {
 	order, err := resourceversion.CompareResourceVersion(s.seen[k], version)
 	return err != nil || order >= 0
 }
 
-// compareHeartbeats finds which members are behind. What a heartbeat says may have been read before there was a list to compare it
-// with.
-func (s *Store) compareHeartbeats() {
-	clear(s.behind)
-	for id, beat := range s.heartbeats {
-		if !s.caughtUp(beat) {
-			s.behind[id] = struct{}{}
-		}
-	}
-}
-
-// advance notes that a record of a kind has been seen at a version, and returns what is to be looked at because of it.
-func (s *Store) advance(k kind, version string) []Event {
-	s.seen[k] = latest(s.seen[k], version)
-	before := len(s.behind)
-	maps.DeleteFunc(s.behind, func(id clusterset.ClusterID, _ struct{}) bool {
-		beat := s.heartbeats[id]
-		return beat == nil || s.caughtUp(beat)
-	})
-	if len(s.behind) == before {
-		return nil
-	}
-	return []Event{{All: true, Backlog: true}}
-}
-
-// Keys returns the services that any member, this cluster included, has records of. Those whose records were written last come
-// first.
+// Keys returns the services that any member, this cluster included, has records of. Those whose records were written last
+// come first, services and endpoints in turn: versions of two kinds are not compared (KEP-5504).
 func (s *Store) Keys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	last := make(map[clusterset.ServiceKey]string, len(s.services))
-	note := func(key clusterset.ServiceKey, version string) {
-		if before, known := last[key]; !known || isLater(version, before) {
-			last[key] = version
-		}
-	}
+	written, endpoints := map[clusterset.ServiceKey]string{}, map[clusterset.ServiceKey]string{}
 	for key, records := range s.services {
 		for _, record := range records {
-			note(key, record.ResourceVersion)
+			written[key] = latest(written[key], record.ResourceVersion)
 		}
 	}
 	for key, members := range s.endpoints {
 		for _, records := range members {
 			for _, record := range records {
-				note(key, record.ResourceVersion)
+				endpoints[key] = latest(endpoints[key], record.ResourceVersion)
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(last), func(a, b clusterset.ServiceKey) int {
-		if order, err := resourceversion.CompareResourceVersion(last[b], last[a]); err == nil {
+	rank := map[clusterset.ServiceKey]int{}
+	for _, versions := range []map[clusterset.ServiceKey]string{written, endpoints} {
+		for i, key := range byVersion(versions) {
+			if before, known := rank[key]; !known || i < before {
+				rank[key] = i
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(rank), func(a, b clusterset.ServiceKey) int { return cmp.Compare(rank[a], rank[b]) })
+}
+
+// byVersion returns the keys of a map, those of the latest versions first.
+func byVersion(versions map[clusterset.ServiceKey]string) []clusterset.ServiceKey {
+	return slices.SortedFunc(maps.Keys(versions), func(a, b clusterset.ServiceKey) int {
+		if order, err := resourceversion.CompareResourceVersion(versions[b], versions[a]); err == nil {
 			return order
 		}
 		return 0
 	})
+}
+
+// KeysIn returns the services of a namespace that any member has records of, in no order.
+func (s *Store) KeysIn(namespace string) []clusterset.ServiceKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.inNamespace[namespace]))
 }

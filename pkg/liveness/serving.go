@@ -37,64 +37,92 @@ func DefaultPolicies() Policies {
 type Source struct {
 	clusterset.Slice
 	State State
-	// Mirrored says that the import has this slice already.
-	Mirrored bool
+	// Mirrored are the merged names of the ports that the import has of this slice already; nil if it has not the slice.
+	Mirrored []string
 }
 
-// lane is what traffic needs an endpoint for: a port of the merged service in one address family. A slice without
-// ports has one lane, without a name.
-type lane struct {
+// Kept is a mirrored slice whose source is missing on the hub, though nothing says that it is deleted.
+type Kept struct {
+	State  State
+	Family discoveryv1.AddressType
+	// Ports are the merged names of all its ports.
+	Ports []string
+}
+
+// portFamily is what traffic needs an endpoint for: a port of the merged service, by its merged name, in one address family. A
+// slice without ports serves one without a name.
+type portFamily struct {
 	port   string
 	family discoveryv1.AddressType
 }
 
-// Serving returns the slices whose endpoints the import uses, in their order. Ports and families of a silent member
-// are left out where live members have ready endpoints for them; they are the last resort where they have not. Of a
-// member that has not been heard of since we started, what is there stays and what is not does not come.
-func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.Slice {
-	served := map[lane]bool{}
+// Served are the ports and families for which live members have ready endpoints.
+type Served map[portFamily]bool
+
+// ServedBy returns the ports and families for which live members among the sources have ready endpoints.
+func ServedBy(m merge.Merged, sources []Source) Served {
+	result := Served{}
 	for _, source := range sources {
 		if source.State == Live && slices.ContainsFunc(source.Endpoints, clusterset.Endpoint.IsReady) {
-			for _, l := range lanes(m, source.Slice) {
-				served[l] = true
+			for _, p := range portFamilies(m, source.Slice) {
+				result[p] = true
 			}
 		}
 	}
+	return result
+}
+
+// Serving returns the slices whose endpoints the import uses, in their order. Ports and families of a silent member
+// are left out where live members have ready endpoints for them; they are the last resort where they have not. Of a
+// member that has not renewed its heartbeat since we started, the ports that are there stay, and others do not come.
+func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.Slice {
+	served := ServedBy(m, sources)
 	var result []clusterset.Slice
 	for _, source := range sources {
-		trusted := source.State == Live || source.State == Unknown && source.Mirrored
-		if trusted || policies[m.Type] != Withdraw {
+		if source.State == Live || policies[m.Type] != Withdraw {
 			result = append(result, source.Slice)
 			continue
 		}
-		if kept, ok := without(m, source.Slice, served); ok {
-			result = append(result, kept)
+		if used, ok := without(m, source, served); ok {
+			result = append(result, used)
 		}
 	}
 	return result
 }
 
-// lanes returns what traffic reaches a slice for: the merged ports that its cluster serves with it.
-func lanes(m merge.Merged, s clusterset.Slice) []lane {
-	if len(s.Ports) == 0 {
-		return []lane{{family: s.AddressType}}
+// KeptPorts returns the ports at which an import goes on using a kept slice: those of a silent member only if no live member
+// serves them.
+func KeptPorts(policy Policy, served Served, kept Kept) []string {
+	if kept.State != Silent || policy != Withdraw {
+		return kept.Ports
 	}
-	var result []lane
+	return slices.DeleteFunc(slices.Clone(kept.Ports), func(port string) bool { return served[portFamily{"/" + port, kept.Family}] })
+}
+
+// portFamilies returns what traffic reaches a slice for: the merged ports that its cluster serves with it.
+func portFamilies(m merge.Merged, s clusterset.Slice) []portFamily {
+	if len(s.Ports) == 0 {
+		return []portFamily{{family: s.AddressType}}
+	}
+	var result []portFamily
 	for _, port := range s.Ports {
 		if name, ok := m.PortNames[s.Cluster][port.Name]; ok {
-			result = append(result, lane{"/" + name, s.AddressType})
+			result = append(result, portFamily{"/" + name, s.AddressType})
 		}
 	}
 	return result
 }
 
-// without returns the slice less the ports that are served by others, and false where nothing of it is left.
-func without(m merge.Merged, s clusterset.Slice, served map[lane]bool) (clusterset.Slice, bool) {
+// without returns the slice less the ports that others serve, and false where nothing of it is left.
+func without(m merge.Merged, source Source, served Served) (clusterset.Slice, bool) {
+	s := source.Slice
 	if len(s.Ports) == 0 {
-		return s, !served[lane{family: s.AddressType}]
+		return s, !served[portFamily{family: s.AddressType}] || source.State == Unknown && source.Mirrored != nil
 	}
 	s.Ports = slices.DeleteFunc(slices.Clone(s.Ports), func(port clusterset.EndpointPort) bool {
-		return served[lane{"/" + m.PortNames[s.Cluster][port.Name], s.AddressType}]
+		name := m.PortNames[s.Cluster][port.Name]
+		isKept := source.State == Unknown && slices.Contains(source.Mirrored, name)
+		return served[portFamily{"/" + name, s.AddressType}] && !isKept
 	})
 	return s, len(s.Ports) > 0
 }

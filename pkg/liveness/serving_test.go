@@ -29,8 +29,8 @@ func source(id clusterset.ClusterID, state liveness.State, family discoveryv1.Ad
 	return s
 }
 
-func mirrored(s liveness.Source) liveness.Source {
-	s.Mirrored = true
+func mirrored(s liveness.Source, ports ...string) liveness.Source {
+	s.Mirrored = append([]string{}, ports...)
 	return s
 }
 
@@ -91,8 +91,12 @@ func TestServing(t *testing.T) {
 			want:    []string{"a IPv4 http", "b IPv4 http"},
 		},
 		"what is there of the unknown stays": {
-			sources: []liveness.Source{mirrored(source("a", unknown, v4, "http")), source("b", live, v4, "http")},
-			want:    []string{"a IPv4 http", "b IPv4 http"},
+			sources: []liveness.Source{mirrored(source("a", unknown, v4, "web"), "http"), source("b", live, v4, "http")},
+			want:    []string{"a IPv4 web", "b IPv4 http"},
+		},
+		"at the ports that are there": {
+			sources: []liveness.Source{mirrored(source("a", unknown, v4, "http", "admin"), "admin"), source("b", live, v4, "http")},
+			want:    []string{"a IPv4 admin", "b IPv4 http"},
 		},
 		"what is not there of them does not come": {
 			sources: []liveness.Source{source("a", unknown, v4, "http"), source("b", live, v4, "http")},
@@ -146,5 +150,33 @@ func TestServing(t *testing.T) {
 				t.Errorf("the argument was changed:\n%s\nbefore:\n%s", after, before)
 			}
 		})
+	}
+}
+
+// TestKeptPorts: a slice whose source is missing on the hub leaves the ports that live members serve, if its member is silent.
+//
+// spec: D9
+func TestKeptPorts(t *testing.T) {
+	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
+	m := merge.Merged{Type: mcsv1beta1.ClusterSetIP, PortNames: map[clusterset.ClusterID]map[string]string{"b": {"http": "http"}, "c": {"admin": "admin"}}}
+	served := liveness.ServedBy(m, []liveness.Source{
+		source("b", liveness.Live, v4, "http"), source("c", liveness.Silent, v4, "admin"), unready(source("b", liveness.Live, v6, "http")),
+	})
+	for name, test := range map[string]struct {
+		policy liveness.Policy
+		state  liveness.State
+		family discoveryv1.AddressType
+		want   []string
+	}{
+		"silent":                  {liveness.Withdraw, liveness.Silent, v4, []string{"admin"}},
+		"silent, another family":  {liveness.Withdraw, liveness.Silent, v6, []string{"http", "admin"}},
+		"silent, to be kept":      {liveness.Keep, liveness.Silent, v4, []string{"http", "admin"}},
+		"alive":                   {liveness.Withdraw, liveness.Live, v4, []string{"http", "admin"}},
+		"unknown since the start": {liveness.Withdraw, liveness.Unknown, v4, []string{"http", "admin"}},
+	} {
+		kept := liveness.Kept{State: test.state, Family: test.family, Ports: []string{"http", "admin"}}
+		if diff := cmp.Diff(test.want, liveness.KeptPorts(test.policy, served, kept)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -51,6 +51,8 @@ type Tracker struct {
 	// own is when our own heartbeat last came back; zero, ages ago, if never.
 	own     time.Time
 	members map[clusterset.ClusterID]*life
+	// absent says since when members have had no Member on the hub, as readings of link.
+	absent map[clusterset.ClusterID]time.Duration
 }
 
 // life is what is known of one member. Times are readings of Tracker.link.
@@ -67,7 +69,7 @@ type life struct {
 // NewTracker returns a Tracker for own heartbeats that come every interval. A member is silent after grace without one, or after
 // GracePeriods of the interval that it announces, where that is longer.
 func NewTracker(interval, grace time.Duration) *Tracker {
-	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*life{}}
+	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*life{}, absent: map[clusterset.ClusterID]time.Duration{}}
 }
 
 // Own notes that our own heartbeat came back at now, and returns the members whose state that changes, sorted.
@@ -124,6 +126,27 @@ func (t *Tracker) Renewed(id clusterset.ClusterID, every time.Duration) bool {
 	}
 	m.state, m.renewals = Live, 0
 	return true
+}
+
+// Absent notes which clusters have no Member on the hub at present, though nobody was seen to delete it, and returns those
+// that have had none for the timeout, sorted. Like a silence, an absence lasts only while our own heartbeat comes back.
+func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []clusterset.ClusterID {
+	since := make(map[clusterset.ClusterID]time.Duration, len(ids))
+	var expired []clusterset.ClusterID
+	for _, id := range ids {
+		t.Known(id, 0) // so that it becomes silent
+		began, was := t.absent[id]
+		if !was {
+			began = t.link
+		}
+		since[id] = began
+		if t.link-began >= timeout {
+			expired = append(expired, id)
+		}
+	}
+	t.absent = since
+	slices.Sort(expired)
+	return expired
 }
 
 // Left forgets a member that is none any more.

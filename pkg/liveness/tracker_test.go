@@ -321,3 +321,29 @@ func TestFlapWindow(t *testing.T) {
 		})
 	}
 }
+
+// TestAbsent: an absence lasts only while our own heartbeat comes back, and begins anew when the Member was there meanwhile. An
+// absent member becomes silent like others.
+func TestAbsent(t *testing.T) {
+	const timeout = 6 * interval
+	h := newHub()
+	absent := func(ids ...clusterset.ClusterID) []clusterset.ClusterID { return h.Absent(ids, timeout) }
+	want := func(step string, got []clusterset.ClusterID, want ...clusterset.ClusterID) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	want("at first", absent("a", "b"))
+	h.pass(timeout - interval)
+	want("early", absent("a", "b"))
+	h.want(t, "a", liveness.Silent)
+	want("b has a Member", absent("a"))
+	h.now = h.now.Add(time.Hour) // the hub is unreachable
+	h.Own(h.now)
+	want("after an hour without the hub", absent("a", "b"))
+	h.pass(interval)
+	want("the timeout of a", absent("b", "a"), "a")
+	h.pass(timeout - interval)
+	want("that of both", absent("b", "a"), "a", "b")
+}

@@ -19,15 +19,15 @@ const digestPrefix = "sha256:"
 // Condense returns what is enough of endpoints to compare them with others: one that bears a digest of them all, in place of
 // its address. It is for caches that hold what is only compared, and returns what is condensed already as it is.
 func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
-	if len(endpoints) == 0 || isCondensed(endpoints) {
+	if len(endpoints) == 0 || IsCondensed(endpoints) {
 		return endpoints
 	}
 	return []discoveryv1.Endpoint{{Addresses: []string{digest(endpoints)}}}
 }
 
-// isCondensed reports whether endpoints, of which there is one at least, are a digest.
-func isCondensed(endpoints []discoveryv1.Endpoint) bool {
-	return slices.ContainsFunc(endpoints[0].Addresses, func(a string) bool { return strings.HasPrefix(a, digestPrefix) })
+// IsCondensed reports whether endpoints are a digest, which must not be written.
+func IsCondensed(endpoints []discoveryv1.Endpoint) bool {
+	return len(endpoints) > 0 && slices.ContainsFunc(endpoints[0].Addresses, func(a string) bool { return strings.HasPrefix(a, digestPrefix) })
 }
 
 // digest returns a digest of endpoints as they go over the wire.

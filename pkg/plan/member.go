@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
@@ -89,13 +91,25 @@ func overlayImport(o, d *mcsv1beta1.ServiceImport) {
 	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
 }
 
+// overlaySlice leaves annotations alone, but for our own one.
 func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
+	if withheld := d.Annotations[clusterset.AnnotationWithheldPorts]; withheld != o.Annotations[clusterset.AnnotationWithheldPorts] {
+		o.Annotations = maps.Clone(o.Annotations)
+		if withheld == "" {
+			delete(o.Annotations, clusterset.AnnotationWithheldPorts)
+			return
+		}
+		if o.Annotations == nil {
+			o.Annotations = map[string]string{}
+		}
+		o.Annotations[clusterset.AnnotationWithheldPorts] = withheld
+	}
 }
 
 // sameSlice compares what overlaySlice writes.
 func sameSlice(o, overlaid *discoveryv1.EndpointSlice) bool {
-	return maps.Equal(o.Labels, overlaid.Labels) && equality.Semantic.DeepEqual(o.Ports, overlaid.Ports) &&
+	return maps.Equal(o.Labels, overlaid.Labels) && maps.Equal(o.Annotations, overlaid.Annotations) && equality.Semantic.DeepEqual(o.Ports, overlaid.Ports) &&
 		sameEndpoints(o.Endpoints, overlaid.Endpoints)
 }
 

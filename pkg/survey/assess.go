@@ -93,22 +93,22 @@ func (a *assessment) member(id clusterset.ClusterID) MemberStatus {
 	if sight.Err != nil {
 		return m
 	}
-	imports, held := 0, 0
+	imports, pending := 0, 0
 	for i := range sight.Imports {
 		if !clusterset.IsManaged(sight.Imports[i].Labels) {
 			continue
 		}
 		imports++
-		if isHeld(&sight.Imports[i]) {
-			held++
+		if isPending(&sight.Imports[i]) {
+			pending++
 		}
 	}
-	m.Imports, m.HeldImports = &imports, &held
+	m.Imports, m.PendingDeletions = &imports, &pending
 	return m
 }
 
-func isHeld(serviceImport *mcsv1beta1.ServiceImport) bool {
-	return meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionHeld)
+func isPending(serviceImport *mcsv1beta1.ServiceImport) bool {
+	return meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionPending)
 }
 
 // importers returns who of those that were reached imports what, sorted.
@@ -187,8 +187,8 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 
 // reasons are the kinds of problems in the order in which they are told.
 var reasons = []Reason{
-	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonDeletionHeld, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonMemberUnreadable, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
+	ReasonImportNotReady, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
 	ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 

@@ -215,7 +215,10 @@ func (h *Hub) admits(m *Member) error {
 	return nil
 }
 
-// Publication returns how far a member says that its publication has come.
+// Publication returns how far a member says that its publication has come; Partial if it says nothing.
 func (h *Hub) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
-	return h.Records.Publication(id)
+	if beat := h.Records.Heartbeat(id); beat != nil {
+		return beat.Spec.Publication
+	}
+	return hubv1alpha1.PublicationPartial
 }

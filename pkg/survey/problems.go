@@ -144,19 +144,19 @@ func (a *assessment) problemsOfSight(s Sight) {
 			a.problemsOfImport(s, &s.Imports[i])
 		}
 	}
-	a.problemsOfHolds(s)
+	a.problemsOfDeletions(s)
 }
 
-// problemsOfHolds tells once for each member whose losses are held how many imports that concerns.
-func (a *assessment) problemsOfHolds(s Sight) {
-	held := a.hub.HeldImports(s)
-	for _, id := range slices.Sorted(maps.Keys(held)) {
+// problemsOfDeletions reports, once for each member whose confirmation a cluster awaits, how many imports that concerns.
+func (a *assessment) problemsOfDeletions(s Sight) {
+	pending := a.hub.PendingDeletions(s)
+	for _, id := range slices.Sorted(maps.Keys(pending)) {
 		a.add(Problem{
-			Severity: SeverityError, Reason: ReasonDeletionHeld, Member: s.ID,
-			Message: fmt.Sprintf("The hub has lost most of what %s exported. %s keeps what it has of it, in %s, until %s has confirmed the loss for a while.",
-				id, s.ID, counted(len(held[id]), "import"), id),
-			Next: fmt.Sprintf("If %s is to lose them: kubectl clusterset release %s --in %s. If not, have its agent publish again: kubectl -n tombolo-system rollout restart deployment/tombolo-agent, in %s",
-				s.ID, id, s.ID, id),
+			Severity: SeverityWarning, Reason: ReasonDeletionPending, Member: s.ID,
+			Message: fmt.Sprintf("%s keeps what it has of %s, which the hub no longer lists, in %s until %s's heartbeat confirms that it is gone.",
+				s.ID, id, counted(len(pending[id]), "import"), id),
+			Next: fmt.Sprintf("Check that the agent of %s runs. If %s is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
+				id, id, id, a.hub.Place.Name),
 		})
 	}
 }

@@ -55,12 +55,12 @@ type Reason string
 const (
 	ReasonMemberSilent       Reason = "MemberSilent"       // the hub has not heard from it for its grace period
 	ReasonMemberNeverHeard   Reason = "MemberNeverHeard"   // admitted, but it has never sent a heartbeat
-	ReasonDeletionHeld       Reason = "DeletionHeld"       // a cluster does not believe the hub that a member's services are gone
 	ReasonRecordRefused      Reason = "RecordRefused"      // members do not take over what the hub holds
 	ReasonExportInvalid      Reason = "ExportInvalid"      // a ServiceExport cannot be exported
 	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but what it holds may not be read
+	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
 	ReasonConflict           Reason = "Conflict"           // exporters of one service disagree
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service that nobody answers
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
@@ -106,12 +106,12 @@ type MemberStatus struct {
 	Exports        int `json:"exports"`
 	Endpoints      int `json:"endpoints"`
 	ReadyEndpoints int `json:"readyEndpoints"`
-	// Context is by which it was reached; absent where it was not, and then so are Imports and HeldImports.
+	// Context is by which it was reached; absent where it was not, and then so are Imports and PendingDeletions.
 	Context string `json:"context,omitempty"`
-	// Imports is how many services it imports, and HeldImports how many of them for the sake of a deletion that it does not
-	// believe.
-	Imports     *int `json:"imports,omitempty"`
-	HeldImports *int `json:"heldImports,omitempty"`
+	// Imports is how many services it imports, and PendingDeletions how many of them it keeps until an exporter confirms
+	// their deletion.
+	Imports          *int `json:"imports,omitempty"`
+	PendingDeletions *int `json:"pendingDeletions,omitempty"`
 }
 
 // ServiceStatus is a service of the clusterset at a glance.

@@ -69,7 +69,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 	r.serves("dead", "shop/idle", 0, 2)
 	r.exports("north", "shop/refused", 5, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 
-	held := conditions.DeletionHeld([]clusterset.ClusterID{"north"})
+	pending := conditions.DeletionPending([]clusterset.ClusterID{"north"})
 	east := survey.Sight{
 		ID: "east", Context: "admin@east", Agent: survey.Present,
 		Exports: []mcsExport{
@@ -85,7 +85,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 		Imports: []mcsImport{
 			imported("shop/web", conditions.ImportReady(nil), "east", "west"),
 			imported("shop/fine", conditions.ImportReady([]clusterset.Setting{{Field: clusterset.FieldTrafficDistribution, Value: "PreferNew"}}), "east"),
-			imported("shop/lost-1", held, "east", "north"), imported("shop/lost-2", held, "north"),
+			imported("shop/lost-1", pending, "east", "north"), imported("shop/lost-2", pending, "north"),
 			imported("shop/six", metav1.Condition{Type: "Ready", Status: "False", Message: "The service is exported with IP families [IPv6]."}, "north"),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},
 		},
@@ -118,15 +118,15 @@ func TestHubAlone(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	for _, m := range status.Members {
-		if m.Imports != nil || m.HeldImports != nil || m.Context != "" {
+		if m.Imports != nil || m.PendingDeletions != nil || m.Context != "" {
 			t.Errorf("of %s, which was not reached, it tells %v imports", m.ID, m.Imports)
 		}
 	}
 }
 
-// TestHeldImports: a cluster holds an import for the sake of exporters that the hub has no record of; where it has one of
-// each, for the sake of those without endpoints.
-func TestHeldImports(t *testing.T) {
+// TestPendingDeletions: an import awaits the exporters that the hub has no record of; if it has one of each, those without
+// endpoints.
+func TestPendingDeletions(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	for _, id := range []clusterset.ClusterID{"a", "b", "c", "d"} {
@@ -145,10 +145,10 @@ func TestHeldImports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionHeld(nil), test.exporters...)}}
+			sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionPending(nil), test.exporters...)}}
 			want := map[clusterset.ClusterID][]clusterset.ServiceKey{test.want: {keyOf("shop/web")}}
-			if diff := cmp.Diff(want, r.hub(t).HeldImports(sight)); diff != "" {
-				t.Errorf("held (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, r.hub(t).PendingDeletions(sight)); diff != "" {
+				t.Errorf("pending deletions (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -106,8 +106,8 @@ func (v *view) obstacles() []Step {
 		}
 	}
 	if v.serviceImport != nil {
-		if held := meta.FindStatusCondition(v.serviceImport.Status.Conditions, conditions.TypeDeletionHeld); held != nil {
-			return []Step{v.step(HopImport, Note, held.Message, "kubectl clusterset release MEMBER, if the deletion is meant")}
+		if pending := meta.FindStatusCondition(v.serviceImport.Status.Conditions, conditions.TypeDeletionPending); pending != nil {
+			return []Step{v.step(HopImport, Note, pending.Message, "see which member's heartbeat is awaited: kubectl clusterset status")}
 		}
 	}
 	imports, services, slices := byKind(v.Imported)

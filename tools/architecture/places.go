@@ -40,7 +40,6 @@ var places = map[string]group{
 	"pkg/conditions": pure,
 	"pkg/plan":       pure,
 	"pkg/liveness":   pure,
-	"pkg/breaker":    pure,
 	"pkg/corefile":   pure,
 	"pkg/hub":        shell,
 	"pkg/apply":      writer,

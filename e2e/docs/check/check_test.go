@@ -80,10 +80,10 @@ func TestProblems(t *testing.T) {
 		"an unknown target":            {"~make demo~ ~make no-such X=y~", []string{"1: make has no target no-such"}},
 		"a fault that there is":        {"~chaos: hub restarted~ ~story: agents restart unnoticed~", nil},
 		"a fault that there is not":    {"~chaos: hub on fire~", []string{`1: e2e/chaos has no "hub on fire"`}},
-		"a metric that there is":       {"~tombolo_held_records{member=\"a\"} > 0~ ~coredns_clusterset_rebuild_duration_seconds_bucket~", nil},
+		"a metric that there is":       {"~tombolo_unconfirmed_services{member=\"a\"} > 0~ ~coredns_clusterset_rebuild_duration_seconds_bucket~", nil},
 		"a metric that there is not":   {"~tombolo_no_such_total~", []string{"1: there is no metric tombolo_no_such_total"}},
 		"a flag of the agent":          {"~tombolo-agent --workers=3 --no-such~", []string{"1: tombolo-agent has no flag --no-such"}},
-		"flags alone":                  {"~--deletion-confirmation~, ~--hub-ca=x~, ~--context~", nil},
+		"flags alone":                  {"~--absent-member-timeout~, ~--hub-ca=x~, ~--context~", nil},
 		"an unknown flag alone":        {"~--no-such=x~", []string{"1: neither kubectl clusterset nor tombolo-agent has a flag --no-such (write another program's flag behind its name)"}},
 		"a comment":                    {"    ls # all; make no-such\n", nil},
 		"a text that is given to read": {"<!-- not run: - -->\n~~~sh\ncat <<END\nmake no-such\nEND\n~~~", nil},
@@ -172,7 +172,7 @@ func TestRun(t *testing.T) {
 	for name, text := range map[string]string{
 		"Makefile":           "X := 1\nall: ## everything\n",
 		"docs/agent.md":      "| `--workers int` | | |\n",
-		"controllers/a/m.go": "Name: \"tombolo_held_records\"",
+		"controllers/a/m.go": "Name: \"tombolo_unconfirmed_services\"",
 		"docs/README.md":     "[agent](agent.md) `make X`\n",
 		"bin/no.md":          "[a](no)",
 

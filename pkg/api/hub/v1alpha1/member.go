@@ -73,21 +73,7 @@ type MemberSpec struct {
 	// false again. "kubectl clusterset leave" sets it before it deletes the Member.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-
-	// acceptDeletionsOf are the IDs of members whose deletions this member believes at once, however many a list of the hub
-	// shows. Without it, the loss of more than 20 records and more than half of those of another member is held until that
-	// one has confirmed it by its heartbeats.
-	// +optional
-	// +kubebuilder:validation:MaxItems=1000
-	// +listType=atomic
-	AcceptDeletionsOf []ClusterID `json:"acceptDeletionsOf,omitempty"`
 }
-
-// ClusterID is the ID of a member.
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=56
-// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-type ClusterID string
 
 // CIDR is an IP range such as 10.0.0.0/16 or fd00::/48.
 // +kubebuilder:validation:MaxLength=49

@@ -9,25 +9,25 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// HeldImports returns, for each member whose losses a cluster does not believe, the imports that it keeps for its sake.
-func (h *Hub) HeldImports(s Sight) map[clusterset.ClusterID][]clusterset.ServiceKey {
+// PendingDeletions returns the imports that a cluster keeps until a member confirms a deletion, by that member.
+func (h *Hub) PendingDeletions(s Sight) map[clusterset.ClusterID][]clusterset.ServiceKey {
 	result := map[clusterset.ClusterID][]clusterset.ServiceKey{}
 	for i := range s.Imports {
 		object := &s.Imports[i]
-		if !clusterset.IsManaged(object.Labels) || !isHeld(object) {
+		if !clusterset.IsManaged(object.Labels) || !isPending(object) {
 			continue
 		}
 		key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
-		for _, id := range h.heldFor(key, s.ID, object.Status.Clusters) {
+		for _, id := range h.awaitedFor(key, s.ID, object.Status.Clusters) {
 			result[id] = append(result[id], key)
 		}
 	}
 	return result
 }
 
-// heldFor returns for whose sake a cluster holds an import: the exporters that it names and the hub has no record of. Where
-// the hub has one of each, it lacks endpoints: then it is those without any.
-func (h *Hub) heldFor(key clusterset.ServiceKey, own clusterset.ClusterID, exporters []mcsv1beta1.ClusterStatus) []clusterset.ClusterID {
+// awaitedFor returns the members whose confirmation an import awaits: the exporters that it names and of which the hub has no
+// record. If the hub has a record of each, endpoints are missing: then it is those without any.
+func (h *Hub) awaitedFor(key clusterset.ServiceKey, own clusterset.ClusterID, exporters []mcsv1beta1.ClusterStatus) []clusterset.ClusterID {
 	known := h.Records.Service(key)
 	recorded, serving := map[clusterset.ClusterID]bool{own: true}, map[clusterset.ClusterID]bool{own: true}
 	for _, export := range known.Exports {

@@ -1,0 +1,332 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const (
+	complete = hubv1alpha1.PublicationComplete
+	partial  = hubv1alpha1.PublicationPartial
+)
+
+// beatOf returns a heartbeat that says of how many services its member has records, and which versions these have.
+func beatOf(id clusterset.ClusterID, version string, count int32, services, endpoints string) *hubv1alpha1.Heartbeat {
+	beat := heartbeatOf(id, version, complete)
+	beat.Spec.Services, beat.Spec.ServicesVersion, beat.Spec.EndpointsVersion = count, services, endpoints
+	return beat
+}
+
+// synced returns a store that has listed a hub on which member a publishes these services, and has confirmed it.
+func synced(t *testing.T, keys ...clusterset.ServiceKey) *fill {
+	t.Helper()
+	f := newFill(t)
+	var records []any
+	for _, k := range keys {
+		records = append(records, publishedBy(t, "a", k))
+	}
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
+	f.list(kindService, records...)
+	f.list(kindEndpoints)
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "2", complete))
+	return f
+}
+
+// publishedBy returns a member's record of a service as others accept it.
+func publishedBy(t *testing.T, id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
+	t.Helper()
+	export := ownWeb()
+	export.Cluster, export.Key = id, key
+	return onTheHub(t, EncodeService(export))
+}
+
+// missing tells what is missing of member a's service for a cluster that has imported it with one slice: all, slice or nothing.
+func (f *fill) missingOf(key clusterset.ServiceKey) string {
+	f.t.Helper()
+	m, ok := f.Import(key, Imported{"a": {"0123456789"}}).Missing["a"]
+	switch {
+	case !ok:
+		return "nothing"
+	case m.Export && len(m.Slices) == 1:
+		return "all"
+	case !m.Export && len(m.Slices) == 1:
+		return "slice"
+	}
+	f.t.Fatalf("unexpected: %+v", m)
+	return ""
+}
+
+func (f *fill) want(step string, key clusterset.ServiceKey, want string) {
+	f.t.Helper()
+	if got := f.missingOf(key); got != want {
+		f.t.Fatalf("%s: missing of a's %s is %s, want %s", step, key.Name, got, want)
+	}
+}
+
+// TestMissing: what a list lacks is missing, and not deleted, until the member's heartbeat has been renewed after that list, says
+// Complete, and all that it speaks of has been seen.
+//
+// spec: E3
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	k := services(2)
+	lists := func(f *fill) {
+		f.list(kindService, publishedBy(t, "a", k[1]))
+		f.list(kindEndpoints)
+		f.list(kindMember, memberOf("a"), memberOf("own"))
+		f.list(kindHeartbeat, heartbeatOf("a", "5", complete))
+		f.seen[kindService], f.seen[kindEndpoints] = "5", "5"
+	}
+	beat := func(beat *hubv1alpha1.Heartbeat) func(*fill) {
+		return func(f *fill) { f.watch(kindHeartbeat, table.Update, beat) }
+	}
+	type steps []func(*fill)
+	for name, test := range map[string]struct {
+		steps steps
+		want  string
+	}{
+		"nothing is listed":                     {steps{}, "all"},
+		"all is listed":                         {steps{lists}, "all"},
+		"the heartbeat is renewed":              {steps{lists, beat(heartbeatOf("a", "6", complete))}, "nothing"},
+		"it was renewed before the last list":   {steps{lists, beat(heartbeatOf("a", "6", complete)), func(f *fill) { f.list(kindEndpoints) }}, "all"},
+		"the watch repeats the listed one":      {steps{lists, beat(heartbeatOf("a", "5", complete))}, "all"},
+		"it says Partial":                       {steps{lists, beat(heartbeatOf("a", "6", partial))}, "all"},
+		"it says Complete, and then Partial":    {steps{lists, beat(heartbeatOf("a", "6", complete)), beat(heartbeatOf("a", "7", partial))}, "nothing"},
+		"another member's is renewed":           {steps{lists, beat(heartbeatOf("b", "6", complete))}, "all"},
+		"it speaks of a later service":          {steps{lists, beat(beatOf("a", "6", 1, "7", ""))}, "all"},
+		"it speaks of later endpoints":          {steps{lists, beat(beatOf("a", "6", 1, "", "7"))}, "all"},
+		"and the watches come as far":           {steps{lists, beat(beatOf("a", "6", 1, "7", "7")), seen(kindService, "7"), seen(kindEndpoints, "8")}, "nothing"},
+		"it speaks of more services":            {steps{lists, beat(beatOf("a", "6", 2, "", ""))}, "all"},
+		"and another one arrives":               {steps{lists, beat(beatOf("a", "6", 2, "", "")), func(f *fill) { f.watch(kindService, table.Add, publishedBy(t, "a", services(3)[2])) }, seen(kindService, "7")}, "nothing"},
+		"the heartbeat is deleted":              {steps{lists, beat(heartbeatOf("a", "6", complete)), func(f *fill) { f.watch(kindHeartbeat, table.Delete, heartbeatOf("a", "6", complete)) }}, "nothing"},
+		"a heartbeat appears":                   {steps{lists, func(f *fill) { f.list(kindHeartbeat) }, beat(heartbeatOf("a", "1", complete))}, "nothing"},
+		"our own Member is missing":             {steps{lists, func(f *fill) { f.list(kindMember, memberOf("a")) }, beat(heartbeatOf("a", "6", complete))}, "all"},
+		"its Member is missing":                 {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own")) }, beat(heartbeatOf("a", "6", complete))}, "all"},
+		"its Member is seen to be deleted":      {steps{lists, func(f *fill) { f.watch(kindMember, table.Delete, memberOf("a")) }}, "nothing"},
+		"and a list comes after that":           {steps{lists, func(f *fill) { f.watch(kindMember, table.Delete, memberOf("a")) }, func(f *fill) { f.list(kindMember, memberOf("own")) }}, "nothing"},
+		"and it is a member again":              {steps{lists, func(f *fill) { f.watch(kindMember, table.Delete, memberOf("a")) }, func(f *fill) { f.watch(kindMember, table.Add, memberOf("a")) }}, "all"},
+		"its Member is suspended, by the watch": {steps{lists, func(f *fill) { f.watch(kindMember, table.Update, suspended("a")) }}, "nothing"},
+		"its Member is suspended, by a list":    {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own"), suspended("a")) }}, "nothing"},
+		"it was absent for too long":            {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own")) }, func(f *fill) { f.Expel("a") }}, "nothing"},
+		"it is expelled and there":              {steps{lists, func(f *fill) { f.Expel("a") }}, "all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFill(t)
+			for _, step := range test.steps {
+				step(f)
+			}
+			f.want("in the end", k[0], test.want)
+		})
+	}
+}
+
+func seen(k kind, version string) func(*fill) {
+	return func(f *fill) { table{f.Store, k}.UpdateResourceVersion(version) } // as a bookmark does
+}
+
+func suspended(id clusterset.ClusterID) *hubv1alpha1.Member {
+	m := memberOf(id)
+	m.Spec.Suspended = true
+	return m
+}
+
+// TestMissingHoweverMuch: the rule is the same for one record and for many.
+//
+// spec: E3
+func TestMissingHoweverMuch(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3, 19, 21, 2000} {
+		keys := services(n)
+		f := synced(t, keys...)
+		f.list(kindService)
+		for _, k := range keys {
+			f.want("lost", k, "all")
+		}
+		if diff := cmp.Diff(map[clusterset.ClusterID]int{"a": n}, f.Unconfirmed()); diff != "" {
+			t.Errorf("%d records: services that wait (-want +got):\n%s", n, diff)
+		}
+		f.events = nil
+		f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", complete))
+		if len(f.events) != n {
+			t.Errorf("%d records: %d services are looked at", n, len(f.events))
+		}
+		f.want("confirmed", keys[0], "nothing")
+	}
+}
+
+// TestKindsOneAfterTheOther: the hub's kinds are listed one after the other. A slice whose service is not listed yet is missing, and
+// so is a listed service's slice.
+//
+// spec: E3
+func TestKindsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := newFill(t)
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.list(kindEndpoints, endpointsOf("a", k, "0123456789"))
+	f.want("endpoints alone", k, "all")
+	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
+	f.list(kindService, publishedBy(t, "a", k))
+	f.want("both", k, "nothing")
+	f.list(kindEndpoints)
+	f.want("the slice is lost", k, "slice")
+}
+
+// TestWatchedDeletion: what was seen to be deleted is not missing, though the member never says that its publication is complete, and
+// though lists come after that. It is missing again if it returns and is lost.
+//
+// spec: E3
+func TestWatchedDeletion(t *testing.T) {
+	t.Parallel()
+	k := services(2)
+	for name, unconfirmed := range map[string]func(*fill){
+		"a complete member": func(*fill) {},
+		"a partial member":  func(f *fill) { f.list(kindHeartbeat, heartbeatOf("a", "3", partial)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := synced(t, k...)
+			f.list(kindEndpoints, endpointsOf("a", k[0], "0123456789"), endpointsOf("a", k[1], "0123456789"))
+			unconfirmed(f)
+			f.watch(kindService, table.Delete, publishedBy(t, "a", k[0]))
+			f.want("the export", k[0], "nothing")
+			f.watch(kindEndpoints, table.Delete, endpointsOf("a", k[1], "0123456789"))
+			f.want("a slice", k[1], "nothing")
+			f.list(kindEndpoints)
+			f.list(kindService, publishedBy(t, "a", k[1]))
+			f.want("the export, after lists", k[0], "nothing")
+			f.want("the slice, after lists", k[1], "nothing")
+			f.watch(kindService, table.Add, publishedBy(t, "a", k[0]))
+			f.list(kindService, publishedBy(t, "a", k[1]))
+			f.want("the export, back and lost", k[0], "all")
+		})
+	}
+}
+
+// TestNotUsedIsNotMissing: a record that is there and stands for no export is not missing, whether the member is confirmed or not.
+//
+// spec: E3, E6
+func TestNotUsedIsNotMissing(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := newFill(t)
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
+	f.list(kindEndpoints)
+	f.list(kindService, publishedBy(t, "a", k))
+	f.want("accepted", k, "slice")
+	inactive := publishedBy(t, "a", k)
+	inactive.Spec.Inactive = true
+	f.watch(kindService, table.Update, inactive)
+	f.want("inactive", k, "nothing")
+	if exports := f.Service(k).Exports; len(exports) > 0 {
+		t.Errorf("an inactive record is an export: %+v", exports)
+	}
+	f.watch(kindService, table.Update, publishedBy(t, "a", k))
+	fenced := memberOf("a")
+	fenced.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
+	f.watch(kindMember, table.Update, fenced)
+	f.want("refused", k, "nothing")
+}
+
+// TestSuspended: nothing of a suspended member is used, and this cluster's own export is refused.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := synced(t, k)
+	if len(f.Service(k).Exports) != 1 {
+		t.Fatal("the export is not there at first")
+	}
+	f.events = nil
+	f.watch(kindMember, table.Update, suspended("a"))
+	if len(f.Service(k).Exports) > 0 {
+		t.Error("the export is used")
+	}
+	if diff := cmp.Diff([]Event{{Key: k, Backlog: true}}, f.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	f.watch(kindMember, table.Update, suspended("own"))
+	if f.Service(k).Barred == nil {
+		t.Error("a suspended cluster may publish")
+	}
+}
+
+// TestWaiting: a service is looked at again when more is known of a member for which it waits, and only then.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	k := services(3)
+	f := synced(t, k...)
+	f.list(kindService, publishedBy(t, "a", k[2]))
+	f.want("lost", k[0], "all")
+	f.want("lost", k[1], "all")
+	f.Import(k[2], Imported{"a": nil})
+	f.Forget(k[1])
+	want := func(step string, change func(), want ...Event) {
+		t.Helper()
+		f.events = nil
+		change()
+		if diff := cmp.Diff(want, f.events); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	want("another member", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("b", "9", complete)) })
+	want("partial", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "9", partial)) })
+	want("its state", func() { f.RefreshMember("a") }, Event{Key: k[0], Backlog: true}, Event{Key: k[2], Backlog: true})
+	want("confirmed", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "10", complete)) }, Event{Key: k[0], Backlog: true})
+	f.want("confirmed", k[0], "nothing")
+	want("renewed", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "11", complete)) })
+}
+
+// TestAbsent: clusters for which services wait and that have no Member are absent, unless they are known to have left.
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := synced(t, k)
+	want := func(step string, want ...clusterset.ClusterID) {
+		t.Helper()
+		f.Import(k, Imported{"a": nil, "ghost": nil, "own": nil})
+		if diff := cmp.Diff(want, f.Absent()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	want("at first", "ghost")
+	f.list(kindMember, memberOf("own"))
+	want("a is missing", "a", "ghost")
+	f.events = nil
+	f.Expel("ghost")
+	if diff := cmp.Diff([]Event{{Key: k, Backlog: true}}, f.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	want("the ghost is expelled", "a")
+	f.list(kindMember, memberOf("a"))
+	want("the hub does not know us")
+}
+
+// TestDeletionsAreBounded: a member that publishes and deletes ever new records without being confirmed does not fill the memory.
+func TestDeletionsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := synced(t)
+	f.list(kindHeartbeat, heartbeatOf("a", "3", partial))
+	for i := range 2*maxDeleted + 1 {
+		k := clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("x-%d", i)}
+		f.watch(kindService, table.Add, recordOf("a", k))
+		f.watch(kindService, table.Delete, recordOf("a", k))
+	}
+	if n := len(f.deleted["a"]); n == 0 || n > maxDeleted {
+		t.Errorf("%d deletions are remembered, want 1 to %d", n, maxDeleted)
+	}
+	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "4", complete))
+	if n := len(f.deleted["a"]); n > 0 {
+		t.Errorf("%d deletions are remembered of a confirmed member", n)
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+// AllPorts returns the ports of a mirrored slice, those that Withhold took away included.
+func AllPorts(slice *discoveryv1.EndpointSlice) []discoveryv1.EndpointPort {
+	var withheld []discoveryv1.EndpointPort
+	if err := json.Unmarshal([]byte(slice.Annotations[clusterset.AnnotationWithheldPorts]), &withheld); err != nil {
+		return slice.Ports // there is no annotation, or somebody has edited it
+	}
+	return slices.Concat(slice.Ports, withheld)
+}
+
+// Withhold returns a mirrored slice that serves at the named ports only. It remembers the others in an annotation: nobody else
+// may know them any more. The argument is not changed.
+func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.EndpointSlice {
+	ports := AllPorts(slice)
+	serves := func(p discoveryv1.EndpointPort) bool { return slices.Contains(serving, valueOf(p.Name)) }
+	withheld := slices.DeleteFunc(slices.Clone(ports), serves)
+	result := *slice
+	if result.Annotations = maps.Clone(slice.Annotations); len(withheld) == 0 {
+		delete(result.Annotations, clusterset.AnnotationWithheldPorts)
+		result.Ports = ports
+		return &result
+	}
+	content, err := json.Marshal(withheld)
+	if err != nil { // names and numbers, of which none can fail
+		return slice
+	}
+	if result.Annotations == nil {
+		result.Annotations = map[string]string{}
+	}
+	result.Annotations[clusterset.AnnotationWithheldPorts] = string(content)
+	result.Ports = slices.DeleteFunc(slices.Clone(ports), func(p discoveryv1.EndpointPort) bool { return !serves(p) })
+	return &result
+}
+
+// MergedNames returns the merged name of each port of the mirrored slices, by its name there.
+func MergedNames(m merge.Merged) map[string]string {
+	result := map[string]string{}
+	for merged, name := range slicePortNames(m) {
+		result[name] = merged
+	}
+	return result
+}
+
+// SliceNames returns what merged ports are called in the mirrored slices.
+func SliceNames(m merge.Merged, merged []string) []string {
+	names := slicePortNames(m)
+	result := make([]string, len(merged))
+	for i, name := range merged {
+		result[i] = names[name]
+	}
+	return result
+}
+
+// ExportOf returns what a derived Service tells of the export that it stands for: all but the exporter, its age and its
+// annotations.
+func ExportOf(service *corev1.Service, key clusterset.ServiceKey, selection *clusterset.Selection) clusterset.Export {
+	spec := service.Spec
+	export := clusterset.Export{
+		Key:                   key,
+		Type:                  mcsv1beta1.ClusterSetIP,
+		IPFamilies:            spec.IPFamilies,
+		Affinity:              clusterset.Affinity{Mode: spec.SessionAffinity},
+		InternalTrafficPolicy: valueOf(spec.InternalTrafficPolicy),
+		TrafficDistribution:   valueOf(spec.TrafficDistribution),
+		Labels:                maps.Clone(service.Labels),
+		Selection:             selection,
+	}
+	for _, key := range []string{mcsv1beta1.LabelServiceName, clusterset.LabelServiceImported, clusterset.LabelManagedBy} {
+		delete(export.Labels, key)
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone {
+		export.Type, export.Affinity = mcsv1beta1.Headless, clusterset.Affinity{}
+	}
+	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil {
+		export.Affinity.TimeoutSeconds = valueOf(config.ClientIP.TimeoutSeconds)
+	}
+	for _, port := range spec.Ports {
+		export.Ports = append(export.Ports, clusterset.Port{
+			Name: exportedName(port.Name), Protocol: port.Protocol, Port: port.Port, AppProtocol: valueOf(port.AppProtocol),
+		})
+	}
+	return export
+}
+
+// exportedName returns the merged name of a derived Service's port: servicePortNames read backwards.
+func exportedName(name string) string {
+	if name == unnamed {
+		return ""
+	}
+	if strings.HasPrefix(name, unnamed+"-") {
+		return unnamed
+	}
+	return name
+}
+
+func valueOf[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
