@@ -17,7 +17,9 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // refused runs a command that must fail with an exit code, and say a text; the text ends with what to do.
@@ -96,8 +98,22 @@ func (w *world) testChecksOfJoin(t *testing.T) {
 	w.refused(t, join("--pod-cidrs 192.0.2.0/25"), cli.ExitFailed, "overlap with node CIDR 192.0.2.0/24 of member west")
 	w.must(t, join("--pod-cidrs 10.2.128.0/17 --allow-overlap --dry-run"))
 	w.refused(t, strings.Replace(join("--pod-cidrs 10.1.0.0/16"), "--cluster-id east", "--cluster-id west", 1), cli.ExitFailed, `cluster ID "west" is another cluster's`, "pass another --cluster-id", "leave --from hub")
+	w.suspend(t, "west", true)
+	w.refused(t, w.join("west", ""), cli.ExitFailed, `cluster ID "west" is suspended on the hub`,
+		`kubectl --namespace member-west patch member member --type merge --patch '{"spec":{"suspended":false}}'`)
+	w.suspend(t, "west", false)
+	w.must(t, w.join("west", "--check-from-inside=false --wait 0"))
 	testDeclared(t, w, join)
 	testDefinitions(t, w)
+}
+
+// suspend has an administrator suspend a member, or not any more.
+func (w *world) suspend(t *testing.T, id clusterset.ClusterID, suspended bool) {
+	t.Helper()
+	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
+	w.get(t, "hub", member)
+	member.Spec.Suspended = suspended
+	w.update(t, "hub", member)
 }
 
 // testDeclared: what the cluster says of itself counts, and is not changed.

@@ -14,13 +14,20 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
-// testLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command.
+// testLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command. A
+// member that no longer sends heartbeats delays it, but does not stop it.
 //
 // spec: K3
 func (w *world) testLeaveInterrupted(t *testing.T) {
+	w.must(t, w.join("west", "--pod-cidrs 10.2.0.0/16 --check-from-inside=false --wait 0 --agent-image example/agent:v1"))
+	w.create(t, "hub", &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), ClusterUID: "west", IntervalSeconds: 5, Publication: hubv1alpha1.PublicationComplete},
+	})
 	clean := w.traces(t, "hub", "east")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"))
 	// It keeps the agent's namespace, and leave waits for that.
@@ -45,6 +52,14 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 	<-ended
 	if code != cli.ExitFailed || !strings.Contains(out, "interrupted: run the same command again") {
 		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", leave, out, code)
+	}
+	for _, text := range []string{
+		"configured Member member-east/member: suspended",
+		"no heartbeat of west within 15s: a member that is disconnected keeps what east exported until its --absent-member-timeout has passed",
+	} {
+		if !strings.Contains(out, text) {
+			t.Errorf("$ kubectl clusterset %s\n%sdoes not say %q", leave, out, text)
+		}
 	}
 
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller of namespaces deletes it meanwhile

@@ -395,7 +395,9 @@ func (s *seen) testPendingDeletions(t *testing.T) {
 	})
 	s.shows(t, "status", "west keeps what it has of east, which the hub no longer lists, in 27 imports until east's heartbeat confirms that it is gone",
 		"kubectl clusterset leave --from hub --cluster-id east --hub-context hub")
-	s.must(t, "leave --from hub --cluster-id east --hub-context hub")
+	leave := "leave --from hub --cluster-id east --hub-context hub"
+	s.shows(t, leave+" --dry-run", "Member member-east/member: suspended", "then up to 3s for the next heartbeat of west")
+	s.shows(t, leave, "configured Member member-east/member: suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
 	s.eventually(t, "end of the imports", imports(func(n int) bool { return n == 0 }))
 	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
 }

@@ -94,6 +94,9 @@ func (j *joining) checkAdmission(ctx context.Context) error {
 		return fmt.Errorf("get Member of %s on the hub: %w", j.id, err)
 	}
 	j.admitted = member
+	if member.Spec.Suspended {
+		j.r.failf("%s", suspendedMember(j.id))
+	}
 	holder := member.Annotations[annotationClusterUID]
 	beat, err := j.heartbeat(ctx)
 	if err != nil {
@@ -112,6 +115,14 @@ func (j *joining) checkAdmission(ctx context.Context) error {
 			"or, if that cluster is gone for good, run \"kubectl clusterset leave --from hub --cluster-id %s\" first", j.id, holder, j.uid, j.id)
 	}
 	return nil
+}
+
+// suspendedMember says what to do about a Member that is suspended: join does not undo what an administrator, or a leave that
+// was interrupted, has set.
+func suspendedMember(id clusterset.ClusterID) string {
+	return fmt.Sprintf("cluster ID %q is suspended on the hub, so no member imports its services: if \"kubectl clusterset leave\" was interrupted, run it again "+
+		"and then join; to keep the member, run, with the hub's context, \"kubectl --namespace %s patch member %s --type merge --patch '{\"spec\":{\"suspended\":false}}'\" and then join",
+		id, id.HubNamespace(), hubv1alpha1.MemberName)
 }
 
 // rangeKind is one kind of a cluster's addresses, and what is known of it.

@@ -23,9 +23,11 @@ import (
 
 const aboutLeave = `Take the cluster of the current context out of its clusterset.
 
-Its agent stops first. Then the hub forgets it, upon which the other members stop using its pods; and then all that
-Tombolo has made in it goes: imports and their Services, the agent, the DNS, the membership ClusterProperty.
-ServiceExports stay, without status, and so do the kinds of the Multi-Cluster Services API.
+Its agent stops first. Then its Member on the hub is suspended: the other members stop using its pods. The command waits
+until each member that is connected has sent its next heartbeat, for a minute at most, names those that did not, and
+deletes the Member with all its records. Then it deletes all that Tombolo has made in the cluster: imports and their
+Services, the agent, the DNS, the membership ClusterProperty. ServiceExports stay, without status, and so do the kinds of
+the Multi-Cluster Services API.
 
 Where one side is gone, leave on the other alone: --from hub for a member that is dead (with --cluster-id), --from
 member where the hub is. Run it again after an interruption.`
@@ -128,6 +130,9 @@ func (l *leaving) run(ctx context.Context) error {
 	}
 	if l.hub != nil {
 		l.r.titlef("%s", l.heading("On the hub"))
+		if err := l.suspend(ctx); err != nil {
+			return err
+		}
 		if err := l.forget(ctx); err != nil {
 			return err
 		}

@@ -40,6 +40,17 @@ func (l life) state() State {
 	return StateConnected
 }
 
+// Connected returns the members that are not silent by the hub's clock, with the interval of their heartbeats.
+func (h *Hub) Connected() map[clusterset.ClusterID]time.Duration {
+	result := map[clusterset.ClusterID]time.Duration{}
+	for _, id := range h.Records.Members() {
+		if life := h.lifeOf(id); life.state() == StateConnected {
+			result[id] = life.interval
+		}
+	}
+	return result
+}
+
 // String says when it was last heard of.
 func (l life) String() string {
 	if !l.known {

@@ -124,6 +124,16 @@ func TestHubAlone(t *testing.T) {
 	}
 }
 
+// TestConnected: members that are not silent, each by its own interval.
+func TestConnected(t *testing.T) {
+	t.Parallel()
+	r, _, _ := troubled()
+	want := map[clusterset.ClusterID]time.Duration{"east": 10 * time.Second, "north": 10 * time.Second}
+	if diff := cmp.Diff(want, r.hub(t).Connected()); diff != "" {
+		t.Errorf("connected (-want +got):\n%s", diff)
+	}
+}
+
 // TestPendingDeletions: an import awaits the exporters that the hub has no record of; if it has one of each, those without
 // endpoints.
 func TestPendingDeletions(t *testing.T) {
