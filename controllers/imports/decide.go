@@ -142,10 +142,7 @@ func held(v view) map[clusterset.ClusterID]bool {
 // force until more is known of them. It belongs to no cluster. A deleted import is restored from its derived Service; without
 // either there is none.
 func (v view) established() []clusterset.Export {
-	if i := v.serviceImport; i != nil {
-		if !clusterset.IsManaged(i.Labels) {
-			return nil
-		}
+	if i := v.ownImport(); i != nil {
 		return []clusterset.Export{established(i, v.selection)}
 	}
 	for _, service := range v.derived() {
@@ -198,7 +195,7 @@ func constituents(v view, held map[clusterset.ClusterID]bool) []clusterset.Clust
 func site(v view, merged merge.Merged) render.Site {
 	result := render.Site{IPFamilies: v.ownFamilies, Unknown: v.unknown}
 	recorded := ""
-	if i := v.serviceImport; i != nil && clusterset.IsManaged(i.Labels) {
+	if i := v.ownImport(); i != nil {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]
 		if i.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) > 0 {
 			result.IPs, result.Established = i.Spec.IPs, i.Spec.IPFamilies

@@ -155,6 +155,9 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		"also if the hub has not been read": {
 			derived: derivedWeb(), verdict: exported, ports: []clusterset.Port{http},
 		},
+		"also when it has been restored, naming nobody": {
+			imported: importOf(held80), derived: derivedWeb(), verdict: exported, ports: []clusterset.Port{http},
+		},
 		"but not if nothing is missing on the hub": {
 			derived: derivedWeb(), synced: true, verdict: withdrawn,
 		},

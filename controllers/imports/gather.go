@@ -182,12 +182,12 @@ func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.Servic
 	return nil, nil
 }
 
-// imported returns what this cluster has of the service: the clusters that the import's status or its slices name. A derived
-// Service that is left alone may be of any member.
+// imported returns what this cluster has of the service: the clusters that the import's status or its slices name. What names no
+// cluster may be of any member.
 func (v view) imported(store *hub.Store) hub.Imported {
 	have := hub.Imported{}
-	if v.serviceImport != nil && clusterset.IsManaged(v.serviceImport.Labels) {
-		for _, status := range v.serviceImport.Status.Clusters {
+	if i := v.ownImport(); i != nil {
+		for _, status := range i.Status.Clusters {
 			have[clusterset.ClusterID(status.Cluster)] = nil
 		}
 	}
@@ -203,9 +203,19 @@ func (v view) imported(store *hub.Store) hub.Imported {
 	return have
 }
 
-// isRemnant reports whether nothing but a derived Service is left of the import, which names no exporter.
+// isRemnant reports whether what is left of an import names no exporter: a derived Service whose import was deleted, or the import that
+// was restored from it.
 func (v view) isRemnant() bool {
-	return v.serviceImport == nil && len(v.mirrored) == 0 && len(v.derived()) > 0
+	i := v.ownImport()
+	return len(v.mirrored) == 0 && (i != nil && len(i.Status.Clusters) == 0 || i == nil && len(v.derived()) > 0)
+}
+
+// ownImport returns the ServiceImport if it is ours.
+func (v view) ownImport() *mcsv1beta1.ServiceImport {
+	if v.serviceImport == nil || !clusterset.IsManaged(v.serviceImport.Labels) {
+		return nil
+	}
+	return v.serviceImport
 }
 
 // derived returns our derived Services for the import: one, unless its name has just been changed by hand.

@@ -119,10 +119,7 @@ func (r *Reconciler) withdraw(ctx context.Context, v view) error {
 	if _, err := apply.Do(ctx, r.Writer, plan.Service(nil, v.derived())); err != nil {
 		return err
 	}
-	if v.serviceImport == nil || !clusterset.IsManaged(v.serviceImport.Labels) {
-		return nil
-	}
-	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.serviceImport))
+	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.ownImport()))
 	return err
 }
 

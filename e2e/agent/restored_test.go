@@ -41,10 +41,7 @@ func TestHubRestored(t *testing.T) {
 	}
 	kept, withdrawn := offered("kept", 1), offered("withdrawn", 2)
 	w.enroll(t, "ghost", hubv1alpha1.ClaimedAgesBounded)
-	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-ghost", Name: hubv1alpha1.HeartbeatName},
-		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
-	}))
+	w.forgeBeat(t, "ghost")
 	backup := filepath.Join(t.TempDir(), "backup")
 	must(t, w.hub.Backup(t.Context(), backup))
 
@@ -53,6 +50,7 @@ func TestHubRestored(t *testing.T) {
 	w.change(t, 200) // more than an API server changes by itself when it starts, before what is seen last
 	later := offered("later", 3)
 	lost := w.haunt(t, ns)
+	joined := w.joinLate(t, ns)
 	for i, k := range lost {
 		for _, m := range []*member{a, b} { // what a member has not seen when the hub goes, it cannot miss
 			m.imported(t, k)
@@ -60,7 +58,7 @@ func TestHubRestored(t *testing.T) {
 		}
 	}
 	for _, m := range []*member{a, b} { // what is in its cache, by which it judges
-		m.gauge(t, "tombolo_imports", float64(2+len(lost)))
+		m.gauge(t, "tombolo_imports", float64(2+len(lost)+len(joined)))
 		m.gauge(t, "tombolo_imports_not_ready", 0)
 	}
 	must(t, w.hub.Restore(t.Context(), backup))
@@ -88,14 +86,69 @@ func TestHubRestored(t *testing.T) {
 			m.endpoints(t, k, haunted(i))
 		}
 	}
-	b.gauge(t, "tombolo_unconfirmed_services", float64(len(lost)))
+	// Of a cluster that joined after the backup the hub has no Member: its endpoints leave what others serve, all else stays.
+	b.endpoints(t, joined[0], "late 10.99.1.1:http:8080")
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080")
+	for _, k := range joined {
+		b.holds(t, k)
+	}
+	if i, _ := b.imported(t, joined[1]); len(i.Status.Clusters) != 2 {
+		t.Errorf("exporters of %s: %v", joined[1], i.Status.Clusters)
+	}
+	local := slice(clusterIPService(joined[1], port("http", 80)), "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")
+	local.Endpoints[0].Conditions.Ready = new(false)
+	must(t, b.Update(t.Context(), local))
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080") // the last resort
 	w.suspend(t, "ghost")
 	for _, k := range lost {
 		a.gone(t, k)
 		b.gone(t, k)
 	}
-	b.gauge(t, "tombolo_unconfirmed_services", 0)
 	b.imported(t, kept)
+	w.enroll(t, "late", hubv1alpha1.ClaimedAgesBounded) // it joins again, without these services
+	w.forgeBeat(t, "late")
+	b.gone(t, joined[0])
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080")
+}
+
+// joinLate has cluster late join and export two services, the second of which b exports too.
+func (w *world) joinLate(t *testing.T, ns string) []key {
+	t.Helper()
+	b := w.members["b"]
+	alone, shared := key{Namespace: ns, Name: "late-alone"}, key{Namespace: ns, Name: "late-shared"}
+	service := clusterIPService(shared, port("http", 80))
+	b.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1"))
+	w.enroll(t, "late", hubv1alpha1.ClaimedAgesBounded)
+	w.forgeBeat(t, "late")
+	w.forgeAs(t, "late", alone, nil, "10.99.1.1")
+	w.forgeAs(t, "late", shared, nil, "10.99.1.2")
+	must(t, w.renew(t.Context(), "late")) // now it is known to be alive
+	b.endpoints(t, alone, "late 10.99.1.1:http:8080")
+	b.endpoints(t, shared, "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080")
+	for _, m := range w.members {
+		m.imported(t, alone)
+		m.imported(t, shared)
+	}
+	return []key{alone, shared}
+}
+
+// renew renews the heartbeat of a member that has no agent.
+func (w *world) renew(ctx context.Context, id string) error {
+	beat := &hubv1alpha1.Heartbeat{}
+	if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName}, beat); err != nil {
+		return err
+	}
+	beat.Spec.RenewTime = metav1.NowMicro()
+	return w.hubKube.Update(ctx, beat)
+}
+
+// forgeBeat creates the heartbeat of a member that has no agent.
+func (w *world) forgeBeat(t *testing.T, id string) {
+	t.Helper()
+	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
+	}))
 }
 
 // haunt records services of member ghost, which has no agent.

@@ -1,0 +1,175 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestDeletedWhileHubIsUnreachable: an import that is deleted by hand is restored from what is left of it, with the same addresses,
+// though the hub is unreachable and the agent has started since. What no import can be made of stays as it is.
+//
+// spec: I5, I7, E3
+func TestDeletedWhileHubIsUnreachable(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	stop := b.start(t)
+	ns := namespace(t, a, b)
+	type held struct {
+		k        key
+		imported *mcsv1beta1.ServiceImport
+		derived  *corev1.Service
+		mirrored []discoveryv1.EndpointSlice
+	}
+	all := map[string]held{}
+	for _, name := range []string{"import", "import-and-service", "import-and-slices", "all-but-slices"} {
+		h := held{k: key{Namespace: ns, Name: name}}
+		service := clusterIPService(h.k, port("", 80))
+		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+		b.endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
+		h.imported, h.derived = b.imported(t, h.k)
+		var err error
+		h.mirrored, err = b.mirrored(t.Context(), h.k)
+		must(t, err)
+		all[name] = h
+	}
+	w.settled(t)
+	must(t, w.hub.APIServer.Stop(t.Context()))
+	stop()
+	for name, objects := range map[string][]client.Object{
+		"import":             {all["import"].imported},
+		"import-and-service": {all["import-and-service"].derived}, // its import goes while the agent runs
+		"import-and-slices":  {all["import-and-slices"].imported, &all["import-and-slices"].mirrored[0]},
+		"all-but-slices":     {all["all-but-slices"].imported, all["all-but-slices"].derived},
+	} {
+		for _, object := range objects {
+			must(t, b.Delete(t.Context(), object.DeepCopyObject().(client.Object)))
+			t.Logf("%s: deleted %T", name, object)
+		}
+	}
+	b.start(t)
+	same := func(name string, uid bool) {
+		t.Helper()
+		h := all[name]
+		imported, derived := b.imported(t, h.k)
+		if diff := cmp.Diff(h.imported.Spec, imported.Spec); diff != "" {
+			t.Errorf("%s: the import's spec (-before +after):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(h.derived.Spec.ClusterIPs, derived.Spec.ClusterIPs); diff != "" || uid && h.derived.UID != derived.UID {
+			t.Errorf("%s: the derived Service is another (-before +after):\n%s", name, diff)
+		}
+	}
+	same("import", true)
+	same("import-and-slices", true)
+	same("import-and-service", false)
+	again, _ := b.imported(t, all["import-and-service"].k)
+	must(t, b.Delete(t.Context(), again))
+	b.restored(t, "an import deleted under a running agent", again)
+	b.endpoints(t, all["import"].k, "a 10.1.0.1:unnamed:8080")
+	b.endpoints(t, all["all-but-slices"].k, "a 10.1.0.1:unnamed:8080")
+	must(t, absent(b.Get(t.Context(), all["all-but-slices"].k, &mcsv1beta1.ServiceImport{})))
+
+	must(t, w.hub.APIServer.Start(t.Context()))
+	for name, h := range all {
+		b.endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
+		if name != "all-but-slices" {
+			same(name, name != "import-and-service")
+		}
+		b.imported(t, h.k)
+	}
+	must(t, a.Delete(t.Context(), export(all["import"].k)))
+	b.gone(t, all["import"].k)
+}
+
+// TestServiceRecreated: while the Service of a ServiceExport is missing, the export's record stays on the hub, inactive, so that the
+// export keeps its age; others import nothing of it.
+//
+// spec: E6, R3, R8
+func TestServiceRecreated(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	record := &hubv1alpha1.PublishedService{}
+	onHub := key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}
+	must(t, w.hubKube.Get(t.Context(), onHub, record))
+	w.later(t, record.CreationTimestamp)
+
+	must(t, a.Delete(t.Context(), service.DeepCopy()))
+	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
+	b.gone(t, k)
+	inactive := &hubv1alpha1.PublishedService{}
+	must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	if !inactive.Spec.Inactive || inactive.UID != record.UID {
+		t.Errorf("the record is %+v, want that of before, inactive", inactive)
+	}
+	if left := w.publishedEndpoints(t, "a", k); len(left) > 0 {
+		t.Errorf("endpoints are left on the hub: %v", left)
+	}
+	service.ResourceVersion = ""
+	must(t, a.Create(t.Context(), service))
+	must(t, client.IgnoreAlreadyExists(a.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	if inactive.Spec.Inactive || inactive.UID != record.UID {
+		t.Errorf("the record is %+v, want that of before", inactive)
+	}
+
+	must(t, a.Delete(t.Context(), service.DeepCopy())) // and then its ServiceExport
+	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
+	must(t, a.Delete(t.Context(), export(k)))
+	w.noRecords(t, "a", k)
+	b.gone(t, k)
+}
+
+// TestRestartKeepsWithdrawnPorts: an agent that starts does not use the ports again that a silent member's slice has left, nor does
+// it take those away that the slice serves as the last resort.
+//
+// spec: D9
+func TestRestartKeepsWithdrawnPorts(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	kill, stop := a.start(t), b.start(t)
+	k := partlyServed(t, key{Namespace: namespace(t, a, b), Name: "web"}, a, b)
+	b.gauge(t, "tombolo_member_live", 1)
+	b.endpoints(t, k, "a 10.1.0.4:http:8080", "a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "a fd00:1::4:admin:8081",
+		"b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081")
+	kill()
+	left := []string{"a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081"}
+	b.endpoints(t, k, left...)
+	cluster, err := b.cluster.Client(nil)
+	must(t, err)
+	mirrored, err := b.mirrored(t.Context(), k)
+	must(t, err)
+	stop()
+	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
+	must(t, err)
+	defer events.Stop()
+	for range len(mirrored) + 2 { // what is there: these, and b's own
+		<-events.ResultChan()
+	}
+	b.start(t)
+	for range 2 { // less than the grace period, in which a is not known to be silent
+		b.beats(t, w)
+	}
+	b.writesNoSlice(t, events, k, "after the restart")
+	b.endpoints(t, k, left...)
+}
