@@ -45,7 +45,7 @@ func Run(ctx context.Context, options Options) error {
 	mgr, err := manager.New(member, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Log,
-		Cache:                         cache.Options{DefaultTransform: sources.Compact, NewInformer: newInformer},
+		Cache:                         cache.Options{DefaultTransform: sources.Compact, NewInformer: newInformer(options.Log)},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.ProfileAddress,

@@ -48,6 +48,10 @@ func patience() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 16, Cap: 5 * time.Minute}
 }
 
+// recheck is how often the Secret is read at least. A restored backup of the member brings an older token back, which may expire
+// before the renewal of the one that it replaces is due, and the agent may not watch Secrets.
+const recheck = time.Hour
+
 // Start renews until ctx ends.
 func (r *Renewal) Start(ctx context.Context) error {
 	backoff := patience()
@@ -66,7 +70,7 @@ func (r *Renewal) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.Clock.After(pause):
+		case <-r.Clock.After(min(pause, recheck)):
 		}
 	}
 }

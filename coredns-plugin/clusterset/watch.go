@@ -21,6 +21,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
 // backoff is that of lists and watches that fail: back soon after the API server is, with jitter so that not all
@@ -110,8 +112,11 @@ func (w *watcher) follow(ctx context.Context, f *feed, source cache.ListWatch, o
 			return watcher, err
 		},
 	}
+	current := rewind.Source(noted, func() {
+		log.Infof("the API server is back at an earlier state, as after a restore; listing %s again", f.kind)
+	})
 	quiet := logr.Discard() // what goes wrong is noted above, once
-	reflector := cache.NewReflectorWithOptions(noted, object, f, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(current, object, f, cache.ReflectorOptions{
 		Name: name + "/" + string(f.kind), Logger: &quiet, Backoff: backoff(),
 	})
 	reflector.RunWithContext(klog.NewContext(ctx, quiet))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestHubRestored(t *testing.T) {
 
 	must(t, a.Delete(t.Context(), export(withdrawn)))
 	b.gone(t, withdrawn)
-	w.change(t, 200) // more than an API server changes by itself when it starts, before what is seen last
+	change(t, w.hubKube)
 	later := offered("later", 3)
 	lost := w.haunt(t, ns)
 	joined := w.joinLate(t, ns)
@@ -166,13 +167,74 @@ func (w *world) haunt(t *testing.T, ns string) []key {
 // haunted is what member ghost contributes to the service that it has recorded as the n-th, as member.endpoints has it.
 func haunted(n int) string { return fmt.Sprintf("ghost 10.99.0.%d:http:8080", n+1) }
 
-// change changes the hub so many times.
-func (w *world) change(t *testing.T, times int) {
+// change changes a cluster more often than an API server does by itself when it starts.
+func change(t *testing.T, c client.Client) {
 	t.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "changes"}}
-	must(t, w.hubKube.Create(t.Context(), o))
-	for i := range times {
+	must(t, c.Create(t.Context(), o))
+	for i := range 200 {
 		o.Data = map[string]string{"n": strconv.Itoa(i)}
-		must(t, w.hubKube.Update(t.Context(), o))
+		must(t, c.Update(t.Context(), o))
 	}
+}
+
+// TestMemberRestored: a member's API server is restored from a backup under its running agent. The agent lists again: what the backup
+// lacks is imported and published again, what it should not hold is withdrawn, what is outdated is corrected, and later changes get
+// through in both directions.
+//
+// spec: E3, I1, I2, D7
+func TestMemberRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	ns := namespace(t, a, b)
+	offer := func(from, to *member, name string, n int) key {
+		service := clusterIPService(key{Namespace: ns, Name: name}, port("http", 80))
+		from.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%s.0.%d", subnets[from.id], n)))
+		to.imported(t, client.ObjectKeyFromObject(service))
+		return client.ObjectKeyFromObject(service)
+	}
+	kept, withdrawn, moved := offer(a, b, "kept", 1), offer(a, b, "withdrawn", 2), offer(a, b, "moved", 3)
+	ownWithdrawn := offer(b, a, "own-withdrawn", 1)
+	before, _ := b.imported(t, kept)
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, b.cluster.Backup(t.Context(), backup))
+
+	must(t, a.Delete(t.Context(), export(withdrawn)))
+	b.gone(t, withdrawn)
+	a.move(t, moved, "10.1.0.33")
+	b.endpoints(t, moved, "a 10.1.0.33:http:8080")
+	must(t, b.Delete(t.Context(), export(ownWithdrawn)))
+	a.gone(t, ownWithdrawn)
+	change(t, b)
+	later, ownLater := offer(a, b, "later", 4), offer(b, a, "own-later", 2)
+	must(t, b.cluster.Restore(t.Context(), backup))
+
+	b.imported(t, later)
+	b.endpoints(t, later, "a 10.1.0.4:http:8080")
+	b.endpoints(t, moved, "a 10.1.0.33:http:8080")
+	b.gone(t, withdrawn)
+	a.gone(t, ownLater)
+	a.imported(t, ownWithdrawn)
+	a.endpoints(t, ownWithdrawn, "b 10.2.0.1:http:8080")
+	b.endpoints(t, kept, "a 10.1.0.1:http:8080")
+	if after, _ := b.imported(t, kept); after.UID != before.UID || !slices.Equal(after.Spec.IPs, before.Spec.IPs) {
+		t.Errorf("the import that the backup holds was %s %v and is %s %v", before.UID, before.Spec.IPs, after.UID, after.Spec.IPs)
+	}
+	b.endpoints(t, offer(a, b, "new", 5), "a 10.1.0.5:http:8080")
+	a.endpoints(t, offer(b, a, "own-new", 3), "b 10.2.0.3:http:8080")
+}
+
+// subnets are the second octets of the members' pods.
+var subnets = map[string]string{"a": "1", "b": "2"}
+
+// move gives the first endpoint of a service another address.
+func (m *member) move(t *testing.T, k key, address string) {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{}
+	must(t, m.Get(t.Context(), key{Namespace: k.Namespace, Name: k.Name + "-v4"}, s))
+	s.Endpoints[0].Addresses = []string{address}
+	must(t, m.Update(t.Context(), s))
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 type proxy struct {
 	*httptest.Server
 	lost    atomic.Bool
+	gate    sync.RWMutex             // requests wait while it is locked
 	refused map[string]*atomic.Int32 // requests, by resource
 }
 
@@ -44,6 +46,8 @@ func (w world) proxy(t *testing.T) *proxy {
 	}
 	p := &proxy{refused: map[string]*atomic.Int32{"serviceimports": {}, "endpointslices": {}}}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		p.gate.RLock()
+		p.gate.RUnlock() //nolint:staticcheck // it is only waited for
 		if !p.lost.Load() {
 			behind.ServeHTTP(rw, r)
 			return

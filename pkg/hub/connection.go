@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
 // Connection keeps a Store up to date with the hub for as long as it runs, however often the hub goes away.
@@ -123,7 +123,7 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 // all members ask for at once where the hub was away, are streamed, as that spares its memory.
 func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	listed := false
-	return &cache.ListWatch{
+	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
@@ -135,42 +135,18 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 			if !listed && options.SendInitialEvents != nil {
 				return nil, errListFirst
 			}
-			rewound, err := c.rewound(ctx, list.DeepCopyObject().(client.ObjectList), options.ResourceVersion)
-			if err != nil {
-				c.note(k, err)
-				return nil, err
-			}
-			if rewound {
-				c.log.Info("the hub is back at an earlier state, as after a restore; reading everything anew", "kind", k)
-				return nil, apierrors.NewResourceExpired("the hub is at an earlier resource version than " + options.ResourceVersion)
-			}
 			watcher, err := c.client.Watch(ctx, list, &client.ListOptions{Raw: &options})
 			c.note(k, err)
 			return watcher, err
 		},
 	}
+	return rewind.Source(source, func() {
+		c.log.Info("the hub is back at an earlier state, as after a restore; reading everything anew", "kind", k)
+	})
 }
 
 // errListFirst has a reflector list what it cannot have streamed.
 var errListFirst = apierrors.NewMethodNotSupported(schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group}, "stream")
-
-// rewound reports whether the hub is at an earlier resource version than one that was seen there, as after a restore from a
-// backup. An API server keeps a watch that begins in its future silent until its changes have come so far, which may take
-// weeks. into is any list of the kind. (A hub that has come further than before the restore, when it is asked for the first time,
-// cannot be told from one that was never restored.)
-func (c *Connection) rewound(ctx context.Context, into client.ObjectList, seen string) (bool, error) {
-	if seen == "" || seen == "0" {
-		return false, nil
-	}
-	if err := c.client.List(ctx, into, client.Limit(1)); err != nil {
-		return false, err
-	}
-	order, err := resourceversion.CompareResourceVersion(into.GetResourceVersion(), seen)
-	if err != nil {
-		return false, nil //nolint:nilerr // versions that are no numbers cannot be compared; then nothing is known
-	}
-	return order < 0, nil
-}
 
 // note records how a request for a kind went, and says so where that is news. When the hub is back, everything is looked at
 // again: whoever could not write to it meanwhile is waiting to try once more, each service for itself and up to 10 s.

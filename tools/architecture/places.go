@@ -15,6 +15,7 @@ const (
 	nouns       group = "nouns"
 	api         group = "api"
 	pure        group = "pure"
+	reading     group = "reading"
 	shell       group = "shell"
 	writer      group = "writer"
 	controllers group = "controllers"
@@ -41,6 +42,7 @@ var places = map[string]group{
 	"pkg/plan":       pure,
 	"pkg/liveness":   pure,
 	"pkg/corefile":   pure,
+	"pkg/rewind":     reading,
 	"pkg/hub":        shell,
 	"pkg/apply":      writer,
 	"controllers":    controllers,
@@ -61,13 +63,14 @@ var mayImport = map[group][]group{
 	nouns:       {nouns},
 	api:         {nouns, api},
 	pure:        {nouns, api, pure},
-	shell:       {nouns, api, pure, shell, writer},
+	reading:     {},
+	shell:       {nouns, api, pure, reading, shell, writer},
 	writer:      {nouns, api, pure, writer},
-	controllers: {nouns, api, pure, shell, writer, controllers},
+	controllers: {nouns, api, pure, reading, shell, writer, controllers},
 	agent:       {nouns, api, pure, shell, writer, controllers, agent, manifests},
 	survey:      {nouns, api, pure, shell, writer, controllers, survey, manifests},
 	cli:         {nouns, api, pure, shell, writer, survey, cli, manifests},
-	dns:         {nouns, pure, dns},
+	dns:         {nouns, pure, reading, dns},
 	manifests:   {nouns, api, manifests},
 	cmd:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd},
 	e2e:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd, e2e, oracle},

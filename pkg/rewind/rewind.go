@@ -1,0 +1,67 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rewind detects that an API server is back at an earlier state, as after etcd was restored from a backup. A watch that
+// begins at a resource version which the API server has not reached yet stays silent until it has, which may take weeks.
+package rewind
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Source returns a source of one kind for a reflector. Before each list and watch from a resource version on, it asks for a list of
+// at most one object, read from the current state. If that has an earlier version, the error is Expired (410), and the reflector
+// lists everything without a version. (Without the check, that list too is refused as too early, and client-go repeats it for a
+// minute.) notice is called for each such watch. The cost is one small request each time a watch is opened, which reflectors do
+// every 5 to 10 minutes.
+//
+// An API server that has passed the version again by the time of the check is not detected here. It answers the watch with Expired
+// itself, unless its watch cache began before that version.
+func Source(from *cache.ListWatch, notice func()) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if err := check(ctx, from, options.ResourceVersion); err != nil {
+				return nil, err
+			}
+			return from.ListWithContext(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if err := check(ctx, from, options.ResourceVersion); err != nil {
+				if apierrors.IsResourceExpired(err) {
+					notice()
+				}
+				return nil, err
+			}
+			return from.WatchWithContext(ctx, options)
+		},
+	}
+}
+
+// check returns an Expired error if the API server is at an earlier resource version than one that was seen.
+func check(ctx context.Context, from *cache.ListWatch, seen string) error {
+	if seen == "" || seen == "0" {
+		return nil
+	}
+	found, err := from.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	list, err := meta.ListAccessor(found)
+	if err != nil {
+		return fmt.Errorf("check for an earlier state: %w", err)
+	}
+	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), seen)
+	if err != nil || order >= 0 {
+		return nil //nolint:nilerr // versions that are no numbers cannot be compared; then nothing is known
+	}
+	return apierrors.NewResourceExpired("the API server is at an earlier resource version than " + seen)
+}
