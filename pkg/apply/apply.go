@@ -87,7 +87,7 @@ func ToHub(c client.Client, namespace string) Writer {
 }
 
 // Do carries out the changes in their order and returns the objects that it created or updated, as the API server
-// answered them. It goes on after a failure. The error joins all failures, each with the object's key; it is ErrStale
+// answered them. It goes on after a failure. The error joins all failures, each with the object's key and its Reason; it is ErrStale
 // only where nothing worse happened, and then the first of them. A deletion of what is gone is done.
 func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]) ([]T, error) {
 	var written []T
@@ -99,7 +99,7 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 		case errors.Is(err, ErrStale):
 			outdated = cmp.Or(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
+			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), refusal{err}))
 		case change.Verb != plan.Delete:
 			written = append(written, object)
 		}
