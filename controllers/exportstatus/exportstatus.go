@@ -7,7 +7,6 @@ package exportstatus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ type Reconciler struct {
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	options.Reconciler = r
+	options.Reconciler = sources.NewRetries(r)
 	return sources.AddController(mgr, "exportstatus", options,
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
@@ -67,9 +66,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		Conditions: conditions.Set(before, desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
 	}
 	written, err := apply.Do(ctx, r.Member, plan.ServiceExportStatus(status, known.Export))
-	if errors.Is(err, apply.ErrStale) {
-		return reconcile.Result{}, nil // the watch brings the newer export, and it again
-	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the status of ServiceExport %s: %w", request.NamespacedName, err)
 	}

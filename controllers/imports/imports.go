@@ -7,7 +7,6 @@ package imports
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -58,15 +57,17 @@ type Reconciler struct {
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	options.Reconciler = r
+	options.Reconciler = sources.NewRetries(r)
 	pacer := sources.NewPacer(r.Sources.Cluster, clock.RealClock{})
 	return sources.AddController(mgr, "imports", options,
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName)),
-		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
+		sources.Exports(members),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
 		source.Kind(members, &corev1.Service{}, sources.Paced[*corev1.Service](pacer, sources.DerivedService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService)),
+		source.Kind(members, &corev1.Service{}, obstacles[*corev1.Service](r)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, obstacles[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
 		sources.FromHub(r.Sources.Hub, pacer.OfOthers, r.everything),
 	)
@@ -114,10 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err == nil && !reclaimed {
 		err = r.carryOut(ctx, view)
 	}
-	switch {
-	case errors.Is(err, apply.ErrStale):
-		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil // or the watch brings what has changed, and this service again
-	case err != nil:
+	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}
 	return reconcile.Result{}, nil

@@ -13,13 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -38,21 +36,28 @@ type Reconciler struct {
 	Admitted func() bool
 	Progress *Progress
 	Outcomes *Outcomes
+
+	// retries decides when what the hub has refused is tried again; nil outside of a manager.
+	retries *sources.Retries
+	// member is the version of this cluster's Member that the hub's refusals were made by.
+	member string
 }
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	options.Reconciler = r
+	r.retries = sources.NewRetries(r)
+	options.Reconciler = r.retries
 	r.Sources.Hub.Subscribe(func(news hub.Event) {
 		if news.Deleted && news.Cluster == r.Sources.Cluster {
 			r.Progress.Lost(news.Key)
 		}
 	})
 	return sources.AddController(mgr, "publish", options,
-		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
+		sources.Exports(members),
 		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
 		sources.FromHub(r.Sources.Hub, sources.OfRecords(r.Sources.Cluster), r.everything),
+		r.retries.Source(),
 	)
 }
 
@@ -60,6 +65,10 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 // listed, the publication is not complete.
 func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	listing := r.Sources.Hub.Listing()
+	if member := r.Sources.Hub.Member(r.Sources.Cluster); member != nil && member.ResourceVersion != r.member {
+		r.member = member.ResourceVersion
+		r.retries.Reset() // it may allow now what the hub has refused, whose policies may see it later than this cluster
+	}
 	keys, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -90,15 +99,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	desired, outcome := r.decide(known, slices)
 	versions, err := r.apply(ctx, desired, known.Hub)
-	switch {
-	case errors.Is(err, apply.ErrStale):
-		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil // or the hub's watch brings the newer record, and this service again
-	case err != nil:
-		r.refused(key, listing, err, outcome)
-		return reconcile.Result{}, fmt.Errorf("publish %s: %w", key, err)
+	if err != nil {
+		return reconcile.Result{}, r.failed(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
 	}
 	r.Outcomes.Set(key, outcome)
 	r.Progress.Done(key, listing, versions)
+	if r.retries != nil && desired.frees(known.Hub) {
+		r.retries.Freed()
+	}
 	return reconcile.Result{}, nil
 }
 
@@ -115,6 +123,11 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sou
 type records struct {
 	service   *hubv1alpha1.PublishedService
 	endpoints []*hubv1alpha1.PublishedEndpoints
+}
+
+// frees reports whether the hub is to hold fewer records than it does, so that a quota has room for others.
+func (d records) frees(observed hub.Service) bool {
+	return d.service == nil && observed.Own != nil || len(d.endpoints) < len(observed.OwnEndpoints)
 }
 
 // decide returns the records of what is exported, and what is left out of them because the hub or the other clusters
@@ -190,26 +203,22 @@ func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, end
 	return result
 }
 
-// refused notes that the hub understood the request and said no. What is invalid stays so until it is changed, and is
-// done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
+// failed notes that the hub understood the request and said no, and returns the error. What is invalid stays so until it is changed,
+// and is done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
 // not complete.
-func (r *Reconciler) refused(key clusterset.ServiceKey, listing int, err error, outcome Outcome) {
-	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-		r.Progress.Done(key, listing, hub.Versions{})
-	} else if !apierrors.IsForbidden(err) {
-		return
+func (r *Reconciler) failed(key clusterset.ServiceKey, listing int, err error, outcome Outcome) error {
+	if errors.Is(err, apply.ErrStale) || !apply.IsRefused(err) {
+		return err
 	}
-	outcome.Failure = reason(err)
+	outcome.Failure = apply.Reason(err)
 	r.Outcomes.Set(key, outcome)
-}
-
-// reason returns what the hub said.
-func reason(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Message
+	if apply.IsInvalid(err) {
+		r.Progress.Done(key, listing, hub.Versions{})
 	}
-	return err.Error()
+	if apply.IsFinal(err) {
+		return reconcile.TerminalError(err)
+	}
+	return err
 }
 
 func texts(errs []error) []string {

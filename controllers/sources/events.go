@@ -9,11 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -183,6 +185,22 @@ func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.Names
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { look(q, e.Object) },
 	}
+}
+
+// Exports returns a controller's source of ServiceExports that come, go or are changed by others. Who writes their status must not be
+// woken by that, nor wake others.
+func Exports(members cache.Cache) source.Source {
+	return source.Kind(members, &mcsv1beta1.ServiceExport{}, Typed[*mcsv1beta1.ServiceExport](SameName),
+		predicate.TypedFuncs[*mcsv1beta1.ServiceExport]{UpdateFunc: func(e event.TypedUpdateEvent[*mcsv1beta1.ServiceExport]) bool {
+			return changesExport(e.ObjectOld, e.ObjectNew)
+		}})
+}
+
+// changesExport reports whether more than the status or the metadata of a ServiceExport has changed, or it is as it was, as after a
+// resync. A watch that was interrupted shows one that was made anew as an update.
+func changesExport(before, after *mcsv1beta1.ServiceExport) bool {
+	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID || before.Generation != after.Generation ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }
 
 // SameName is a key function for objects that bear their service's name.

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,10 @@ func testBothNamesTaken(t *testing.T, a, b *member) {
 	a.endpoints(t, k, "a 10.1.0.1:http:8080") // elsewhere the names are free
 	untouched(users[0])
 	untouched(users[1])
+
+	if errors := b.output.errors(k.Namespace); len(errors) > 0 { // nothing is tried until the name is free
+		t.Errorf("errors: %s", strings.Join(errors, "\n"))
+	}
 
 	must(t, b.Delete(t.Context(), users[1].DeepCopy()))
 	if _, derived := b.imported(t, k); derived.Name != users[1].Name || derived.UID == users[1].UID {

@@ -26,6 +26,13 @@ func LongDerivedName(service string) string {
 	return derivedPrefix + hex.EncodeToString(sum[:20])
 }
 
+// DerivedNameOf returns the name of the derived Service that an object is, or belongs to, by its own name; false where it can be neither.
+func DerivedNameOf(object string) (string, bool) {
+	sum, ok := strings.CutPrefix(object, derivedPrefix)
+	sum, _, _ = strings.Cut(sum, "-")
+	return derivedPrefix + sum, ok
+}
+
 // sliceIDLength is how many hexadecimal digits a slice's ID has.
 const sliceIDLength = 10
 

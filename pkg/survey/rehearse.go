@@ -5,6 +5,7 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,21 +57,29 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 		Sources: l.reader, Hub: apply.ToHub(l.published, l.Member.ID.HubNamespace()).Rehearse(noted(&r.Published)),
 		Admitted: admitted, Progress: publish.NewProgress(), Outcomes: outcomes,
 	}
-	_, r.PublishedErr = published.Reconcile(ctx, request)
+	r.PublishedErr = rehearsed(ctx, published, request)
 	r.Outcome = outcomes.Of(key)
 	status := &exportstatus.Reconciler{
 		Sources: l.reader, Member: l.writer(&r.Status), Outcomes: outcomes,
 		Refusal: func() string { return "" }, Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
 	}
-	_, r.StatusErr = status.Reconcile(ctx, request)
+	r.StatusErr = rehearsed(ctx, status, request)
 	imported := &imports.Reconciler{
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Admitted: admitted,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.state, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(),
 		Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
 	}
-	_, r.ImportedErr = imported.Reconcile(ctx, request)
+	r.ImportedErr = rehearsed(ctx, imported, request)
 	return r, nil
+}
+
+// rehearsed returns why a controller cannot do all that is due, which apply.ErrStale does not say.
+func rehearsed(ctx context.Context, controller reconcile.Reconciler, request reconcile.Request) error {
+	if _, err := controller.Reconcile(ctx, request); !errors.Is(err, apply.ErrStale) {
+		return err
+	}
+	return nil
 }
 
 // admitted says that the member speaks for its ID: Find has asked.

@@ -10,6 +10,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -34,7 +35,7 @@ func (v *view) exporting(h *Hub) []Step {
 		return append(steps, step)
 	}
 	if v.PublishedErr != nil {
-		return append(steps, v.step(HopRecord, Broken, reasonOf(v.PublishedErr), v.logs()))
+		return append(steps, v.step(HopRecord, Broken, apply.Reason(v.PublishedErr), v.logs()))
 	}
 	steps = append(steps, v.recorded(h)...)
 	if v.isSilent() {

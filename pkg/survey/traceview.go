@@ -118,7 +118,7 @@ func (v *view) pending(hop Hop, acts []apply.Act) (Step, bool) {
 	}
 	for _, a := range acts {
 		if a.Err != nil && !errors.Is(a.Err, apply.ErrStale) {
-			return v.step(hop, Broken, fmt.Sprintf("%s cannot be written: %s", nameOf(a), reasonOf(a.Err)), v.remedy(hop, a.Err)), true
+			return v.step(hop, Broken, fmt.Sprintf("%s cannot be written: %s", nameOf(a), apply.Reason(a.Err)), v.remedy(hop, a.Err)), true
 		}
 	}
 	if v.isSilent() {
@@ -165,13 +165,4 @@ func dueOf(a apply.Act) string {
 	return map[plan.Verb]string{
 		plan.Create: "missing", plan.Update: "not up to date", plan.UpdateStatus: "not up to date in its status", plan.Delete: "left over",
 	}[a.Verb]
-}
-
-// reasonOf returns what an API server said.
-func reasonOf(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Message
-	}
-	return err.Error()
 }

@@ -1,0 +1,175 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+)
+
+// answers is a Reconciler that returns the errors that it is given, by service.
+type answers map[string]error
+
+func (a answers) Reconcile(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, a[request.Name]
+}
+
+func requestOf(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+}
+
+var (
+	errAway  = errors.New("connection refused")
+	errQuota = fmt.Errorf("publish: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("exceeded quota: tombolo")))
+)
+
+// TestRetries: what an API server refuses is tried again later and later, after five minutes at the latest, and is no error of the
+// controller, which would try again every 10 s.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err error
+		// again is after how long the 1st, the 2nd and the 100th try is followed by another; 0 where a watch brings it.
+		again [3]time.Duration
+		want  error
+	}{
+		"done":             {},
+		"stale":            {err: fmt.Errorf("import: %w", apply.ErrStale)},
+		"another's object": {err: fmt.Errorf("import: %w", apply.ErrForeign)},
+		"a quota":          {err: errQuota, again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute}},
+		"a quota and another's object": {
+			err: errors.Join(apply.ErrForeign, errQuota), again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute},
+		},
+		"final":                 {err: reconcile.TerminalError(errQuota), want: errQuota},
+		"no answer":             {err: errAway, want: errAway},
+		"a quota and no answer": {err: errors.Join(errQuota, errAway), want: errAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			retries := NewRetries(answers{"web": test.err})
+			var again [3]time.Duration
+			for i := range 100 {
+				result, err := retries.Reconcile(t.Context(), requestOf("web"))
+				if !errors.Is(err, test.want) {
+					t.Fatalf("%v, want %v", err, test.want)
+				}
+				again[min(i, 2)] = result.RequeueAfter
+			}
+			if diff := cmp.Diff(test.again, again); diff != "" {
+				t.Errorf("tried again after (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRetriesBackOff: a try that was in vain, as a cache was behind, does not count as a success; one that went well does.
+func TestRetriesBackOff(t *testing.T) {
+	t.Parallel()
+	given := answers{}
+	retries := NewRetries(given)
+	var again []time.Duration
+	for _, err := range []error{errQuota, errQuota, apply.ErrStale, errAway, errQuota, nil, errQuota} {
+		given["web"] = err
+		result, _ := retries.Reconcile(t.Context(), requestOf("web"))
+		again = append(again, result.RequeueAfter/time.Millisecond)
+	}
+	if diff := cmp.Diff([]time.Duration{10, 20, 0, 0, 40, 0, 10}, again); diff != "" {
+		t.Errorf("tried again after (-want +got, in ms):\n%s", diff)
+	}
+}
+
+// TestRetriesFreed: where a quota may have room again, one refused service is tried, and the next one after its success. One that is
+// refused again waits until the others have been tried.
+func TestRetriesFreed(t *testing.T) {
+	t.Parallel()
+	given := answers{"a": errQuota, "b": errQuota, "c": errQuota, "d": errAway}
+	retries := NewRetries(given)
+	q := priorityqueue.New[reconcile.Request](t.Name())
+	defer q.ShutDown()
+	if err := retries.Source().Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	try := func(name string) time.Duration {
+		result, _ := retries.Reconcile(t.Context(), requestOf(name))
+		return result.RequeueAfter
+	}
+	woken := func(want string) {
+		t.Helper()
+		item, _ := q.Get()
+		q.Done(item)
+		if item.Name != want {
+			t.Errorf("%s is tried, want %s", item.Name, want)
+		}
+	}
+	for range 20 {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			try(name)
+		}
+	}
+	if q.Len() > 0 {
+		t.Fatalf("%d are tried again though nothing was freed", q.Len())
+	}
+	retries.Freed()
+	woken("a")
+	if after := try("a"); after != firstRetry {
+		t.Errorf("a is tried again after %s, though a quota's controller may take a moment to count", after)
+	}
+	retries.Freed()
+	woken("b")
+	delete(given, "b")
+	try("b")
+	woken("c")
+	given["c"] = reconcile.TerminalError(errQuota)
+	try("c")
+	delete(given, "a")
+	retries.Freed()
+	woken("a")
+	try("a")
+	retries.Freed()
+	if q.Len() > 0 {
+		t.Errorf("%d are tried, though none is refused", q.Len())
+	}
+}
+
+// TestChangesExport: only what others change of a ServiceExport wakes those who look at it, not the status that is written for them.
+func TestChangesExport(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		change func(*mcsv1beta1.ServiceExport)
+		want   bool
+	}{
+		"nothing, as after a resync": {func(e *mcsv1beta1.ServiceExport) { e.ResourceVersion = "1" }, true},
+		"the status":                 {func(e *mcsv1beta1.ServiceExport) { e.Status.Conditions = []metav1.Condition{{Type: "Ready"}} }, false},
+		"a label":                    {func(e *mcsv1beta1.ServiceExport) { e.Labels = map[string]string{"team": "shop"} }, false},
+		"the spec":                   {func(e *mcsv1beta1.ServiceExport) { e.Generation++ }, true},
+		"it is about to go":          {func(e *mcsv1beta1.ServiceExport) { e.DeletionTimestamp = &now }, true},
+		"it was made anew":           {func(e *mcsv1beta1.ServiceExport) { e.UID = "another" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "one", Generation: 1, ResourceVersion: "1"}}
+			after := before.DeepCopy()
+			after.ResourceVersion = "2"
+			test.change(after)
+			if got := changesExport(before, after); got != test.want {
+				t.Errorf("%t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// TestInvalidExport: an export that the hub's schema refuses costs a few writes and no more, though the API server lists what is wrong
+// with it in another order each time. It is published once it is valid.
+//
+// spec: C2, C3
+func TestInvalidExport(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	ns := namespace(t, a, b)
+	for name, spoil := range map[string]func(*mcsv1beta1.ServiceExportSpec, string){
+		"annotations": func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedAnnotations[key] = strings.Repeat("x", 4097) },
+		"labels":      func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedLabels[key] = "no label has spaces" },
+	} {
+		k := key{Namespace: ns, Name: name}
+		must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
+		invalid := export(k)
+		invalid.Spec = mcsv1beta1.ServiceExportSpec{ExportedAnnotations: map[string]string{}, ExportedLabels: map[string]string{}}
+		for i := range 10 {
+			spoil(&invalid.Spec, fmt.Sprintf("key-%d", i))
+		}
+		before := w.settled(t)
+		must(t, a.Create(t.Context(), invalid))
+		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+		for range 5 { // an endless loop writes dozens of times a second
+			a.beats(t, w)
+		}
+		spent := w.settled(t).since(before)
+		for what, most := range map[string]int{"a serviceexports/status PUT 200": 3, "hub publishedservices POST 422": 3} {
+			if spent[what] > most {
+				t.Errorf("%s: %d writes %q, want %d at most", name, spent[what], what, most)
+			}
+		}
+		t.Logf("%s:\n%s", name, spent)
+
+		valid := &mcsv1beta1.ServiceExport{}
+		must(t, a.Get(t.Context(), k, valid))
+		valid.Spec = mcsv1beta1.ServiceExportSpec{}
+		must(t, a.Update(t.Context(), valid))
+		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		b.imported(t, k)
+	}
+}
+
+// TestQuotaFreed: what a quota has refused is published when something else is withdrawn, and is not asked for all the time until then.
+//
+// spec: C2
+func TestQuotaFreed(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a := w.members["a"]
+	a.start(t)
+	ns := namespace(t, a)
+	w.limitServices(t, "a", "1")
+	first := key{Namespace: ns, Name: "first"}
+	a.exportService(t, clusterIPService(first, port("http", 80)))
+	a.condition(t, first, ready, metav1.ConditionTrue, "Exported")
+	var refused []key
+	for i := range 3 {
+		k := key{Namespace: ns, Name: fmt.Sprintf("more-%d", i)}
+		a.exportService(t, clusterIPService(k, port("http", 80)))
+		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+		refused = append(refused, k)
+	}
+	for range 40 { // heartbeats, each a second: what is tried every 10 s would be tried four times
+		a.beats(t, w)
+	}
+	before, err := w.writes(t.Context())
+	must(t, err)
+	for range 15 {
+		a.beats(t, w)
+	}
+	after, err := w.writes(t.Context())
+	must(t, err)
+	const again = "hub publishedservices POST 403"
+	if n := after.since(before)[again]; n > len(refused) {
+		t.Errorf("%d refused writes for %d services in 15 s", n, len(refused))
+	}
+
+	must(t, a.Delete(t.Context(), export(first)))
+	eventually(t, func(ctx context.Context) error { return a.exportedSome(ctx, refused) })
+}
+
+// exportedSome returns nil once one of these services is exported.
+func (m *member) exportedSome(ctx context.Context, keys []key) error {
+	for _, k := range keys {
+		e := &mcsv1beta1.ServiceExport{}
+		if err := m.Get(ctx, k, e); err != nil {
+			return err
+		}
+		for _, c := range e.Status.Conditions {
+			if c.Type == string(ready) && c.Status == metav1.ConditionTrue {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s: none of %v is exported", m.id, keys)
+}
