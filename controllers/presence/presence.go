@@ -112,8 +112,11 @@ func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
 	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing
 }
 
-// beat writes the Heartbeat once, over the one that was observed.
+// beat writes the Heartbeat once, over the one that was observed. A hub that does not answer within an interval is asked again at the
+// next, and keeps nobody from taking in what others say meanwhile.
 func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
+	ctx, cancel := context.WithTimeout(ctx, p.Interval)
+	defer cancel()
 	published := p.Progress.Publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},

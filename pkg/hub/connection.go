@@ -9,6 +9,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +58,8 @@ const (
 )
 
 // Client returns a client for the hub that knows its kinds and can ask for tokens of ServiceAccounts, does not throttle
-// itself (the API server's Priority and Fairness protects it) and caches nothing. It does not talk to the hub yet.
+// itself (the API server's Priority and Fairness protects it), caches nothing and waits for no answer for good. It does not talk to the
+// hub yet.
 func Client(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(hubv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
@@ -65,6 +67,7 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return deadlines{next, requestDeadline} })
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.KnownTypes(hubv1alpha1.GroupVersion) {
 		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
@@ -125,6 +128,8 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	listed := false
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, listDeadline)
+			defer cancel()
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
 			c.note(k, err)

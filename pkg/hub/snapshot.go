@@ -24,6 +24,8 @@ type Snapshot struct {
 
 // Read returns what the hub holds. It asks once for each kind.
 func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, listDeadline)
+	defer cancel()
 	s := &Snapshot{}
 	for _, list := range []client.ObjectList{&s.members, &s.heartbeats, &s.services, &s.endpoints} {
 		if err := c.List(ctx, list); err != nil {
