@@ -18,6 +18,7 @@ func ask(ctx context.Context, args []string, w world) error {
 	count := flags.Int("count", 1, "how many requests")
 	timeout := flags.Duration("timeout", 2*time.Second, "for each request, its lookup included")
 	keep := flags.Bool("keep", false, "send all on one connection, which is not made anew once it has failed")
+	every := flags.Duration("every", 0, "a pause after each request; then stdin's end also ends the run")
 	operand, err := parse(flags, args, w)
 	if err != nil {
 		return err
@@ -29,6 +30,11 @@ func ask(ctx context.Context, args []string, w world) error {
 	if *count < 1 {
 		return usageError{fmt.Sprintf("probe: -count=%d: must be 1 or more", *count)}
 	}
+	if *every > 0 {
+		limitedCtx, stop := limited(ctx, w, 0)
+		defer stop()
+		ctx = limitedCtx
+	}
 	request, done := t.single, func() error { return nil }
 	if *keep {
 		k := &kept{target: t}
@@ -39,8 +45,14 @@ func ask(ctx context.Context, args []string, w world) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := lines.Encode(request(ctx)); err != nil {
+		if err := lines.Encode(request(context.WithoutCancel(ctx))); err != nil {
 			return errors.Join(err, done())
+		}
+		if *every > 0 {
+			select {
+			case <-ctx.Done():
+			case <-w.after(*every):
+			}
 		}
 	}
 	return done()

@@ -5,7 +5,7 @@
 // single failure. It is static and needs nothing of its image.
 //
 //	probe serve [-tcp 8080,81] [-udp 8080] [-linger 5s]
-//	probe ask [-network tcp] [-count 1] [-timeout 2s] [-keep] HOST:PORT
+//	probe ask [-network tcp] [-count 1] [-timeout 2s] [-keep] [-every 0] HOST:PORT
 //	probe load [-network tcp] [-rate 50] [-timeout 2s] [-for 0] [-trace] HOST:PORT
 //	probe resolve [-type A] [-server IP:PORT] [-tcp] [-count 1] [-rate 0] [-for 0] NAME
 //	probe lookup [-timeout 10s] NAME

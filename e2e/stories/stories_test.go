@@ -61,6 +61,7 @@ var shaking = []story{
 	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
 	{"agents restart unnoticed", agentsRestartUnnoticed},
 	{"the hub restarts unnoticed", hubRestartsUnnoticed},
+	{"an import that is deleted while the hub is unreachable keeps its connections", importDeletedWhileHubIsUnreachable},
 	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
 	{"a dead member is left out", deadMemberIsLeftOut},
 	{"a member joins and leaves", aMemberJoinsThenLeaves},

@@ -80,7 +80,12 @@ const questionTimeout = "5s"
 // tcp, tcp4, tcp6, udp, udp4 or udp6.
 func (p *place) ask(network, host string, port, count int) []answer {
 	p.Helper()
-	lines := p.probe("ask", "-network", network, "-timeout", requestTimeout, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port)))
+	return p.parse(p.probe("ask", "-network", network, "-timeout", requestTimeout, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port))))
+}
+
+// parse returns the answers that the probe has printed.
+func (p *place) parse(lines []string) []answer {
+	p.Helper()
 	answers := make([]answer, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal([]byte(line), &answers[i]); err != nil {
@@ -183,6 +188,18 @@ func (p *place) keepOn(args ...string) *load {
 		p.Fatalf("cluster %s: %s ended before it began: %v", p.cluster.Name, l.what, err)
 	}
 	return l
+}
+
+// endAnswers stops requests that are sent one after the other, and returns their answers.
+func (l *load) endAnswers() []answer {
+	l.place.Helper()
+	if err := l.stop(); err != nil {
+		l.place.Fatal(err)
+	}
+	if err := <-l.done; err != nil {
+		l.place.Fatal(err)
+	}
+	return l.place.parse(l.lines)
 }
 
 // end stops the load and returns what it came to, with a line for each failed request.

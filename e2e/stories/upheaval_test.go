@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -80,6 +81,49 @@ func hubRestartsUnnoticed(s *scene) {
 	}
 	t.endUnharmed("a")
 	s.awaitHealth()
+}
+
+// importDeletedWhileHubIsUnreachable: the hub's API server is stopped, an importer's agent is replaced, and somebody deletes a
+// ServiceImport. It returns with its addresses, and a connection that was open all the time goes on.
+func importDeletedWhileHubIsUnreachable(s *scene) {
+	a, b := s.in("a"), s.in("b") // a may be the hub
+	a.offer("web", 2)
+	b.awaitAnswer(s.name("web"))
+	before := b.imported("web")
+	open := b.keepOn("ask", "-keep", "-every", "100ms", "-count", "1000000", "-timeout", requestTimeout, net.JoinHostPort(s.name("web"), "80"))
+
+	if err := s.Hub.APIServer.Stop(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	start := func() {
+		if !s.Hub.APIServer.Running() {
+			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
+				s.Error(err)
+			}
+		}
+	}
+	s.Cleanup(start)
+	b.deleteAgent()
+	b.remove(before.DeepCopy())
+	restored := func() error {
+		after := b.imported("web")
+		if after.UID == before.UID || !slices.Equal(after.Spec.IPs, before.Spec.IPs) {
+			return fmt.Errorf("import %s has addresses %v, want another one than %s with %v", after.UID, after.Spec.IPs, before.UID, before.Spec.IPs)
+		}
+		return nil
+	}
+	b.eventually("the import of cluster b", func(context.Context) error { return restored() })
+	start()
+	s.awaitHealth()
+	b.awaitAnswer(s.name("web"))
+	if err := restored(); err != nil {
+		s.Error(err)
+	}
+	answers := open.endAnswers()
+	if got := b.from(answers); got["a"] != len(answers) {
+		s.Errorf("on the open connection %v answered, of %d requests", got, len(answers))
+	}
+	s.Logf("%d requests on one connection were answered", len(answers))
 }
 
 // dnsRestartsUnnoticed: under load the pods of DNS are replaced. Each request finds the name, and each question is answered.
