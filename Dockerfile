@@ -40,15 +40,15 @@ EXPOSE 8081/tcp
 USER 65532:65532
 ENTRYPOINT ["/tombolo-agent"]
 
-FROM build AS coredns-files
+FROM build AS dns-files
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go -C tools/images run . files -image=coredns -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image
+    go -C tools/images run . files -image=tombolo-dns -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image
 
 # CoreDNS with Tombolo's plugin clusterset
-FROM scratch AS coredns
+FROM scratch AS dns
 ARG VERSION
 ARG REVISION
-COPY --from=coredns-files /image /
+COPY --from=dns-files /image /
 WORKDIR /
 LABEL org.opencontainers.image.description="CoreDNS with the plugins that a cluster uses and clusterset, which answers for clusterset.local" \
     org.opencontainers.image.licenses="Apache-2.0" \
@@ -67,4 +67,4 @@ EXPOSE 8181/tcp
 # metrics
 EXPOSE 9153/tcp
 USER 65532:65532
-ENTRYPOINT ["/coredns"]
+ENTRYPOINT ["/tombolo-dns"]

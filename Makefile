@@ -62,7 +62,7 @@ assets: ## build the API servers of the control-plane lab (4 minutes once), or u
 	@tools/assets/build.sh
 
 .PHONY: images
-images: ## build OCI archives of tombolo-agent and coredns into out/, without a daemon (IMAGEFLAGS: -version, -repository)
+images: ## build OCI archives of tombolo-agent and tombolo-dns into out/, without a daemon (IMAGEFLAGS: -version, -repository)
 	@cd tools/images && go run . build -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 .PHONY: images-check
@@ -71,10 +71,11 @@ images-check: images ## build the archives, verify what is in them, and that a s
 
 # make release-snapshot RELEASE=v1.2.3 as a release does it.
 RELEASE ?= v0.0.0-snapshot
+REGISTRY ?=
 .PHONY: release-snapshot
-release-snapshot: ## build kubectl-clusterset for all platforms into out/release: archives, SBOMs, checksums, krew manifest; verify them (RELEASE=)
+release-snapshot: ## build kubectl-clusterset for all platforms into out/release: archives, SBOMs, checksums, krew manifest; verify them (RELEASE=, REGISTRY=)
 	@export SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)"; \
-	cd tools/release && go run . build -version='$(RELEASE)' -out='$(CURDIR)/out/release' && \
+	cd tools/release && go run . build -version='$(RELEASE)' -registry='$(REGISTRY)' -out='$(CURDIR)/out/release' && \
 	go run . check -version='$(RELEASE)' -out='$(CURDIR)/out/release' && echo "out/release holds together"
 
 # What complete clusters run beyond the control planes. make e2e OLDEST=no does without the oldest Kubernetes supported.

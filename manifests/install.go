@@ -27,10 +27,16 @@ const (
 	Production Parts = "overlays/production"
 )
 
+// The names of the images: of those that a release has in its registry, and of those that the kustomizations have replaced.
+const (
+	AgentImageName = "tombolo-agent"
+	DNSImageName   = "tombolo-dns"
+)
+
 // InstallOptions say what a member cluster runs, and from which images.
 type InstallOptions struct {
 	Parts Parts
-	// AgentImage and DNSImage are image references. Empty: as in the kustomizations.
+	// AgentImage and DNSImage are image references. Empty: as in the kustomizations, which name no registry.
 	AgentImage, DNSImage string
 	// AgentArgs are added to the agent's command line.
 	AgentArgs []string
@@ -42,7 +48,7 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
 		Resources: []string{"../../" + string(o.Parts)},
 	}
-	for name, reference := range map[string]string{"tombolo-agent": o.AgentImage, "coredns": o.DNSImage} {
+	for name, reference := range map[string]string{AgentImageName: o.AgentImage, DNSImageName: o.DNSImage} {
 		if reference != "" {
 			kustomization.Images = append(kustomization.Images, imageOf(name, reference))
 		}

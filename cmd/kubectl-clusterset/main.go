@@ -16,12 +16,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
-// version is set when a release is built.
-var version = "devel"
+// version and registry are set when a release is built: see tools/release.
+var (
+	version  = "devel"
+	registry = ""
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, version, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	code := cli.Run(ctx, cli.Build{Version: version, Registry: registry}, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
 	os.Exit(code)
 }

@@ -220,7 +220,7 @@ func (w *world) administer(ctx context.Context, command string) error {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
 	args := append(strings.Fields(command), "--hub-context", "lab", "--kubeconfig", path)
-	if code := cli.Run(ctx, "v0.0.0-test", args, streams); code != cli.ExitOK {
+	if code := cli.Run(ctx, cli.Build{Version: "v0.0.0-test"}, args, streams); code != cli.ExitOK {
 		return fmt.Errorf("$ kubectl clusterset %s\n%sexit code %d", command, out.String(), code)
 	}
 	return nil

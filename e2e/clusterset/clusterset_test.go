@@ -59,6 +59,7 @@ type world struct {
 	*lab.Lab
 	kubeconfig string
 	agent      string // the program
+	build      cli.Build
 
 	mu      sync.Mutex
 	clients map[string]client.Client // by cluster; see there
@@ -70,7 +71,7 @@ func start(t *testing.T, members ...string) *world {
 	for _, name := range members {
 		clusters = append(clusters, lab.ClusterOptions{Name: name, Controllers: lab.DefaultControllers()})
 	}
-	w := &world{Lab: lab.Start(t, clusters...), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	w := &world{Lab: lab.Start(t, clusters...), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), build: release}
 	w.writeKubeconfig(t)
 	var err error
 	if w.agent, err = agent(); err != nil {
@@ -97,6 +98,9 @@ func (w *world) writeKubeconfig(t *testing.T) {
 	w.clients = map[string]client.Client{}
 }
 
+// release is what the command was built as, unless a test says otherwise.
+var release = cli.Build{Version: "v0.0.0-test", Registry: "example.com/tombolo"}
+
 // run runs "kubectl clusterset" with arguments, split at spaces, and returns what it prints and its exit code.
 func (w *world) run(t *testing.T, command string) (string, int) {
 	t.Helper()
@@ -107,7 +111,7 @@ func (w *world) run(t *testing.T, command string) (string, int) {
 func (w *world) runUntil(ctx context.Context, command string) (string, int) {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	code := cli.Run(ctx, "v0.0.0-test", append(strings.Fields(command), "--kubeconfig", w.kubeconfig), streams)
+	code := cli.Run(ctx, w.build, append(strings.Fields(command), "--kubeconfig", w.kubeconfig), streams)
 	return out.String(), code
 }
 

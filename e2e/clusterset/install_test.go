@@ -104,7 +104,8 @@ func (w *world) shell(t *testing.T) *walk.Shell {
 		t.Fatalf("this needs kubectl: run make assets kubectl (%v)", err)
 	}
 	shell, err := walk.NewShell(t.Context(), folder, append(os.Environ(),
-		"PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host))
+		"PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host,
+		"REGISTRY=example.com/tombolo", "TAG=v1"))
 	if err != nil {
 		t.Fatal(err)
 	}

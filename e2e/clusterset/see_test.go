@@ -94,7 +94,7 @@ func (s *seen) data(t *testing.T, command string, into any) bool {
 	t.Helper()
 	var out, err bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err}
-	code := cli.Run(t.Context(), "v0.0.0-test", append(strings.Fields(command), "--kubeconfig", s.kubeconfig), streams)
+	code := cli.Run(t.Context(), release, append(strings.Fields(command), "--kubeconfig", s.kubeconfig), streams)
 	if code != cli.ExitOK { // a stall may have the hub not answer in time
 		t.Logf("$ kubectl clusterset %s\n%s%sexit code %d", command, &out, &err, code)
 		return false
@@ -317,7 +317,7 @@ func (s *seen) testSilence(t *testing.T) {
 	ended := make(chan int, 1)
 	watch := func() {
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}
-		ended <- cli.Run(ctx, "v0.0.0-test", []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
+		ended <- cli.Run(ctx, release, []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
 	}
 	go watch()
 	s.eventually(t, "beginning of what the watch prints", func() bool {

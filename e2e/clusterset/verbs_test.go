@@ -43,6 +43,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	isHub := w.traces(t, "hub", "east")
 
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
+	w.refusedAsDevelopmentBuild(t)
 	w.must(t, join+" --dry-run")
 	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
 		t.Errorf("a dry run of join (-before +after):\n%s", diff)
@@ -72,6 +73,11 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if got := agent.Spec.Template.Spec.Containers[0].Image; got != "example/agent:v2" {
 		t.Errorf("after the upgrade, the image is %s", got)
 	}
+	dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"}}
+	w.get(t, "east", dns)
+	if got := dns.Spec.Template.Spec.Containers[0].Image; got != "example.com/tombolo/tombolo-dns:v0.0.0-test" {
+		t.Errorf("after the upgrade, the image of the DNS is %s", got)
+	}
 	w.givenByHand(t, agent)
 	w.scaledByHand(t, agent)
 	w.exports(t)
@@ -93,6 +99,19 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	}
 	w.must(t, "leave --from member --context east") // there is nothing left to do
 	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
+}
+
+// refusedAsDevelopmentBuild: a development build knows no images, so it needs flags for those that do not run already.
+func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
+	t.Helper()
+	released := w.build
+	defer func() { w.build = released }()
+	w.build = cli.Build{Version: "devel"}
+	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --wait 0")
+	const why = "this command is a development build (devel), for which no images were released: pass "
+	w.refused(t, join, cli.ExitFailed, why+"--agent-image and --dns-image", "nothing has been changed")
+	w.refused(t, join+" --agent-image example/agent:v1", cli.ExitFailed, why+"--dns-image with", "nothing has been changed")
+	w.must(t, join+" --agent-image example/agent:v1 --profile agent --dry-run")
 }
 
 // unchanged runs a command that must find everything as it should be, and returns what it prints.

@@ -42,7 +42,7 @@ kind: Kustomization
 resources: [../../../manifests/overlays/%s]
 images:
 - {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
-- {name: coredns, newName: localhost/coredns, newTag: lab}
+- {name: tombolo-dns, newName: localhost/tombolo-dns, newTag: lab}
 %s`, parts, told),
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// AgentImage and DNSImage are Tombolo's own, as the nodes have them.
 	AgentImage = "localhost/tombolo-agent:lab"
-	DNSImage   = "localhost/coredns:lab"
+	DNSImage   = "localhost/tombolo-dns:lab"
 	// ProbeImage is what the pods of the stories run: see e2e/probe.
 	ProbeImage = "tombolo.example/probe:lab"
 )
@@ -45,7 +45,7 @@ func findPrograms() (programs, error) {
 			p.kubectl = path
 		}
 	}
-	for _, image := range []string{"tombolo-agent", "coredns", "probe"} {
+	for _, image := range []string{"tombolo-agent", "tombolo-dns", "probe"} {
 		p.images = append(p.images, filepath.Join(bin, "images", image+".tar"))
 	}
 	for _, path := range append([]string{p.kubectl, p.clusterset, p.probe}, p.images...) {

@@ -30,8 +30,8 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 // Run runs the command line and returns the exit code. What goes wrong is told on streams.ErrOut, with what to do about it.
-func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
-	command := NewCommand(version, streams) //nolint:contextcheck // cobra hands the context to what it runs
+func Run(ctx context.Context, build Build, args []string, streams genericiooptions.IOStreams) int {
+	command := NewCommand(build, streams) //nolint:contextcheck // cobra hands the context to what it runs
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
 	switch {
@@ -63,13 +63,13 @@ Then create a ServiceExport beside a Service in one of them; the others get a Se
 <service>.<namespace>.svc.clusterset.local resolves there.`
 
 // NewCommand returns the command with all its verbs; the streams are where they read and write. Run runs it.
-func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command {
 	usual := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
 		Use:           "kubectl-clusterset",
 		Short:         "join Kubernetes clusters into a clusterset",
 		Long:          about,
-		Version:       version,
+		Version:       build.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -81,8 +81,8 @@ func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Comma
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	usual.AddFlags(root.PersistentFlags())
-	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(usual, streams), newDNS(usual, streams),
-		newUpgrade(usual, streams), newLeave(usual, streams))
+	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(build, usual, streams), newDNS(usual, streams),
+		newUpgrade(build, usual, streams), newLeave(usual, streams))
 	addGroup(root, "Look at it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newDiff(usual, streams),
 		newGet(usual, streams), newGraph(usual, streams), newCheckNetwork(usual, streams), newBundle(usual, streams))
 	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))

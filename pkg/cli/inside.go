@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // insidePod is the name of that pod.
@@ -102,15 +100,7 @@ func stateOf(pod *corev1.Pod) string {
 
 // insidePod returns the pod that asks the hub.
 func (j *joining) insidePod() (*unstructured.Unstructured, error) {
-	objects, err := j.render(nil)
-	if err != nil {
-		return nil, err
-	}
-	image, err := imageOf(objects, manifests.AgentDeployment)
-	if err != nil {
-		return nil, err
-	}
-	return checkingPod(j.namespace, insidePod, image, j.checkTimeout, j.way.flags())
+	return checkingPod(j.namespace, insidePod, j.agentImage, j.checkTimeout, j.way.flags())
 }
 
 // checkingPod returns a pod that runs the agent's image with the rights of nobody, and ends after its lifetime at the latest.

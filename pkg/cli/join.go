@@ -116,8 +116,8 @@ func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
 
 const defaultClusterSet = "clusterset"
 
-func newJoin(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var o joinOptions
+func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := joinOptions{runtimeOptions: runtimeOptions{build: build}}
 	cmd := &cobra.Command{
 		Use:     "join",
 		Short:   "make a cluster a member",

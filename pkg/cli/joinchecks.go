@@ -59,7 +59,7 @@ func (j *joining) checkHub(ctx context.Context) bool {
 	return err == nil
 }
 
-// checkRuntime takes what is not set from what runs already.
+// checkRuntime takes what is not set from what runs already, and else the images of this release.
 func (j *joining) checkRuntime(ctx context.Context) error {
 	agent, err := installed(ctx, j.member, manifests.AgentDeployment)
 	if err != nil {
@@ -70,6 +70,9 @@ func (j *joining) checkRuntime(ctx context.Context) error {
 		return err
 	}
 	j.remember(agent, dns)
+	if err := j.completeImages(); err != nil {
+		j.r.failf("%v", err)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -21,6 +21,7 @@ import (
 
 // runtimeOptions say what runs in the member, for join and upgrade.
 type runtimeOptions struct {
+	build                         Build
 	profile, agentImage, dnsImage string
 	// hub is the URL at which the agent reaches the hub; empty where nobody knows.
 	hub string
@@ -36,10 +37,16 @@ var profiles = map[string]manifests.Parts{
 
 const defaultProfile = "quickstart"
 
+// Flags that messages name.
+const (
+	agentImageFlag = "--agent-image"
+	dnsImageFlag   = "--dns-image"
+)
+
 func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); as before, or else "+defaultProfile+", where empty")
-	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agent; that of this release where empty")
-	flags.StringVar(&o.dnsImage, "dns-image", "", "image of the DNS; that of this release where empty")
+	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; that of this release where empty. A development build has none: pass it")
+	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; that of this release where empty. A development build has none: pass it")
 }
 
 func (o *runtimeOptions) validate() error {
@@ -92,16 +99,15 @@ func imageIn(d *appsv1.Deployment) string {
 
 // render returns what runs in the member, its namespace first.
 func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
-	profile := o.profile
-	if profile == "" {
-		profile = defaultProfile
-	}
-	objects, err := manifests.Install(manifests.InstallOptions{Parts: profiles[profile], AgentImage: o.agentImage, DNSImage: o.dnsImage, AgentArgs: agentArgs})
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: o.parts(), AgentImage: o.agentImage, DNSImage: o.dnsImage, AgentArgs: agentArgs})
 	if err != nil {
 		return nil, err
 	}
-	return objects, o.annotate(objects, profile)
+	return objects, o.annotate(objects, cmp.Or(o.profile, defaultProfile))
 }
+
+// parts returns what the profile has run.
+func (o *runtimeOptions) parts() manifests.Parts { return profiles[cmp.Or(o.profile, defaultProfile)] }
 
 // annotationProfile on the agent's Deployment remembers the profile for the next join or upgrade.
 const annotationProfile = "tombolo-mcs.io/profile"
@@ -135,17 +141,4 @@ func deployment(objects []*unstructured.Unstructured, name string) (*unstructure
 		}
 	}
 	return nil, fmt.Errorf("the manifests have no Deployment %s", name)
-}
-
-// imageOf returns the image of the one container of a Deployment among the objects.
-func imageOf(objects []*unstructured.Unstructured, name string) (string, error) {
-	object, err := deployment(objects, name)
-	if err != nil {
-		return "", err
-	}
-	result := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result); err != nil {
-		return "", fmt.Errorf("manifests: Deployment %s: %w", name, err)
-	}
-	return imageIn(result), nil
 }

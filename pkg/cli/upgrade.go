@@ -21,8 +21,8 @@ are older (never a newer one back), the agent and the DNS.
 Upgrade the hub first ("kubectl clusterset init-hub" does it), then the members, one after the other. What was imported
 stays in place meanwhile. Arguments that somebody has given the agent are kept, and named.`
 
-func newUpgrade(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	u := &upgrading{}
+func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	u := &upgrading{runtimeOptions: runtimeOptions{build: build}}
 	cmd := &cobra.Command{
 		Use:     "upgrade",
 		Short:   "bring a member to this version",
@@ -74,12 +74,10 @@ func (u *upgrading) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.checkImages(before, dns); err != nil {
-		return err
-	}
 	if u.profile == "" {
 		u.profile = before.Annotations[annotationProfile]
 	}
+	u.checkImages(before, dns)
 	u.hub = before.Spec.Template.Annotations[annotationHub]
 	definitions, err := checkMemberDefinitions(ctx, u.member, renew, u.r)
 	if err != nil {
@@ -109,30 +107,25 @@ func (u *upgrading) run(ctx context.Context) error {
 
 // checkImages fails rather than put an image of this release in the place of one that somebody has chosen: the nodes might
 // not get it.
-func (u *upgrading) checkImages(agent, dns *appsv1.Deployment) error {
-	objects, err := (&runtimeOptions{}).render(nil)
-	if err != nil {
-		return err
-	}
+func (u *upgrading) checkImages(agent, dns *appsv1.Deployment) {
 	for _, part := range []struct {
-		name, flag, given string
-		there             *appsv1.Deployment
+		name, image, flag, given string
+		there                    *appsv1.Deployment
 	}{
-		{manifests.AgentDeployment, "--agent-image", u.agentImage, agent},
-		{manifests.DNSDeployment, "--dns-image", u.dnsImage, dns},
+		{manifests.AgentDeployment, manifests.AgentImageName, agentImageFlag, u.agentImage, agent},
+		{manifests.DNSDeployment, manifests.DNSImageName, dnsImageFlag, u.dnsImage, dns},
 	} {
-		if part.there == nil || part.given != "" {
+		standard := u.build.image(part.image)
+		if part.there == nil || part.given != "" || standard == "" {
 			continue
-		}
-		standard, err := imageOf(objects, part.name)
-		if err != nil {
-			return err
 		}
 		if there := imageIn(part.there); repository(there) != repository(standard) {
 			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", there, part.name, part.flag)
 		}
 	}
-	return nil
+	if err := u.completeImages(); err != nil {
+		u.r.failf("%v", err)
+	}
 }
 
 // repository returns an image reference without tag and digest.

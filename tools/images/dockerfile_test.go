@@ -272,7 +272,7 @@ func TestManifestsAgree(t *testing.T) {
 	uid, gid, _ := strings.Cut(user, ":")
 	for name, files := range map[string][]string{
 		"tombolo-agent": {"agent/workload/deployment.yaml"},
-		"coredns":       {"dns/plugin/deployment.yaml", "dns/plugin/Corefile"},
+		"tombolo-dns":   {"dns/plugin/deployment.yaml", "dns/plugin/Corefile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

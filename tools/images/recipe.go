@@ -62,8 +62,8 @@ func images() []image {
 			ports:           []port{{8080, "tcp", "metrics"}, {8081, "tcp", "/healthz and /readyz"}},
 		},
 		{
-			name:            "coredns",
-			stage:           "coredns",
+			name:            "tombolo-dns",
+			stage:           "dns",
 			title:           "CoreDNS with Tombolo's plugin clusterset",
 			description:     "CoreDNS with the plugins that a cluster uses and clusterset, which answers for clusterset.local",
 			pkg:             "./cmd/coredns",

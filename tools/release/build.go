@@ -65,7 +65,7 @@ func (r release) buildFor(ctx context.Context, p platform) error {
 	}
 	defer os.RemoveAll(scratch)
 	binary := filepath.Join(scratch, p.binary())
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -X main.version="+r.version, "-o", binary, "./cmd/"+program)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags="+r.linked(), "-o", binary, "./cmd/"+program)
 	build.Dir = r.root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if output, err := build.CombinedOutput(); err != nil {
@@ -80,6 +80,11 @@ func (r release) buildFor(ctx context.Context, p platform) error {
 		return err
 	}
 	return r.pack(filepath.Join(r.out, p.archive()), binary, filepath.Join(r.root, license))
+}
+
+// linked returns the linker's flags, with what the plugin knows of its release.
+func (r release) linked() string {
+	return "-s -w -X main.version=" + r.version + " -X main.registry=" + r.registry
 }
 
 // pack writes an archive of files, whose bytes depend on nothing but theirs and the release's time.

@@ -36,7 +36,9 @@ type release struct {
 	root    string // of the repository
 	out     string
 	version string // a tag such as v1.2.3 or v0.0.0-snapshot
-	time    time.Time
+	// registry is where the release's images are, such as ghcr.io/tombolo-mcs; empty if there are none.
+	registry string
+	time     time.Time
 }
 
 // versionForm is that of semantic versions, as krew wants it.
@@ -51,6 +53,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.root, "root", "../..", "the repository's root")
 	flags.StringVar(&r.out, "out", "../../out/release", "folder of the results; build empties it first")
 	flags.StringVar(&r.version, "version", "v0.0.0-snapshot", "the release's version, a tag")
+	flags.StringVar(&r.registry, "registry", "", "where the release's images are, such as ghcr.io/tombolo-mcs; without it, the plugin is a development build, which knows no images")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,24 @@ func sumOf(t *testing.T, r release, name string) string {
 		t.Fatal(err)
 	}
 	return sum
+}
+
+// TestLinked: the linker sets variables that the plugin has. It says nothing of those that do not exist.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join("../..", "cmd", program, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := release{version: "v1.2.3", registry: "ghcr.io/tombolo-mcs"}.linked()
+	if want := "-s -w -X main.version=v1.2.3 -X main.registry=ghcr.io/tombolo-mcs"; linked != want {
+		t.Errorf("the linker's flags are %q, want %q", linked, want)
+	}
+	for _, set := range regexp.MustCompile(`-X main\.(\w+)=`).FindAllStringSubmatch(linked, -1) {
+		if !regexp.MustCompile(`(?m)^\t` + set[1] + ` += "`).Match(source) {
+			t.Errorf("cmd/%s has no variable %s", program, set[1])
+		}
+	}
 }
 
 // TestCheck: what build makes passes, and each fault is found.

@@ -55,7 +55,7 @@ func gather(root string) (*facts, error) {
 	}
 	f := &facts{
 		root:       root,
-		command:    cli.NewCommand("devel", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}),
+		command:    cli.NewCommand(cli.Build{Version: "devel"}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}),
 		agentFlags: names(agentFlagRow, string(agent)),
 		targets:    names(makeTarget, string(makefile)),
 		decoder:    strictDecoder(),

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: io.Discard, ErrOut: io.Discard}
-	if err := write(*out, "cli.md", commandReference(cli.NewCommand("", streams))); err != nil { //nolint:contextcheck // nothing is run
+	if err := write(*out, "cli.md", commandReference(cli.NewCommand(cli.Build{}, streams))); err != nil { //nolint:contextcheck // nothing is run
 		return err
 	}
 	// The agent's flags are made in its main package: ask it, as a user does.

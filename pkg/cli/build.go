@@ -1,0 +1,54 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// Build is what the command was built as.
+type Build struct {
+	// Version is that of the release, a tag such as "v1.2.3".
+	Version string
+	// Registry is where the images of the release are, such as "ghcr.io/tombolo-mcs". It is empty in a development build, for
+	// which there are no images.
+	Registry string
+}
+
+// image returns the complete name of an image of the release, empty in a development build.
+func (b Build) image(name string) string {
+	if b.Registry == "" {
+		return ""
+	}
+	return b.Registry + "/" + name + ":" + b.Version
+}
+
+// errNoImages says which flags name the images that a development build does not know.
+func (b Build) errNoImages(flags []string) error {
+	return fmt.Errorf("this command is a development build (%s), for which no images were released: pass %s with an image that the nodes can pull "+
+		"(\"make images\" builds it)", b.Version, strings.Join(flags, " and "))
+}
+
+// completeImages takes the release's images if none are given and none run. Its error names the flags that a development
+// build needs for that.
+func (o *runtimeOptions) completeImages() error {
+	var missing []string
+	if o.agentImage == "" {
+		if o.agentImage = o.build.image(manifests.AgentImageName); o.agentImage == "" {
+			missing = append(missing, agentImageFlag)
+		}
+	}
+	if o.dnsImage == "" && o.parts() != manifests.AgentOnly {
+		if o.dnsImage = o.build.image(manifests.DNSImageName); o.dnsImage == "" {
+			missing = append(missing, dnsImageFlag)
+		}
+	}
+	if len(missing) > 0 {
+		return o.build.errNoImages(missing)
+	}
+	return nil
+}
