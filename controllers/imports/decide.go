@@ -204,7 +204,7 @@ func site(v view, merged merge.Merged) render.Site {
 	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named, v.recorded)
 	for _, service := range v.derived() {
 		sameKind := (service.Spec.ClusterIP == corev1.ClusterIPNone) == (merged.Type == mcsv1beta1.Headless)
-		if service.Name != result.DerivedName || !sameKind {
+		if service.Name != result.DerivedName || !sameKind || service.Spec.ClusterIP == "" { // edited to an ExternalName, it has no family either
 			continue
 		}
 		result.Established = service.Spec.IPFamilies

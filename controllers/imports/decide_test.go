@@ -303,6 +303,18 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			named: []*corev1.Service{derived(long, "fd00::1")},
 			want:  render.Site{DerivedName: long, IPs: []string{"fd00::1"}, Established: dual},
 		},
+		"somebody made the Service an ExternalName": {
+			imported: importOf(held80, "a"),
+			named: []*corev1.Service{func() *corev1.Service {
+				s := derived("derived-43254079", "")
+				s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
+				return s
+			}()},
+			want: render.Site{
+				DerivedName: "derived-43254079", IPs: []string{"10.100.0.7"},
+				Established: []corev1.IPFamily{corev1.IPv4Protocol},
+			},
+		},
 		"it was headless": {
 			named: []*corev1.Service{derived("derived-43254079", corev1.ClusterIPNone)},
 			want:  render.Site{DerivedName: "derived-43254079"},

@@ -134,9 +134,12 @@ func driftOfImport(want *mcsv1beta1.ServiceImport) map[string]drift {
 func driftOfDerived(want *corev1.Service) map[string]drift {
 	type object = *corev1.Service
 	return map[string]drift{
-		"ports":              edited(want, func(s object) { s.Spec.Ports[0].Port = 1 }),
-		"selector":           edited(want, func(s object) { s.Spec.Selector = map[string]string{"app": "mine"} }),
-		"type":               edited(want, func(s object) { s.Spec.Type = corev1.ServiceTypeNodePort }),
+		"ports":    edited(want, func(s object) { s.Spec.Ports[0].Port = 1 }),
+		"selector": edited(want, func(s object) { s.Spec.Selector = map[string]string{"app": "mine"} }),
+		"type":     edited(want, func(s object) { s.Spec.Type = corev1.ServiceTypeNodePort }),
+		"type and addresses": edited(want, func(s object) {
+			s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
+		}),
 		"additional label":   edited(want, func(s object) { s.Labels["mine"] = "yes" }),
 		"mark":               edited[client.Object](want, withoutLabel(clusterset.LabelManagedBy)),
 		"import":             edited[client.Object](want, withoutLabel(mcsv1beta1.LabelServiceName)),

@@ -25,8 +25,10 @@ func TestInvalidExport(t *testing.T) {
 	b.start(t)
 	ns := namespace(t, a, b)
 	for name, spoil := range map[string]func(*mcsv1beta1.ServiceExportSpec, string){
-		"annotations": func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedAnnotations[key] = strings.Repeat("x", 4097) },
-		"labels":      func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedLabels[key] = "no label has spaces" },
+		"annotations": func(s *mcsv1beta1.ServiceExportSpec, key string) {
+			s.ExportedAnnotations[key] = strings.Repeat("x", 4097)
+		},
+		"labels": func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedLabels[key] = "no label has spaces" },
 	} {
 		k := key{Namespace: ns, Name: name}
 		must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))

@@ -18,12 +18,12 @@ import (
 // Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
 // where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
 // addresses stay (spec I5), but for a selector that goes: Kubernetes would leave the endpoints that it found there
-// (spec E1). A Service that is to have two given addresses is created with the first: the second is the
-// next plan's.
+// (spec E1). A Service that has lost its addresses, as one of type ExternalName has, gets the desired ones. One that is to get two
+// given addresses gets the first: the second is the next plan's.
 func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
 	changes := compare(present(desired), observed, overlayService, equal, replaces)
 	for i, change := range changes {
-		if change.Verb == Create && len(change.Object.Spec.ClusterIPs) > 1 {
+		if hadNone := change.Verb == Create || change.Verb == Update && change.Observed.Spec.ClusterIP == ""; hadNone && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)
 		}
 	}
@@ -75,9 +75,13 @@ func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*di
 
 // overlayService keeps what the API server and others added, the addresses first of all. An address of a family that
 // the Service no longer has is let go; one of a new family is the desired one where the first address is the desired
-// one too, and is left for the API server to choose otherwise.
+// one too, and is left for the API server to choose otherwise. One that has no address gets the desired ones.
 func overlayService(o, d *corev1.Service) {
 	spec := d.Spec.DeepCopy()
+	if o.Spec.ClusterIP == "" {
+		o.Labels, o.Spec = maps.Clone(d.Labels), *spec
+		return
+	}
 	keep := min(len(o.Spec.ClusterIPs), len(spec.IPFamilies))
 	addresses := slices.Clone(o.Spec.ClusterIPs[:keep])
 	if len(spec.ClusterIPs) > keep && spec.ClusterIP == o.Spec.ClusterIP {

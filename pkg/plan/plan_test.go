@@ -227,6 +227,24 @@ func allocated(s *corev1.Service, ips ...string) *corev1.Service {
 	return stored(s, "5")
 }
 
+// externalName returns the Service as it is after somebody has made it an ExternalName: the API server has cleared its addresses.
+func externalName() *corev1.Service {
+	s := allocated(service(), "")
+	s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
+	s.Spec.ClusterIPs, s.Spec.IPFamilies, s.Spec.IPFamilyPolicy = nil, nil, nil
+	return s
+}
+
+// firstAddress returns what a Service that is to have several addresses is to be at first.
+func firstAddress(spec corev1.ServiceSpec) *corev1.ServiceSpec {
+	want := spec.DeepCopy()
+	if len(want.ClusterIPs) > 1 {
+		want.ClusterIPs, want.IPFamilies = want.ClusterIPs[:1], want.IPFamilies[:1]
+		want.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	}
+	return want
+}
+
 // spec: D7, I5
 func TestService(t *testing.T) {
 	t.Parallel()
@@ -269,6 +287,28 @@ func TestService(t *testing.T) {
 			}),
 			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
 			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+		},
+		"edited to an ExternalName: the addresses that it had": {
+			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
+			observed: []*corev1.Service{externalName()},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9"}},
+		},
+		"edited to an ExternalName, dual-stack: the first comes first": {
+			desired: service(dual, func(s *corev1.Service) {
+				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
+			}),
+			observed: []*corev1.Service{externalName()},
+			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9"}},
+		},
+		"edited to an ExternalName, and no addresses are known": {
+			desired:  service(),
+			observed: []*corev1.Service{externalName()},
+			want:     result{Steps: []step{{"update", "derived-1", "5"}}},
+		},
+		"edited to an ExternalName, and headless now": {
+			desired:  service(headless),
+			observed: []*corev1.Service{externalName()},
+			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "None", []string{"None"}},
 		},
 		"deleted": {
 			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
@@ -363,17 +403,16 @@ func TestService(t *testing.T) {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 			if len(changes) == 1 && changes[0].Verb == plan.Create {
-				want := tc.desired.Spec.DeepCopy()
-				if len(want.ClusterIPs) > 1 {
-					want.ClusterIPs, want.IPFamilies = want.ClusterIPs[:1], want.IPFamilies[:1]
-					want.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
-				}
+				want := firstAddress(tc.desired.Spec)
 				if diff := cmp.Diff(*want, changes[0].Object.Spec); diff != "" {
 					t.Errorf("created (-want +got):\n%s", diff)
 				}
 			}
 			if len(changes) == 1 && changes[0].Verb == plan.Update {
 				want := tc.desired.Spec.DeepCopy()
+				if tc.observed[0].Spec.ClusterIP == "" {
+					want = firstAddress(tc.desired.Spec)
+				}
 				want.ClusterIP, want.ClusterIPs = got.ClusterIP, got.IPs
 				if diff := cmp.Diff(*want, changes[0].Object.Spec) + cmp.Diff(tc.desired.Labels, changes[0].Object.Labels); diff != "" {
 					t.Errorf("updated (-want +got):\n%s", diff)
