@@ -36,6 +36,9 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
 	AllowNamespaces, DenyNamespaces []string
+	// MetadataDomains are those whose labels and annotations are imported, in lower case, beside keys without a domain. A domain does
+	// not admit its subdomains.
+	MetadataDomains []string
 	// Selector says which selector derived Services have; empty for none.
 	Selector clusterset.DerivedSelector
 	// HubSecret is where the member's token for the hub lies, in the member cluster, from which Hub has it; the agent renews
@@ -104,6 +107,11 @@ func (o Options) Validate() error {
 	for _, namespace := range slices.Concat(o.AllowNamespaces, o.DenyNamespaces) {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			problems = append(problems, fmt.Errorf("--allow-namespaces, --deny-namespaces: %q is no name of a namespace", namespace))
+		}
+	}
+	for _, domain := range o.MetadataDomains {
+		if len(validation.IsDNS1123Subdomain(domain)) > 0 || clusterset.IsReserved(domain+"/") {
+			problems = append(problems, fmt.Errorf("--allow-metadata-domains: %q is no domain in lower case, or one of Kubernetes or Tombolo, which never cross", domain))
 		}
 	}
 	if o.Workers < 1 || o.Workers > 256 {

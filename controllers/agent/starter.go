@@ -224,7 +224,7 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 			Admitted: func() bool { return store.Heard() && present.Admitted() },
 			Sources:  reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

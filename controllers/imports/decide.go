@@ -193,7 +193,7 @@ func constituents(v view, held map[clusterset.ClusterID]bool) []clusterset.Clust
 // site returns what this cluster adds to the merged service. Addresses and their order outlive everything but a change
 // between headless and not (spec I5).
 func site(v view, merged merge.Merged) render.Site {
-	result := render.Site{IPFamilies: v.ownFamilies, Unknown: v.unknown}
+	result := render.Site{IPFamilies: v.ownFamilies, Unknown: v.unknown, MetadataDomains: v.metadataDomains}
 	recorded := ""
 	if i := v.ownImport(); i != nil {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]

@@ -35,6 +35,8 @@ type view struct {
 	ownFamilies []corev1.IPFamily
 	// unknown holds the settings that this cluster's API server has shown not to know.
 	unknown map[clusterset.Setting]bool
+	// metadataDomains are those whose labels and annotations this cluster admits.
+	metadataDomains []string
 	// missing is what the hub lacks of that which this cluster has imported, though nothing says that it is deleted.
 	missing map[clusterset.ClusterID]hub.Missing
 	// states says, for each other exporter, what is known of its life, and policies what follows from it.
@@ -87,7 +89,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		err = r.observe(ctx, key, &v)
 		return v, err
 	}
-	v := view{place: place, known: sources.Sources{Key: key}, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), policies: r.Policies}
+	v := view{place: place, known: sources.Sources{Key: key}, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), metadataDomains: r.MetadataDomains, policies: r.Policies}
 	if err := r.observe(ctx, key, &v); err != nil {
 		return view{}, err
 	}

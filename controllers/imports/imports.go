@@ -46,6 +46,8 @@ type Reconciler struct {
 	Policies liveness.Policies
 	// Namespaces says into which namespaces services are imported.
 	Namespaces NamespacePolicy
+	// MetadataDomains are those whose labels and annotations are imported, beside keys without a domain.
+	MetadataDomains []string
 	// Refusals remembers what has been said of records that were refused.
 	Refusals *Refusals
 	// Unknown remembers which settings this cluster's API server does not know.

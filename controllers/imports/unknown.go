@@ -15,7 +15,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 // maxUnknown bounds how many settings are remembered: what members write is without end.
@@ -73,11 +72,10 @@ func fieldsOf(err error) []string {
 	return fields
 }
 
-// announceLeftOut says, once for each import, that it does without what this cluster's API server does not know.
-func (r *Reconciler) announceLeftOut(before, after *mcsv1beta1.ServiceImport, leftOut []clusterset.Setting) {
-	text := conditions.SettingsLeftOut(leftOut)
-	if len(leftOut) > 0 && strings.Contains(readyMessage(after), text) && !strings.Contains(readyMessage(before), text) {
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, "SettingLeftOut", "Import", "%s", text)
+// announceLeftOut says, once for each import, what it does without.
+func (r *Reconciler) announceLeftOut(before, after *mcsv1beta1.ServiceImport, reason, text string) {
+	if text != "" && strings.Contains(readyMessage(after), text) && !strings.Contains(readyMessage(before), text) {
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, "Import", "%s", text)
 	}
 }
 

@@ -76,7 +76,8 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		return err
 	}
 	for _, after := range updated {
-		r.announceLeftOut(current, after, render.LeftOut(d.merged, d.site))
+		r.announceLeftOut(current, after, "SettingLeftOut", conditions.SettingsLeftOut(render.LeftOut(d.merged, d.site)))
+		r.announceLeftOut(current, after, "MetadataLeftOut", conditions.MetadataLeftOut(render.MetadataLeftOut(d.merged, d.site)))
 	}
 	return derived.obstacle
 }
@@ -107,7 +108,7 @@ func ready(d decision, derived derived) metav1.Condition {
 	case derived.service == nil || !render.Supported(d.merged, d.site):
 		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
 	}
-	return conditions.ImportReady(render.LeftOut(d.merged, d.site))
+	return conditions.ImportReady(render.LeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
 }
 
 // withdraw removes what there is of an import that no cluster exports to any more. The ServiceImport goes last: until then it

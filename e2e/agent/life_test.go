@@ -278,8 +278,8 @@ func testMetadata(t *testing.T, a, b *member) {
 	exported := export(k)
 	exported.Labels = map[string]string{"private": "export"}
 	exported.Annotations = map[string]string{"private": "export"}
-	exported.Spec.ExportedLabels = map[string]string{"team": "blue", "service.kubernetes.io/headless": ""}
-	exported.Spec.ExportedAnnotations = map[string]string{"docs": "https://example.com", "service.beta.kubernetes.io/aws-load-balancer-internal": "true"}
+	exported.Spec.ExportedLabels = map[string]string{"team": "blue", "service.kubernetes.io/headless": "", "kuma.io/mesh": "x"}
+	exported.Spec.ExportedAnnotations = map[string]string{"docs": "https://example.com", "service.beta.kubernetes.io/aws-load-balancer-internal": "true", "consul.hashicorp.com/x": "x"}
 	must(t, a.Create(t.Context(), exported))
 	serviceImport, derived := b.imported(t, k)
 	wantLabels := map[string]string{"team": "blue", "app.kubernetes.io/managed-by": "tombolo-mcs.io"}

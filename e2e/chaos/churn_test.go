@@ -246,7 +246,7 @@ func (c *churn) change(ctx context.Context) error {
 		if err := m.Get(ctx, k, export); err != nil {
 			return err
 		}
-		export.Spec.ExportedLabels = map[string]string{"team": fmt.Sprint(c.random.IntN(2)), "argocd.argoproj.io/instance": "x"}
+		export.Spec.ExportedLabels = map[string]string{"team": fmt.Sprint(c.random.IntN(2)), "app.kubernetes.io/instance": "x"}
 		return m.Update(ctx, export)
 	default:
 		slice := &discoveryv1.EndpointSlice{}

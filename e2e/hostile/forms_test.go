@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -43,14 +44,38 @@ func metadata() []act {
 			},
 		}
 	}
+	const leftOut = "the importer leaves out what its administrators do not admit, and says so on the import"
+	foreign := func(name, label, annotation string) act {
+		return act{
+			name: name,
+			try: publishing(func(s *published) {
+				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"}
+				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{annotation: "x"}
+			}),
+			harmless: leftOut,
+			check: func(t *testing.T, w *world, k key) {
+				t.Helper()
+				i, derived := w.c.imported(t, k)
+				ready := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+				_, onImport := i.Labels[label]
+				_, onService := derived.Labels[label]
+				_, annotated := i.Annotations[annotation]
+				if onImport || onService || annotated || !strings.Contains(ready.Message, "Left out: labels and annotations of these domains: ") {
+					t.Errorf("%s: labels %v and %v, annotations %v, condition %q", name, i.Labels, derived.Labels, i.Annotations, ready.Message)
+				}
+			},
+		}
+	}
 	return []act{
 		labelled("a label of Kubernetes", "service.kubernetes.io/headless"),
 		labelled("another source cluster as a label", "multicluster.kubernetes.io/source-cluster"),
 		labelled("another manager as a label", "app.kubernetes.io/managed-by"),
-		labelled("a label of a GitOps tool", "argocd.argoproj.io/instance"),
 		annotated("an annotation of a cloud", "service.beta.kubernetes.io/aws-load-balancer-internal"),
-		annotated("an annotation of a GitOps tool", "kustomize.toolkit.fluxcd.io/prune"),
 		annotated("an annotation that makes names", "external-dns.alpha.kubernetes.io/hostname"),
+		foreign("metadata of a GitOps tool", "argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/prune"),
+		foreign("metadata of a mesh", "kuma.io/mesh", "consul.hashicorp.com/service-name"),
+		foreign("metadata of a network", "antrea.io/x", "k8s.ovn.org/x"),
+		foreign("metadata of a load balancer", "purelb.io/x", "Kube-VIP.io/loadbalancerIPs"),
 		{
 			name: "annotations of 256 KiB",
 			try: publishing(func(s *published) {

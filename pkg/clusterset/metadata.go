@@ -64,28 +64,26 @@ func HasLostMark(object metav1.Object) bool {
 	})
 }
 
-// reservedDomains are the label and annotation domains that mean something to Kubernetes, to load balancers or to
-// GitOps tools. Written into another cluster they would act there, so they never cross (design decision 4).
-var reservedDomains = []string{
-	"kubernetes.io", "k8s.io", "x-k8s.io",
-	"tombolo-mcs.io",
-	"amazonaws.com", "azure.com", "cloud.google.com", "alibabacloud.com", "digitalocean.com",
-	"linode.com", "openstack.org", "oraclecloud.com", "hetzner.cloud", "metallb.io", "metallb.universe.tf",
-	"cilium.io", "projectcalico.org", "istio.io", "linkerd.io", "external-dns.alpha.kubernetes.io",
-	"argoproj.io", "fluxcd.io", "helm.sh", "cattle.io", "sveltos.io", "projectsveltos.io", "gke.io", "k14s.io",
-	"io.cilium",
-}
+// reservedDomains are the label and annotation domains of Kubernetes and of ours. With them a member could pass off an object as
+// another, so no cluster may admit them.
+var reservedDomains = []string{"kubernetes.io", "k8s.io", "x-k8s.io", "tombolo-mcs.io"}
 
-// IsReserved reports whether a label or annotation key must not cross clusters: its domain, or a parent of it, is
-// reserved, in whatever case (annotations may have upper case there).
+// IsReserved reports whether a label or annotation key never crosses clusters: its domain, or a parent of it, is reserved.
 func IsReserved(key string) bool {
-	domain, _, prefixed := strings.Cut(strings.ToLower(key), "/")
-	if !prefixed {
-		return false
-	}
+	domain := MetadataDomain(key)
 	return slices.ContainsFunc(reservedDomains, func(reserved string) bool {
 		return domain == reserved || strings.HasSuffix(domain, "."+reserved)
 	})
+}
+
+// MetadataDomain returns the domain of a label or annotation key, in lower case, as annotations may have upper case there; empty if
+// the key has none.
+func MetadataDomain(key string) string {
+	domain, _, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		return ""
+	}
+	return strings.ToLower(domain)
 }
 
 // reservedNamespaces are never part of a clusterset: whoever exported into them could take over what a cluster runs on.

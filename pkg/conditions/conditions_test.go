@@ -250,15 +250,33 @@ func TestImportConditions(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ got, want metav1.Condition }{
 		"ready": {
-			conditions.ImportReady(nil),
+			conditions.ImportReady(nil, nil),
 			metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: "The service is imported."},
 		},
 		"ready, less what is not known here": {
-			conditions.ImportReady([]clusterset.Setting{{Field: "internalTrafficPolicy", Value: "Near"}, {Field: "trafficDistribution", Value: "Far"}}),
+			conditions.ImportReady([]clusterset.Setting{{Field: "internalTrafficPolicy", Value: "Near"}, {Field: "trafficDistribution", Value: "Far"}}, nil),
 			metav1.Condition{
 				Type: "Ready", Status: "True", Reason: "Ready",
 				Message: `The service is imported. Left out: internalTrafficPolicy "Near" and trafficDistribution "Far", which this cluster's API server ` +
 					`does not know. Upgrade this cluster and restart the agent, or export the service without it.`,
+			},
+		},
+		"ready, less metadata that is not admitted here": {
+			conditions.ImportReady(nil, []string{"a.example.com", "example.com"}),
+			metav1.Condition{
+				Type: "Ready", Status: "True", Reason: "Ready",
+				Message: "The service is imported. Left out: labels and annotations of these domains: a.example.com, example.com. " +
+					"To import them, add the domains to --allow-metadata-domains of this cluster's agent.",
+			},
+		},
+		"ready, less settings and more metadata than is named": {
+			conditions.ImportReady([]clusterset.Setting{{Field: "trafficDistribution", Value: "Far"}}, []string{"a.example", "b.example", "c.example", "d.example", "e.example"}),
+			metav1.Condition{
+				Type: "Ready", Status: "True", Reason: "Ready",
+				Message: `The service is imported. Left out: trafficDistribution "Far", which this cluster's API server ` +
+					`does not know. Upgrade this cluster and restart the agent, or export the service without it. ` +
+					"Left out: labels and annotations of these domains: a.example, b.example, c.example and 2 more. " +
+					"To import them, add the domains to --allow-metadata-domains of this cluster's agent.",
 			},
 		},
 		"no common family": {

@@ -43,23 +43,46 @@ func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 }
 
 // ImportReady returns the condition of an import whose derived Service, slices and addresses are in place (spec C6).
-// leftOut is what it does without, because this cluster's API server does not know it (spec D6).
-func ImportReady(leftOut []clusterset.Setting) metav1.Condition {
+// settings are left out because this cluster's API server does not know them (spec D6), and metadata of these domains because
+// this cluster does not admit them.
+func ImportReady(settings []clusterset.Setting, domains []string) metav1.Condition {
 	message := "The service is imported."
-	if len(leftOut) > 0 {
-		message += " " + SettingsLeftOut(leftOut)
+	for _, leftOut := range []string{SettingsLeftOut(settings), MetadataLeftOut(domains)} {
+		if leftOut != "" {
+			message += " " + leftOut
+		}
 	}
 	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, message)
 }
 
-// SettingsLeftOut returns what is to be said of settings that this cluster's API server does not know.
+// SettingsLeftOut returns what is to be said of settings that this cluster's API server does not know; nothing if there are none.
 func SettingsLeftOut(settings []clusterset.Setting) string {
+	if len(settings) == 0 {
+		return ""
+	}
 	words := make([]string, len(settings))
 	for i, setting := range settings {
 		words[i] = fmt.Sprintf("%s %q", setting.Field, setting.Value)
 	}
 	return fmt.Sprintf("Left out: %s, which this cluster's API server does not know. "+
 		"Upgrade this cluster and restart the agent, or export the service without it.", strings.Join(words, " and "))
+}
+
+// maxDomains is how many domains are named. Of 253 characters each, they fit into an Event's 1,024.
+const maxDomains = 3
+
+// MetadataLeftOut returns what is to be said of labels and annotations whose domains, which are sorted, this cluster does not admit;
+// nothing if there are none.
+func MetadataLeftOut(domains []string) string {
+	if len(domains) == 0 {
+		return ""
+	}
+	named := strings.Join(domains[:min(len(domains), maxDomains)], ", ")
+	if more := len(domains) - maxDomains; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("Left out: labels and annotations of these domains: %s. "+
+		"To import them, add the domains to --allow-metadata-domains of this cluster's agent.", named)
 }
 
 // FamilyNotSupported returns the condition of an import that this cluster has no IP family for (spec I5).

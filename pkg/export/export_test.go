@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 		"exported metadata, without reserved keys": {
 			serviceExport(func(e *mcsv1beta1.ServiceExport) {
 				e.Spec.ExportedLabels = map[string]string{"team": "a", "kubernetes.io/service-name": "x"}
-				e.Spec.ExportedAnnotations = map[string]string{"note": "b", "argocd.argoproj.io/tracking-id": "x"}
+				e.Spec.ExportedAnnotations = map[string]string{"note": "b", "hub.tombolo-mcs.io/x": "x"}
 			}),
 			service(),
 			exported(func(e *clusterset.Export) {

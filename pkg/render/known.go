@@ -4,6 +4,7 @@
 package render
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +31,39 @@ func Dropped(m merge.Merged, site Site, written *corev1.Service) []clusterset.Se
 	return slices.DeleteFunc(settings(known(m, site)), func(s clusterset.Setting) bool { return s.Value == settingOf(written, s.Field) })
 }
 
-// known returns the merged service without the settings that this cluster's API server does not know.
+// MetadataLeftOut returns the domains of the merged service's labels and annotations that this cluster does not admit, sorted. Each
+// domain has to be named: it does not admit its subdomains.
+func MetadataLeftOut(m merge.Merged, site Site) []string {
+	var domains []string
+	for _, metadata := range []map[string]string{m.Labels, m.Annotations} {
+		for key := range metadata {
+			if !admits(site, key) {
+				domains = append(domains, clusterset.MetadataDomain(key))
+			}
+		}
+	}
+	slices.Sort(domains)
+	return slices.Compact(domains)
+}
+
+// admits reports whether a cluster takes over labels and annotations of this key. Which domains mean something to a mesh, a load
+// balancer or a GitOps tool of a cluster, only its administrators know.
+func admits(site Site, key string) bool {
+	domain := clusterset.MetadataDomain(key)
+	return domain == "" || slices.Contains(site.MetadataDomains, domain)
+}
+
+// admitted returns the labels or annotations that a cluster takes over.
+func admitted(metadata map[string]string, site Site) map[string]string {
+	result := maps.Clone(metadata)
+	maps.DeleteFunc(result, func(key, _ string) bool { return !admits(site, key) })
+	return result
+}
+
+// known returns the merged service without the settings that this cluster's API server does not know, and without metadata that
+// this cluster does not admit. Conflicts are found before that, so that they are the same in all clusters (spec R7).
 func known(m merge.Merged, site Site) merge.Merged {
+	m.Labels, m.Annotations = admitted(m.Labels, site), admitted(m.Annotations, site)
 	for _, setting := range LeftOut(m, site) {
 		switch setting.Field {
 		case clusterset.FieldInternalTrafficPolicy:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -63,6 +64,57 @@ func TestUnknownSettings(t *testing.T) {
 			imported := render.ServiceImport(m, site, nil).Spec
 			if diff := cmp.Diff(tc.want, of(imported.InternalTrafficPolicy, imported.TrafficDistribution)); diff != "" {
 				t.Errorf("ServiceImport (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Labels and annotations of a domain are imported only where it is admitted, without its subdomains; keys without a domain always.
+// spec: D3, E7
+func TestMetadataDomains(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{"team": "shop", "kuma.io/mesh": "x", "example.com/tier": "1", "a.example.com/tier": "2"}
+	annotations := map[string]string{"docs": "https://example.com", "Kube-VIP.io/loadbalancerIPs": "10.0.0.1", "example.com/note": "n"}
+	type metadata struct {
+		Labels, Annotations map[string]string
+		LeftOut             []string
+	}
+	for name, tc := range map[string]struct {
+		domains []string
+		want    metadata
+	}{
+		"none is admitted": {nil, metadata{
+			map[string]string{"team": "shop"}, map[string]string{"docs": "https://example.com"},
+			[]string{"a.example.com", "example.com", "kube-vip.io", "kuma.io"},
+		}},
+		"one is, and not what is below it": {[]string{"example.com"}, metadata{
+			map[string]string{"team": "shop", "example.com/tier": "1"}, map[string]string{"docs": "https://example.com", "example.com/note": "n"},
+			[]string{"a.example.com", "kube-vip.io", "kuma.io"},
+		}},
+		"one that a key spells in upper case": {[]string{"kube-vip.io", "unused.example"}, metadata{
+			map[string]string{"team": "shop"}, map[string]string{"docs": "https://example.com", "Kube-VIP.io/loadbalancerIPs": "10.0.0.1"},
+			[]string{"a.example.com", "example.com", "kuma.io"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := merged(t, exported("a", 1, func(e *clusterset.Export) { e.Labels, e.Annotations = labels, annotations }))
+			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", MetadataDomains: tc.domains}
+			i := render.ServiceImport(m, site, nil)
+			delete(i.Labels, clusterset.LabelManagedBy)
+			delete(i.Annotations, clusterset.AnnotationDerivedService)
+			if diff := cmp.Diff(tc.want, metadata{i.Labels, i.Annotations, render.MetadataLeftOut(m, site)}); diff != "" {
+				t.Errorf("ServiceImport (-want +got):\n%s", diff)
+			}
+			service := render.Service(m, site)
+			for _, ours := range []string{clusterset.LabelManagedBy, clusterset.LabelServiceImported, mcsv1beta1.LabelServiceName} {
+				delete(service.Labels, ours)
+			}
+			if diff := cmp.Diff(tc.want.Labels, service.Labels); diff != "" || len(service.Annotations) > 0 {
+				t.Errorf("derived Service has annotations %v and labels (-want +got):\n%s", service.Annotations, diff)
+			}
+			if len(m.Labels) != len(labels) || len(m.Annotations) != len(annotations) {
+				t.Errorf("the merged service has changed: %v, %v", m.Labels, m.Annotations)
 			}
 		})
 	}

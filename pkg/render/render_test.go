@@ -109,7 +109,7 @@ func zoned(address, zone string) clusterset.Endpoint {
 // spec: D1, D2, D3, D4, D5, D6, I3, I4, I5, I6, I8, R1, R2, E7
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	site := render.Site{IPFamilies: v4v6, DerivedName: render.DerivedName(key.Name, "", nil, nil)}
+	site := render.Site{IPFamilies: v4v6, MetadataDomains: []string{"example.com"}, DerivedName: render.DerivedName(key.Name, "", nil, nil)}
 	metadata := func(e *clusterset.Export) {
 		e.Labels, e.Annotations = map[string]string{"team": "shop"}, map[string]string{"example.com/note": "ours"}
 	}

@@ -29,6 +29,8 @@ type Site struct {
 	IPs []string
 	// Unknown holds the settings that this cluster's API server does not know, as far as that has shown.
 	Unknown map[clusterset.Setting]bool
+	// MetadataDomains are those whose labels and annotations this cluster admits, in lower case, beside keys without a domain.
+	MetadataDomains []string
 }
 
 // unnamed is what the port without a name is called where a name is needed (spec R2).

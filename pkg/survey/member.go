@@ -49,6 +49,7 @@ type Member struct {
 type Settings struct {
 	ServiceCIDRs                      []netip.Prefix
 	AllowedNamespaces, DenyNamespaces []string
+	MetadataDomains                   []string
 	Selector                          clusterset.DerivedSelector
 }
 
@@ -156,6 +157,8 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 				s.AllowedNamespaces = strings.Split(value, ",")
 			case "deny-namespaces":
 				s.DenyNamespaces = strings.Split(value, ",")
+			case "allow-metadata-domains":
+				s.MetadataDomains = strings.Split(value, ",")
 			case "derived-selector":
 				s.Selector = clusterset.DerivedSelector(value)
 			}

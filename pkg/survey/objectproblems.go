@@ -49,7 +49,7 @@ func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport)
 	case ready.Status == metav1.ConditionFalse:
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonImportNotReady, ready.Message
 		problem.Next = "See what stands where: kubectl clusterset explain " + problem.Service
-	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.ImportReady(nil).Message:
+	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.ImportReady(nil, nil).Message:
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonSettingsLeftOut, ready.Message
 		problem.Next = "See who asks for it: kubectl clusterset explain " + problem.Service
 	default:

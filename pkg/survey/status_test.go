@@ -83,8 +83,8 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 			})),
 		},
 		Imports: []mcsImport{
-			imported("shop/web", conditions.ImportReady(nil), "east", "west"),
-			imported("shop/fine", conditions.ImportReady([]clusterset.Setting{{Field: clusterset.FieldTrafficDistribution, Value: "PreferNew"}}), "east"),
+			imported("shop/web", conditions.ImportReady(nil, nil), "east", "west"),
+			imported("shop/fine", conditions.ImportReady([]clusterset.Setting{{Field: clusterset.FieldTrafficDistribution, Value: "PreferNew"}}, nil), "east"),
 			imported("shop/lost-1", pending, "east", "north"), imported("shop/lost-2", pending, "north"),
 			imported("shop/six", metav1.Condition{Type: "Ready", Status: "False", Message: "The service is exported with IP families [IPv6]."}, "north"),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},

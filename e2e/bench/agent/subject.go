@@ -103,7 +103,7 @@ func (s *subject) renderAs(exporter clusterset.ClusterID) error {
 	s.derived, s.mirrored = render.Service(merged, site), render.Slices(merged, site, sources)[0]
 	s.imported = render.ServiceImport(merged, site, nil)
 	s.importStatus = render.ImportStatus(merged)
-	s.importStatus.Conditions = conditions.Set(nil, []metav1.Condition{conditions.ImportReady(nil)}, 1, metav1.Now())
+	s.importStatus.Conditions = conditions.Set(nil, []metav1.Condition{conditions.ImportReady(nil, nil)}, 1, metav1.Now())
 	s.exportConditions = conditions.Set(nil, []metav1.Condition{
 		conditions.Valid(nil), conditions.Exported(nil, conditions.Publication{Hub: conditions.HubSynced, Published: true}), conditions.Conflict(merged),
 	}, 1, metav1.Now())

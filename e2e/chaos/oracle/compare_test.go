@@ -42,7 +42,10 @@ func TestCompare(t *testing.T) {
 		"other affinity": {
 			func(w *World) { w.Clusters[2].Imports[0].Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, []string{"imported c"},
 		},
-		"a label that must not cross": {
+		"a label of Kubernetes": {
+			func(w *World) { w.Clusters[2].Imports[0].Labels["app.kubernetes.io/instance"] = "z" }, []string{"imported c"},
+		},
+		"a label of a domain that is not admitted": {
 			func(w *World) { w.Clusters[2].Imports[0].Labels["argocd.argoproj.io/instance"] = "y" }, []string{"imported c"},
 		},
 		"an exporter not named": {

@@ -23,7 +23,7 @@ func (l *list) compareDerived(s corev1.Service, exports []export, families []cor
 	if short, long := names(l.key.Name); s.Name != short && s.Name != long {
 		l.addf(Derived, "it is called %s, must be called %s or %s", s.Name, short, long)
 	}
-	labels := with(oldest.labels, labelManagedBy, ours)
+	labels := with(admitted(oldest.labels), labelManagedBy, ours)
 	labels[labelServiceName], labels[labelImported] = l.key.Name, "true"
 	l.same(Derived, "labels", s.Labels, labels)
 	l.same(Derived, "type", s.Spec.Type, corev1.ServiceTypeClusterIP)

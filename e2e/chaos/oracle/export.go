@@ -81,16 +81,25 @@ func (w World) mayPublish(id, namespace string) bool {
 	return len(member.Spec.Namespaces) == 0
 }
 
-// crossing returns the labels or annotations that leave the cluster: not those that mean something to Kubernetes, or to
-// a GitOps tool (design decision 4). These are examples, of the many domains that do not.
+// crossing returns the labels or annotations that leave the cluster: not those of Kubernetes (design decision 4). This is an example,
+// of the few domains that do not.
 func crossing(metadata map[string]string) map[string]string {
 	result := map[string]string{}
 	for key, value := range metadata {
-		domain, _, _ := strings.Cut(key, "/")
-		if domain != key && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "argoproj.io")) {
-			continue
+		if domain, _, found := strings.Cut(key, "/"); !found || !strings.HasSuffix(domain, "kubernetes.io") {
+			result[key] = value
 		}
-		result[key] = value
+	}
+	return result
+}
+
+// admitted returns the labels or annotations that importers take over, where none admits any domain: those without one.
+func admitted(metadata map[string]string) map[string]string {
+	result := map[string]string{}
+	for key, value := range metadata {
+		if !strings.Contains(key, "/") {
+			result[key] = value
+		}
 	}
 	return result
 }

@@ -128,8 +128,8 @@ func (l *list) compareSpec(found *mcsv1beta1.ServiceImport, exports []export, fa
 	}
 	l.same(Imported, "internalTrafficPolicy", text(spec.InternalTrafficPolicy), policyOf(oldest))
 	l.same(Imported, "trafficDistribution", text(spec.TrafficDistribution), text(oldest.service.Spec.TrafficDistribution))
-	l.same(Imported, "labels", found.Labels, with(oldest.labels, labelManagedBy, ours))
-	l.same(Imported, "annotations", found.Annotations, with(oldest.annotations, annotationDerived, found.Annotations[annotationDerived]))
+	l.same(Imported, "labels", found.Labels, with(admitted(oldest.labels), labelManagedBy, ours))
+	l.same(Imported, "annotations", found.Annotations, with(admitted(oldest.annotations), annotationDerived, found.Annotations[annotationDerived]))
 }
 
 func (l *list) compareStatus(found *mcsv1beta1.ServiceImport, exports []export, ready string) {

@@ -37,7 +37,7 @@ func good() World {
 		c.Services = append(c.Services, source(corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}))
 		c.Exports = append(c.Exports, mcsv1beta1.ServiceExport{
 			ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, CreationTimestamp: metav1.NewTime(start.Add(time.Duration(i) * time.Hour))},
-			Spec:       mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"team": "x", "argocd.argoproj.io/instance": "y"}},
+			Spec:       mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"team": "x", "argocd.argoproj.io/instance": "y", "app.kubernetes.io/instance": "z"}},
 			Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{
 				{Type: "Valid", Status: "True", Reason: "Valid"},
 				{Type: "Ready", Status: "True", Reason: "Exported"},
