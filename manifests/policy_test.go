@@ -41,6 +41,13 @@ func TestReservedAsInClusterset(t *testing.T) {
 	}
 }
 
+// The agents' own namespace is reserved wherever they are installed as they come.
+func TestAgentNamespaceIsReserved(t *testing.T) {
+	if !clusterset.IsReservedNamespace(manifests.AgentNamespace) {
+		t.Errorf("%s is not reserved in clusterset", manifests.AgentNamespace)
+	}
+}
+
 // A member may have tokens of its account issued that are good for as long as its agent wants them, and no longer.
 func TestTokensAsInClusterset(t *testing.T) {
 	all := policies(t)

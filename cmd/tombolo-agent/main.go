@@ -62,7 +62,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", clusterset.TokenLifetime, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest. The hub's policy tokens.hub.tombolo-mcs.io refuses more than 72h")
 	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
-	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease and the agent's own")
+	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease, tombolo-system, those of members on the hub (member-*) and the agent's own")
 	domains := flags.String("allow-metadata-domains", "", "comma-separated domains, such as example.com, whose exported labels and annotations are imported, beside those without a domain. Each must be named: a domain does not admit its subdomains")
 	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
 		"so that pods of this cluster join that match it, and this cluster shares its own. Outside of the Multi-Cluster Services API: pods then serve that nobody exported")

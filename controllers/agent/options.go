@@ -32,7 +32,7 @@ type Options struct {
 	// ServiceCIDRs are the cluster's ranges for Services. Empty means to ask the API server, which knows them from
 	// Kubernetes 1.33 on.
 	ServiceCIDRs []string
-	// Namespace is where the agent runs: its Lease lies there, and nothing is imported into it in the member.
+	// Namespace is where the agent runs: its Lease lies there, and in the member nothing is imported into it or exported from it.
 	Namespace string
 	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
 	AllowNamespaces, DenyNamespaces []string

@@ -203,7 +203,9 @@ type parts struct {
 
 func (s *starter) controllers(who identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
 	toHub := apply.ToHub(hubClient, who.id.HubNamespace())
-	reader := sources.Reader{Cluster: who.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector}
+	reader := sources.Reader{
+		Cluster: who.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
+	}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
 	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()

@@ -18,6 +18,7 @@ func TestAdmits(t *testing.T) {
 		"no policy":                      {NamespacePolicy{}, "shop", true},
 		"reserved":                       {NamespacePolicy{}, "kube-system", false},
 		"reserved, whatever is allowed":  {NamespacePolicy{Allowed: []string{"kube-public"}}, "kube-public", false},
+		"a member's on the hub":          {NamespacePolicy{Allowed: []string{"member-c1"}}, "member-c1", false},
 		"denied":                         {NamespacePolicy{Denied: []string{"bank", "shop"}}, "shop", false},
 		"another is denied":              {NamespacePolicy{Denied: []string{"bank"}}, "shop", true},
 		"the agent has none of its own":  {NamespacePolicy{Denied: []string{""}}, "shop", true},

@@ -30,6 +30,8 @@ type Reader struct {
 	Hub    *hub.Store
 	// Selector says whether this cluster shares how its Services find their pods, and listens to others who do.
 	Selector clusterset.DerivedSelector
+	// AgentNamespace is where this cluster's agent runs, from which nothing is exported; empty where it is not known.
+	AgentNamespace string
 }
 
 // Sources is what is known of one service.
@@ -97,6 +99,10 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 		return result, err
 	}
 	result.Export = found
+	if r.AgentNamespace != "" && key.Namespace == r.AgentNamespace {
+		result.Rejection = export.NamespaceReserved(key.Namespace)
+		return result, nil
+	}
 	service := &corev1.Service{}
 	if exists, err = get(ctx, r.Member, key, service); err != nil {
 		return result, err

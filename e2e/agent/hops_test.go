@@ -432,9 +432,9 @@ func (m *member) createsNothing(t *testing.T, w *world, do func()) {
 	}
 }
 
-// testNamespacesDenied: nothing is imported into namespaces that are reserved, denied, or the agent's own.
+// testNamespacesDenied: nothing is imported into namespaces that are reserved, denied, or the agent's own, nor exported from that.
 //
-// spec: I1
+// spec: C1, I1
 func testNamespacesDenied(t *testing.T, w *world) {
 	a, b := w.members["a"], w.members["b"]
 	reserved := key{Namespace: metav1.NamespaceSystem, Name: "web"}
@@ -467,6 +467,10 @@ func testNamespacesDenied(t *testing.T, w *world) {
 			}
 		}
 	}
+	own := key{Namespace: "agents", Name: "own"}
+	b.exportService(t, clusterIPService(own, port("http", 80)))
+	b.condition(t, own, valid, metav1.ConditionFalse, "NamespaceReserved")
+	w.noRecords(t, "b", own)
 	w.noRecords(t, "a", reserved)
 	must(t, a.Delete(t.Context(), export(reserved))) // the next test finds this namespace as it is
 	must(t, a.Delete(t.Context(), clusterIPService(reserved)))

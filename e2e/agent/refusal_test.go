@@ -34,7 +34,9 @@ func TestImporterRefuses(t *testing.T) {
 	w.unfence(t)
 	b.startWith(t, func(o *agent.Options) { o.DenyNamespaces = []string{"denied"} })
 	ns := namespace(t, b)
-	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "denied"}}))
+	for _, name := range []string{"denied", "member-a"} { // the second as on a cluster that is the hub as well
+		must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
 
 	heartbeat := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
@@ -61,6 +63,10 @@ func TestImporterRefuses(t *testing.T) {
 			service: func(s *hubv1alpha1.PublishedService) { s.Spec.Service = "victim" },
 			reason:  "its name does not say that it is service " + ns + "/victim",
 		},
+		"kubernetes": {
+			key: key{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, reason: "service default/kubernetes is reserved",
+		},
+		"hub":      {key: key{Namespace: "member-a", Name: "web"}},
 		"reserved": {key: key{Namespace: metav1.NamespaceSystem, Name: "kube-dns"}},
 		"denied":   {key: key{Namespace: "denied", Name: "web"}},
 	}
@@ -74,7 +80,7 @@ func TestImporterRefuses(t *testing.T) {
 	witness := key{Namespace: ns, Name: "witness"} // what comes last has come
 	w.forge(t, witness, nil, "10.1.0.1")
 	b.imported(t, witness)
-	b.gauge(t, "tombolo_refused_records", 5) // the others are of namespaces that take no imports
+	b.gauge(t, "tombolo_refused_records", 6) // the others are of namespaces that take no imports
 	for name, test := range tests {
 		k := test.key
 		if k.Name == "" {

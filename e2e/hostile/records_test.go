@@ -22,19 +22,33 @@ type (
 	endpoints = hubv1alpha1.PublishedEndpoints
 )
 
+// ofReserved is a service of a namespace that is never part of a clusterset.
+func ofReserved(name string, k key) act {
+	return act{
+		name: name, service: k,
+		try:      publishing(func(*published) {}),
+		refused:  []refusal{byPolicy("records", "namespace "+k.Namespace+" is never part of a clusterset")},
+		harmless: "no importer looks at records of that namespace; `kubectl clusterset status` shows it",
+		check: func(t *testing.T, w *world, k key) {
+			t.Helper()
+			w.witness(t)
+			w.c.absent(t, k)
+			w.tells(t, k, "namespace "+k.Namespace+" is reserved")
+		},
+	}
+}
+
 // ofOthers are services that are not the member's to publish.
 func ofOthers() []act {
 	return []act{
+		ofReserved("a service of kube-system", key{Namespace: metav1.NamespaceSystem, Name: "kube-dns"}),
+		ofReserved("a service of a member's namespace, as the hub has it", key{Namespace: "member-b", Name: "web"}),
 		{
-			name: "a service of kube-system", service: key{Namespace: metav1.NamespaceSystem, Name: "kube-dns"},
-			try:      publishing(func(*published) {}),
-			refused:  []refusal{byPolicy("records", "namespace kube-system is never part of a clusterset")},
-			harmless: "no importer looks at records of that namespace; `kubectl clusterset status` shows it",
-			check: func(t *testing.T, w *world, k key) {
-				t.Helper()
-				w.witness(t)
-				w.c.absent(t, k)
-				w.tells(t, k, "namespace kube-system is reserved")
+			name: "another API server", service: key{Namespace: metav1.NamespaceDefault, Name: "kubernetes"},
+			try: publishing(func(*published) {}),
+			refused: []refusal{
+				byPolicy("records", "service default/kubernetes is each cluster's own API server"),
+				byImporter("service default/kubernetes is reserved"),
 			},
 		},
 		{

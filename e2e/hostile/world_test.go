@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	})
 	must(t, err)
 	for _, m := range []*member{w.b, w.c} {
-		for _, name := range []string{"honest", "shared", "hostile"} {
+		for _, name := range []string{"honest", "shared", "hostile", "member-b"} { // the last as on a cluster that is the hub as well
 			must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
 	}

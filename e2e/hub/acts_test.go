@@ -50,6 +50,10 @@ func (h *hub) testNamespaces(t *testing.T) {
 		"kube-system":                  {h.a, "kube-system", "namespace kube-system " + reserved},
 		"kube-public":                  {h.a, "kube-public", "namespace kube-public " + reserved},
 		"kube-node-lease":              {h.a, "kube-node-lease", "namespace kube-node-lease " + reserved},
+		"the agents'":                  {h.a, "tombolo-system", "namespace tombolo-system " + reserved},
+		"its own on the hub":           {h.a, "member-a", "namespace member-a " + reserved},
+		"another's on the hub":         {h.a, "member-limited", "namespace member-limited " + reserved},
+		"like a member's":              {h.a, "members", ""},
 		"allowed":                      {limited, "shop", ""},
 		"not allowed":                  {limited, "other", "the Member of cluster limited does not allow namespace other: do not export from it, or let an administrator of the hub add it to the Member"},
 		"kube-system, even if allowed": {limited, "kube-system", "namespace kube-system " + reserved},
@@ -65,6 +69,16 @@ func (h *hub) testNamespaces(t *testing.T) {
 			remove(t, tc.member, slice)
 		})
 	}
+	t.Run("default/kubernetes", func(t *testing.T) {
+		const want = "service default/kubernetes is each cluster's own API server and never part of a clusterset: do not export it"
+		for name, refusal := range map[string]string{"kubernetes": want, "kubernetes-2": ""} {
+			service := h.a.service(inNamespace("default"), func(s *hubv1alpha1.PublishedService) {
+				s.Name, s.Spec.Service = "default."+name, hubv1alpha1.ServiceName(name)
+			})
+			checkError(t, h.a.Create(t.Context(), service), refusal)
+			remove(t, h.a, service)
+		}
+	})
 	t.Run("no longer allowed", func(t *testing.T) {
 		service := limited.service()
 		checkError(t, limited.Create(t.Context(), service), "")

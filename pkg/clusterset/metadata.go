@@ -4,6 +4,7 @@
 package clusterset
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -86,10 +87,23 @@ func MetadataDomain(key string) string {
 	return strings.ToLower(domain)
 }
 
-// reservedNamespaces are never part of a clusterset: whoever exported into them could take over what a cluster runs on.
-var reservedNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
+// reservedNamespaces are never part of a clusterset: whoever exported into them could take over what a cluster, or the clusterset,
+// runs on. The last is the agents' own.
+var reservedNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "tombolo-system"}
 
-// IsReservedNamespace reports whether services of this namespace are neither exported nor imported.
+// IsReservedNamespace reports whether services of this namespace are neither exported nor imported. The namespaces of members are
+// among these: a cluster may be the hub as well, and must not import into what belongs to a member there.
 func IsReservedNamespace(namespace string) bool {
-	return slices.Contains(reservedNamespaces, namespace)
+	return slices.Contains(reservedNamespaces, namespace) || strings.HasPrefix(namespace, hubNamespacePrefix)
+}
+
+// CheckReserved returns why a service is neither exported nor imported, whoever has it; nil for most.
+func CheckReserved(key ServiceKey) error {
+	switch {
+	case IsReservedNamespace(key.Namespace):
+		return fmt.Errorf("namespace %s is reserved", key.Namespace)
+	case key == ServiceKey{Namespace: "default", Name: "kubernetes"}:
+		return fmt.Errorf("service %s is reserved: it is each cluster's own API server", key)
+	}
+	return nil
 }

@@ -45,14 +45,32 @@ func TestIsReserved(t *testing.T) {
 	}
 }
 
-func TestIsReservedNamespace(t *testing.T) {
+func TestReservedServices(t *testing.T) {
 	t.Parallel()
-	for namespace, want := range map[string]bool{
-		"kube-system": true, "kube-public": true, "kube-node-lease": true,
-		"default": false, "kube-systems": false, "kube": false, "": false,
+	for key, want := range map[clusterset.ServiceKey]string{
+		{Namespace: "kube-system", Name: "web"}:     "namespace kube-system is reserved",
+		{Namespace: "kube-public", Name: "web"}:     "namespace kube-public is reserved",
+		{Namespace: "kube-node-lease", Name: "web"}: "namespace kube-node-lease is reserved",
+		{Namespace: "tombolo-system", Name: "web"}:  "namespace tombolo-system is reserved",
+		{Namespace: "member-c1", Name: "web"}:       "namespace member-c1 is reserved",
+		{Namespace: "default", Name: "kubernetes"}:  "service default/kubernetes is reserved: it is each cluster's own API server",
+		{Namespace: "default", Name: "web"}:         "",
+		{Namespace: "shop", Name: "kubernetes"}:     "",
+		{Namespace: "kube-systems", Name: "web"}:    "",
+		{Namespace: "kube", Name: "web"}:            "",
+		{Namespace: "member", Name: "web"}:          "",
+		{Namespace: "members-area", Name: "web"}:    "",
+		{}:                                          "",
 	} {
-		if got := clusterset.IsReservedNamespace(namespace); got != want {
-			t.Errorf("%q: %t", namespace, got)
+		got := ""
+		if err := clusterset.CheckReserved(key); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+		if reserved := clusterset.IsReservedNamespace(key.Namespace); reserved != strings.HasPrefix(want, "namespace ") {
+			t.Errorf("namespace %q: %t", key.Namespace, reserved)
 		}
 	}
 }

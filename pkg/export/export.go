@@ -17,8 +17,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// ReasonNamespaceReserved says that the namespace is never part of a clusterset.
-const ReasonNamespaceReserved mcsv1beta1.ServiceExportConditionReason = "NamespaceReserved"
+// Reasons of Rejections that the API does not name.
+const (
+	// ReasonNamespaceReserved says that the namespace is never part of a clusterset.
+	ReasonNamespaceReserved mcsv1beta1.ServiceExportConditionReason = "NamespaceReserved"
+	// ReasonServiceReserved says that the Service never is.
+	ReasonServiceReserved mcsv1beta1.ServiceExportConditionReason = "ServiceReserved"
+)
 
 // Rejection says why a ServiceExport exports nothing. Reason and Message are those of its condition Valid (spec C1).
 type Rejection struct {
@@ -52,11 +57,19 @@ func Decide(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport, service *
 	return result, nil
 }
 
+// NamespaceReserved returns the Rejection of what lies in a namespace that is never part of a clusterset.
+func NamespaceReserved(namespace string) *Rejection {
+	return &Rejection{ReasonNamespaceReserved, fmt.Sprintf(
+		"Services of namespace %s are never exported. Move the Service to another namespace.", namespace)}
+}
+
 func reject(export *mcsv1beta1.ServiceExport, service *corev1.Service) *Rejection {
 	switch {
 	case clusterset.IsReservedNamespace(export.Namespace):
-		return &Rejection{ReasonNamespaceReserved, fmt.Sprintf(
-			"Services of namespace %s are never exported. Move the Service to another namespace.", export.Namespace)}
+		return NamespaceReserved(export.Namespace)
+	case clusterset.CheckReserved(clusterset.ServiceKey{Namespace: export.Namespace, Name: export.Name}) != nil:
+		return &Rejection{ReasonServiceReserved, fmt.Sprintf(
+			"Service %s of namespace %s is this cluster's own API server and is never exported. Delete this ServiceExport.", export.Name, export.Namespace)}
 	case service == nil:
 		return &Rejection{mcsv1beta1.ServiceExportReasonNoService, fmt.Sprintf(
 			"There is no Service %s in namespace %s. Create it, or delete this ServiceExport.", export.Name, export.Namespace)}

@@ -247,6 +247,20 @@ func TestRejections(t *testing.T) {
 			Reason:  "NamespaceReserved",
 			Message: "Services of namespace kube-public are never exported. Move the Service to another namespace.",
 		}},
+		"in the agents' namespace": {in("tombolo-system"), service(), export.Rejection{
+			Reason:  "NamespaceReserved",
+			Message: "Services of namespace tombolo-system are never exported. Move the Service to another namespace.",
+		}},
+		"in a member's namespace on the hub": {in("member-c1"), service(), export.Rejection{
+			Reason:  "NamespaceReserved",
+			Message: "Services of namespace member-c1 are never exported. Move the Service to another namespace.",
+		}},
+		"the cluster's API server": {
+			&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}, service(), export.Rejection{
+				Reason:  "ServiceReserved",
+				Message: "Service kubernetes of namespace default is this cluster's own API server and is never exported. Delete this ServiceExport.",
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -420,7 +420,7 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 			fail("key", export.Key)
 		}
 	}
-	if clusterset.IsReservedNamespace(export.Key.Namespace) {
+	if clusterset.CheckReserved(export.Key) != nil {
 		fail("namespace", export.Key.Namespace)
 	}
 	if !slices.Contains([]mcsv1beta1.ServiceImportType{mcsv1beta1.ClusterSetIP, mcsv1beta1.Headless}, export.Type) {

@@ -113,9 +113,11 @@ func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1al
 		return key, fmt.Errorf("its name does not say that it is service %s", key)
 	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Label(key.Name)) > 0:
 		return key, fmt.Errorf("%q is no legal namespace and service name", key)
-	case clusterset.IsReservedNamespace(key.Namespace):
-		return key, fmt.Errorf("namespace %s is reserved", key.Namespace)
-	case !p.admits(namespace):
+	}
+	if err := clusterset.CheckReserved(key); err != nil {
+		return key, err
+	}
+	if !p.admits(namespace) {
 		return key, fmt.Errorf("the member may not publish services of namespace %s", key.Namespace)
 	}
 	return key, nil

@@ -30,6 +30,8 @@ func (c Cluster) judge(key Key) verdict {
 	switch {
 	case isReserved(key.Namespace):
 		return verdict{"False", "NamespaceReserved"}
+	case key.Namespace == "default" && key.Name == "kubernetes":
+		return verdict{"False", "ServiceReserved"}
 	case service == nil:
 		return verdict{"False", "NoService"}
 	case service.Labels[labelManagedBy] == ours, service.Spec.Type == corev1.ServiceTypeExternalName:

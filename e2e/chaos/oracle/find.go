@@ -4,6 +4,9 @@
 package oracle
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -124,5 +127,5 @@ func (c Cluster) families() []corev1.IPFamily {
 }
 
 func isReserved(namespace string) bool {
-	return namespace == "kube-system" || namespace == "kube-public" || namespace == "kube-node-lease"
+	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease", "tombolo-system"}, namespace) || strings.HasPrefix(namespace, "member-")
 }

@@ -23,7 +23,7 @@ func seen() []string {
 	words := []string{
 		clusterset.ManagedBy, clusterset.LabelManagedBy, clusterset.LabelServiceImported, clusterset.AnnotationDerivedService,
 		clusterset.AnnotationTokenExpires, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster,
-		conditions.TypeDeletionPending, conditions.ReasonAwaitingConfirmation, string(export.ReasonNamespaceReserved),
+		conditions.TypeDeletionPending, conditions.ReasonAwaitingConfirmation, string(export.ReasonNamespaceReserved), string(export.ReasonServiceReserved),
 	}
 	for _, reason := range []mcsv1beta1.ServiceExportConditionReason{
 		mcsv1beta1.ServiceExportReasonValid, mcsv1beta1.ServiceExportReasonNoService, mcsv1beta1.ServiceExportReasonInvalidServiceType,
