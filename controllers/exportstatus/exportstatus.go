@@ -91,7 +91,7 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	if publication.Hub == conditions.HubSynced || publication.Failure != "" || said == nil {
 		result = append(result, conditions.Exported(nil, publication))
 	}
-	if publication.Published && known.Hub.Synced() {
+	if known.Hub.Own != nil && known.Hub.Synced() { // its age is known, which says what counts
 		merged, _ := merge.Merge(known.Exports())
 		result = append(result, conditions.Conflict(merged))
 	}
@@ -102,7 +102,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	outcome := r.Outcomes.Of(known.Key)
 	publication := conditions.Publication{
 		Hub:       conditions.HubUnknown,
-		Published: known.Hub.Own != nil,
+		Published: publish.Recorded(known),
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
 		Surplus:   outcome.Surplus,

@@ -94,9 +94,48 @@ func TestListedMeanwhile(t *testing.T) {
 	}
 }
 
-// ready returns a ServiceExport that says that it is exported.
+// TestExportedMeansRecorded: an export is exported where the hub holds what would be published now, not what was before.
+//
+// spec: C2
+func TestExportedMeansRecorded(t *testing.T) {
+	t.Parallel()
+	ours, before, made := exportOf("own", 80), exportOf("own", 79), exportOf("own", 80)
+	made.Age = made.Age.Add(-time.Hour)
+	for name, test := range map[string]struct {
+		recorded []clusterset.Export
+		failure  string
+		want     string
+	}{
+		"as it is now":                      {recorded: []clusterset.Export{ours}, want: "True Exported"},
+		"as it was before":                  {recorded: []clusterset.Export{before}, want: "False Pending"},
+		"as it was before it was made anew": {recorded: []clusterset.Export{made}, want: "False Pending"},
+		"not at all":                        {want: "False Pending"},
+		"as it was before, and is refused":  {recorded: []clusterset.Export{before}, failure: "exceeded quota", want: "False Failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: test.recorded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := snapshot.Store("own", clusterset.Fence{})
+			outcomes := publish.NewOutcomes()
+			outcomes.Set(ours.Key, publish.Outcome{Failure: test.failure})
+			r := &Reconciler{
+				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" },
+			}
+			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Own: &ours, Hub: store.Service(ours.Key)})
+			said := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
+			if said == nil || string(said.Status)+" "+said.Reason != test.want {
+				t.Errorf("Ready is %+v, want %s", said, test.want)
+			}
+		})
+	}
+}
+
+// ready returns a ServiceExport, as old as what exportOf returns, that says that it is exported.
 func ready() *mcsv1beta1.ServiceExport {
-	return &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
+	return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(exportOf("own", 80).Age)}, Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
 		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionTrue,
 	}}}}
 }

@@ -167,6 +167,11 @@ func claimed(known sources.Sources) clusterset.Export {
 	return own
 }
 
+// Recorded reports whether the hub holds the export of a service as it would be published now, endpoints aside.
+func Recorded(known sources.Sources) bool {
+	return known.Own != nil && len(plan.PublishedService(hub.EncodeService(claimed(known)), known.Hub.Own)) == 0
+}
+
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
 // service complete. It returns the highest versions of the records that it has found or written.
 func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
