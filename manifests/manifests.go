@@ -9,6 +9,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -30,8 +32,28 @@ const (
 	DNSDeployment = "tombolo-dns"
 )
 
-// Hub returns what makes an API server the hub of a clusterset, once for all members.
-func Hub() ([]*unstructured.Unstructured, error) { return Render("hub") }
+// Hub returns what makes an API server the hub of a clusterset, once for all members. audiences are those of its API server, for which
+// alone members may have tokens; none means that they are not known, and not restricted.
+func Hub(audiences ...string) ([]*unstructured.Unstructured, error) {
+	objects, err := Render("hub")
+	if err != nil || len(audiences) == 0 {
+		return objects, err
+	}
+	quoted := make([]string, len(audiences))
+	for i, audience := range audiences {
+		quoted[i] = strconv.QuoteToASCII(audience)
+	}
+	variable := map[string]any{"name": "audiences", "expression": "[" + strings.Join(quoted, ", ") + "]"}
+	for _, object := range objects {
+		if object.GetKind() == "ValidatingAdmissionPolicy" && object.GetName() == tokensPolicy {
+			return objects, unstructured.SetNestedSlice(object.Object, []any{variable}, "spec", "variables")
+		}
+	}
+	return nil, fmt.Errorf("manifests: there is no policy %s", tokensPolicy)
+}
+
+// tokensPolicy is the policy of the tokens that members have issued.
+const tokensPolicy = "tokens.hub.tombolo-mcs.io"
 
 // MemberDefinitions returns the kinds that a cluster must know before it joins: those of the Multi-Cluster Services API, as
 // released upstream, and ClusterProperty.

@@ -65,6 +65,27 @@ func TestTokensAsInClusterset(t *testing.T) {
 	}
 }
 
+// A hub whose audiences are known lets members have tokens for these only. One as it is rendered does not know them.
+func TestTokenAudiences(t *testing.T) {
+	for name, tc := range map[string]struct {
+		audiences []string
+		want      string
+	}{
+		"unknown": {nil, "[]"},
+		"one":     {[]string{"https://kubernetes.default.svc"}, `["https://kubernetes.default.svc"]`},
+		"two":     {[]string{`a"b\`, "\u00fc"}, `["a\"b\\", "\u00fc"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := policies(t, tc.audiences...)
+			i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
+			want := []admissionv1.Variable{{Name: "audiences", Expression: tc.want}}
+			if diff := cmp.Diff(want, all[i].Spec.Variables); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // Each policy fails closed and is bound, or it would bind nobody.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string][]admissionv1.ValidationAction{}
@@ -93,10 +114,10 @@ func TestPoliciesAreBound(t *testing.T) {
 	}
 }
 
-func policies(t *testing.T) []admissionv1.ValidatingAdmissionPolicy {
+func policies(t *testing.T, audiences ...string) []admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	var out []admissionv1.ValidatingAdmissionPolicy
-	for _, o := range must(t)(manifests.Hub()) {
+	for _, o := range must(t)(manifests.Hub(audiences...)) {
 		if o.GetKind() != "ValidatingAdmissionPolicy" {
 			continue
 		}

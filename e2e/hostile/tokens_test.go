@@ -23,7 +23,6 @@ import (
 // tokens are acts by which whoever has a member's token for the hub would get a better one of the same account.
 func tokens() []act {
 	year := ofOneYear()
-	elsewhere := authenticationv1.TokenRequestSpec{Audiences: []string{"https://elsewhere.example"}}
 	return []act{
 		{
 			name: "a token of a year",
@@ -61,16 +60,21 @@ func tokens() []act {
 		{
 			name: "a token for an audience elsewhere",
 			try: func(ctx context.Context, a *attempt) error {
-				_, err := a.issued(ctx, elsewhere)
+				_, err := a.issued(ctx, elsewhere())
 				return err
 			},
+			refused:  []refusal{byPolicy("tokens", "a member's token is for the hub only: leave out audiences")},
 			harmless: "it says who the member is, and the hub does not take it",
 			check: func(t *testing.T, w *world, k key) {
 				t.Helper()
-				must(t, w.bearing(t, k, elsewhere).isUnknown(t.Context()))
+				must(t, w.bearing(t, k, elsewhere()).isUnknown(t.Context()))
 			},
 		},
 	}
+}
+
+func elsewhere() authenticationv1.TokenRequestSpec {
+	return authenticationv1.TokenRequestSpec{Audiences: []string{"https://elsewhere.example"}}
 }
 
 func ofOneYear() authenticationv1.TokenRequestSpec {

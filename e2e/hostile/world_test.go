@@ -6,6 +6,7 @@ package hostile_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -36,6 +38,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -112,6 +115,7 @@ func newWorld(t *testing.T) *world {
 		MaxServices: 150, MaxEndpoints: 200,
 	})
 	must(t, err)
+	w.restrictAudiences(t)
 	for _, m := range []*member{w.b, w.c} {
 		for _, name := range []string{"honest", "shared", "hostile", "member-b"} { // the last as on a cluster that is the hub as well
 			must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -120,6 +124,31 @@ func newWorld(t *testing.T) *world {
 	w.exportWeb(t)
 	w.exportShared(t)
 	return w
+}
+
+// restrictAudiences does what init-hub does where the hub has ServiceAccounts already, and waits until it is in force.
+func (w *world) restrictAudiences(t *testing.T) {
+	t.Helper()
+	audiences, err := apply.NewInstaller(w.hubKube).TokenAudiences(t.Context())
+	must(t, err)
+	objects, err := manifests.Hub(audiences...)
+	must(t, err)
+	for _, object := range objects {
+		if object.GetName() == "tokens.hub.tombolo-mcs.io" {
+			text, err := object.MarshalJSON()
+			must(t, err)
+			must(t, w.hub.Apply(t.Context(), text))
+		}
+	}
+	a := w.attempt(t, "audiences", key{})
+	eventually(t, func(ctx context.Context) error {
+		if _, err := a.issued(ctx, elsewhere()); err == nil {
+			return errors.New("tokens are issued for any audience")
+		}
+		_, named := a.issued(ctx, authenticationv1.TokenRequestSpec{Audiences: audiences})
+		_, unnamed := a.issued(ctx, authenticationv1.TokenRequestSpec{}) // as agents do
+		return errors.Join(named, unnamed)
+	})
 }
 
 // join makes a cluster the n-th member and runs its agent until the test ends.

@@ -56,7 +56,10 @@ func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 func initHub(ctx context.Context, hub *cluster, o installing, r *report) error {
 	r.titlef("Checking the hub at %s", hub.config.Host)
 	checkHubVersion(ctx, hub, r)
-	objects, err := manifests.Hub()
+	if err := r.verdict(); err != nil {
+		return err
+	}
+	objects, err := manifests.Hub(findAudiences(ctx, hub, r)...)
 	if err != nil {
 		return err
 	}
