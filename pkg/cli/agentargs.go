@@ -130,7 +130,7 @@ func (o *runtimeOptions) renderOver(agentArgs []string, r *report) ([]*unstructu
 	if err != nil {
 		return nil, err
 	}
-	agent, err := deployment(objects, manifests.AgentDeployment)
+	agent, err := agentDeployment(objects)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // TestCarryOver: what somebody has given the agent stays where it is, what join and upgrade have set follows them.
@@ -57,7 +56,7 @@ func TestCarryOver(t *testing.T) {
 // running returns the agent's Deployment among objects as an API server has it, with its arguments changed.
 func running(t *testing.T, objects []*unstructured.Unstructured, change func(args []string) []string) *appsv1.Deployment {
 	t.Helper()
-	object, err := deployment(objects, manifests.AgentDeployment)
+	object, err := agentDeployment(objects)
 	if err != nil {
 		t.Fatal(err)
 	}

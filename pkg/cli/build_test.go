@@ -57,11 +57,13 @@ func TestUpgradeImages(t *testing.T) {
 	}{
 		"of a release": {runtimeOptions{build: release}, runs("r.example/tombolo-agent:v1.0.0"), runs("r.example/tombolo-dns:v1.0.0"), ""},
 		"chosen": {
-			runtimeOptions{build: release}, runs("mine/agent:1"), runs("r.example/tombolo-dns:v1.0.0"),
+			runtimeOptions{build: release},
+			runs("mine/agent:1"), runs("r.example/tombolo-dns:v1.0.0"),
 			"  FAIL  the image mine/agent:1 of tombolo-agent is none of a release's: pass the newer one by --agent-image\n",
 		},
 		"development build": {
-			runtimeOptions{build: Build{Version: "devel"}, agentImage: "mine/agent:2"}, runs("mine/agent:1"), runs("mine/dns:1"),
+			runtimeOptions{build: Build{Version: "devel"}, agentImage: "mine/agent:2"},
+			runs("mine/agent:1"), runs("mine/dns:1"),
 			"  FAIL  this command is a development build (devel), for which no images were released: pass --dns-image with an image that the nodes can pull " +
 				"(\"make images\" builds it)\n",
 		},

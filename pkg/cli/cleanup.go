@@ -45,7 +45,7 @@ func (l *leaving) stopAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agent, err := deployment(objects, manifests.AgentDeployment)
+	agent, err := agentDeployment(objects)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ const annotationHub = "tombolo-mcs.io/hub"
 
 // annotate has the agent's Deployment remember what it was made of.
 func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile string) error {
-	agent, err := deployment(objects, manifests.AgentDeployment)
+	agent, err := agentDeployment(objects)
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,12 @@ func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile 
 	return nil
 }
 
-func deployment(objects []*unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
+// agentDeployment returns the agent's Deployment among the manifests.
+func agentDeployment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	for _, object := range objects {
-		if object.GetKind() == "Deployment" && object.GetName() == name {
+		if object.GetKind() == "Deployment" && object.GetName() == manifests.AgentDeployment {
 			return object, nil
 		}
 	}
-	return nil, fmt.Errorf("the manifests have no Deployment %s", name)
+	return nil, fmt.Errorf("the manifests have no Deployment %s", manifests.AgentDeployment)
 }

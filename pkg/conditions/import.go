@@ -5,6 +5,7 @@ package conditions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,13 +47,8 @@ func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 // settings are left out because this cluster's API server does not know them (spec D6), and metadata of these domains because
 // this cluster does not admit them.
 func ImportReady(settings []clusterset.Setting, domains []string) metav1.Condition {
-	message := "The service is imported."
-	for _, leftOut := range []string{SettingsLeftOut(settings), MetadataLeftOut(domains)} {
-		if leftOut != "" {
-			message += " " + leftOut
-		}
-	}
-	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, message)
+	said := slices.DeleteFunc([]string{"The service is imported.", SettingsLeftOut(settings), MetadataLeftOut(domains)}, func(s string) bool { return s == "" })
+	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, strings.Join(said, " "))
 }
 
 // SettingsLeftOut returns what is to be said of settings that this cluster's API server does not know; nothing if there are none.

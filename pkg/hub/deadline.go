@@ -38,7 +38,7 @@ func (d deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 		timer.Stop()
 		cancel(nil)
 	}
-	response, err := d.next.RoundTrip(request.WithContext(ctx)) //nolint:bodyclose // the caller closes it
+	response, err := d.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		release()
 		return nil, err

@@ -84,15 +84,18 @@ func TestMetadataDomains(t *testing.T) {
 		want    metadata
 	}{
 		"none is admitted": {nil, metadata{
-			map[string]string{"team": "shop"}, map[string]string{"docs": "https://example.com"},
+			map[string]string{"team": "shop"},
+			map[string]string{"docs": "https://example.com"},
 			[]string{"a.example.com", "example.com", "kube-vip.io", "kuma.io"},
 		}},
 		"one is, and not what is below it": {[]string{"example.com"}, metadata{
-			map[string]string{"team": "shop", "example.com/tier": "1"}, map[string]string{"docs": "https://example.com", "example.com/note": "n"},
+			map[string]string{"team": "shop", "example.com/tier": "1"},
+			map[string]string{"docs": "https://example.com", "example.com/note": "n"},
 			[]string{"a.example.com", "kube-vip.io", "kuma.io"},
 		}},
 		"one that a key spells in upper case": {[]string{"kube-vip.io", "unused.example"}, metadata{
-			map[string]string{"team": "shop"}, map[string]string{"docs": "https://example.com", "Kube-VIP.io/loadbalancerIPs": "10.0.0.1"},
+			map[string]string{"team": "shop"},
+			map[string]string{"docs": "https://example.com", "Kube-VIP.io/loadbalancerIPs": "10.0.0.1"},
 			[]string{"a.example.com", "example.com", "kuma.io"},
 		}},
 	} {
