@@ -106,6 +106,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
 		Surplus:   outcome.Surplus,
+		HostNames: outcome.HostNames,
 	}
 	switch refusal := r.Refusal(); {
 	case refusal != "":

@@ -24,10 +24,12 @@ type Outcome struct {
 	LeftOut []string
 	// Surplus says which slices are too many for one service; empty where none are.
 	Surplus string
+	// HostNames are the EndpointSlices that have host names and no addresses, sorted. They are not published.
+	HostNames []string
 }
 
 func (o Outcome) equal(other Outcome) bool {
-	return o.Failure == other.Failure && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut)
+	return o.Failure == other.Failure && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut) && slices.Equal(o.HostNames, other.HostNames)
 }
 
 // Outcomes holds the outcomes that are worth telling, and tells whoever watches.

@@ -98,6 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	desired, outcome := r.decide(known, slices)
+	if known.Own != nil {
+		if outcome.HostNames, err = r.Sources.OwnHostNames(ctx, key); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	versions, err := r.apply(ctx, desired, known.Hub)
 	if err != nil {
 		return reconcile.Result{}, r.failed(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)

@@ -149,11 +149,23 @@ func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
 // OwnSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but
 // for the names of nodes, which they carry here.
 func (r Reader) OwnSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
+	list, err := r.ownSlices(ctx, key)
+	return export.Slices(r.Cluster, list), err
+}
+
+// OwnHostNames returns the names of those EndpointSlices that are not exported because they have host names.
+func (r Reader) OwnHostNames(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
+	list, err := r.ownSlices(ctx, key)
+	return export.HostNames(list), err
+}
+
+// ownSlices returns the EndpointSlices of this cluster's Service of that name, from the cache. They must not be changed.
+func (r Reader) ownSlices(ctx context.Context, key clusterset.ServiceKey) ([]*discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
 	}
-	return export.Slices(r.Cluster, pointers(list.Items)), nil
+	return pointers(list.Items), nil
 }
 
 // get reads an object and reports whether it exists.

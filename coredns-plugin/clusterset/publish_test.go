@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // spec: N6
@@ -57,6 +58,22 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 	if got := w.cs.publisher.totals; got != (totals{}) {
 		t.Errorf("of nothing, %+v is left", got)
+	}
+}
+
+// Slices are served whether or not the import's status names their cluster: they come before it, and there may be none at all.
+// spec: N3
+func TestStatusOfImportsDoesNotMatter(t *testing.T) {
+	w := newWorld(t, options{zones: []string{"status.test."}}, slice("shop/db/1", "east", nil, end("10.1.0.1")), slice("shop/db/2", "west", nil, end("10.2.0.1")))
+	want := "NOERROR\ndb.shop.svc.status.test. A 10.1.0.1\ndb.shop.svc.status.test. A 10.2.0.1"
+	for _, clusters := range [][]v1beta1.ClusterStatus{nil, {{Cluster: "west"}}, {{Cluster: "north"}}, {{Cluster: "east"}, {Cluster: "west"}}} {
+		db := headless("shop", "db")
+		db.Status.Clusters = clusters
+		w.update(db)
+		w.publish()
+		if diff := cmp.Diff(want, told(w.ask("db.shop.svc.status.test.", dns.TypeA))); diff != "" {
+			t.Errorf("status.clusters %v (-want +got):\n%s", clusters, diff)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,7 +148,7 @@ func testHeadlessNoPorts(t *testing.T, a, b *member) {
 }
 
 // What endpoints say of themselves stays as it is, and what means nothing in another cluster is not copied. FQDN slices
-// are not mirrored.
+// are not mirrored, and the export says so.
 //
 // spec: D4, D5, D6
 func testEndpointsVerbatim(t *testing.T, a, b *member) {
@@ -168,6 +169,14 @@ func testEndpointsVerbatim(t *testing.T, a, b *member) {
 	names := slice(service, "fqdn", discoveryv1.AddressTypeFQDN, "example.com")
 	a.exportService(t, service, source, names)
 	_, derived := b.imported(t, k)
+	eventually(t, func(context.Context) error {
+		const leftOut = "Left out: EndpointSlices of host names (address type FQDN): web-fqdn."
+		ready := a.condition(t, k, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported))
+		if !strings.Contains(ready.Message, leftOut) {
+			return fmt.Errorf("the export says %q", ready.Message)
+		}
+		return nil
+	})
 	want := source.DeepCopy().Endpoints
 	want[0].TargetRef, want[0].Hints = nil, nil
 	ports := []discoveryv1.EndpointPort{endpointPort("http", "TCP", 8080)}

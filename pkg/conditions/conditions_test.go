@@ -93,6 +93,11 @@ func TestExported(t *testing.T) {
 			want: ready("True", "Exported", "The service is exported to the clusterset. Left out: 1 of 2 slices. "+
 				"Spread the endpoints over several services."),
 		},
+		"slices have host names": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, HostNames: []string{"web-4", "web-1", "web-2", "web-3"}},
+			want: ready("True", "Exported", "The service is exported to the clusterset. "+
+				"Left out: EndpointSlices of host names (address type FQDN): web-1; web-2; web-3; and 1 more. Give IP addresses instead, which can be exported."),
+		},
 		"more are": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"e", "d", "c", "a", "b"}},
 			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c; and 2 more"+hint),

@@ -33,6 +33,8 @@ type Publication struct {
 	LeftOut []string
 	// Surplus says which slices are too many for one service; empty where none are.
 	Surplus string
+	// HostNames are the EndpointSlices that have host names and no addresses; at most a few are named.
+	HostNames []string
 }
 
 // HubState says what is known of the hub.
@@ -73,7 +75,7 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 			"The export is on its way to the hub.")
 	}
 	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
-		"The service is exported to the clusterset."+leftOut(p.LeftOut)+surplus(p.Surplus))
+		"The service is exported to the clusterset."+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
 }
 
 // surplus says which endpoints are too many.
@@ -84,18 +86,31 @@ func surplus(what string) string {
 	return " Left out: " + what + ". Spread the endpoints over several services."
 }
 
-// leftOut names the first few addresses that were left out, and counts the rest.
+// leftOut says which addresses were left out.
 func leftOut(reasons []string) string {
-	const named = 3
 	if len(reasons) == 0 {
 		return ""
 	}
-	sorted := slices.Sorted(slices.Values(reasons))
-	text := " Left out: " + strings.Join(sorted[:min(named, len(sorted))], "; ")
+	return " Left out: " + few(reasons) + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
+}
+
+// hostNames says which slices were left out because they have no addresses.
+func hostNames(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " Left out: EndpointSlices of host names (address type FQDN): " + few(names) + ". Give IP addresses instead, which can be exported."
+}
+
+// few names the first few of a list, sorted, and counts the rest.
+func few(list []string) string {
+	const named = 3
+	sorted := slices.Sorted(slices.Values(list))
+	text := strings.Join(sorted[:min(named, len(sorted))], "; ")
 	if more := len(sorted) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return text + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
+	return text
 }
 
 // Conflict returns the export's condition Conflict (spec C3-C5): every exporter says the same. For an export that is

@@ -16,7 +16,7 @@ import (
 )
 
 // Slices returns the EndpointSlices of an exported service as other clusters may see them, sorted by ID (spec D5, D6).
-// FQDN slices have no place among them.
+// FQDN slices are not among them.
 func Slices(id clusterset.ClusterID, sources []*discoveryv1.EndpointSlice) []clusterset.Slice {
 	result := make([]clusterset.Slice, 0, len(sources))
 	for _, source := range sources {
@@ -33,6 +33,19 @@ func Slices(id clusterset.ClusterID, sources []*discoveryv1.EndpointSlice) []clu
 		})
 	}
 	slices.SortFunc(result, func(a, b clusterset.Slice) int { return cmp.Compare(a.ID, b.ID) })
+	return result
+}
+
+// HostNames returns the names of the FQDN slices of an exported service, sorted. They have host names and no addresses, so they are not
+// exported (spec D5).
+func HostNames(sources []*discoveryv1.EndpointSlice) []string {
+	var result []string
+	for _, source := range sources {
+		if source.AddressType == discoveryv1.AddressTypeFQDN {
+			result = append(result, source.Name)
+		}
+	}
+	slices.Sort(result)
 	return result
 }
 

@@ -235,3 +235,24 @@ func TestFenced(t *testing.T) {
 		})
 	}
 }
+
+// spec: D5
+func TestHostNames(t *testing.T) {
+	t.Parallel()
+	fqdn := func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeFQDN }
+	for name, tc := range map[string]struct {
+		sources []*discoveryv1.EndpointSlice
+		want    []string
+	}{
+		"no slices":      {nil, nil},
+		"addresses only": {[]*discoveryv1.EndpointSlice{slice("web-1")}, nil},
+		"some, sorted":   {[]*discoveryv1.EndpointSlice{slice("web-3", fqdn), slice("web-1"), slice("web-2", fqdn)}, []string{"web-2", "web-3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, export.HostNames(tc.sources)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -84,6 +84,8 @@ func (v *view) recorded(h *Hub) []Step {
 		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.LeftOut, "; "), member))
 	case v.Outcome.Surplus != "":
 		steps = append(steps, v.step(HopRecord, Note, v.Outcome.Surplus, ""))
+	case len(v.Outcome.HostNames) > 0:
+		steps = append(steps, v.step(HopRecord, Note, "EndpointSlices of host names are left out: "+strings.Join(v.Outcome.HostNames, ", "), ""))
 	default:
 		steps = append(steps, v.step(HopRecord, OK, "the hub holds what it exports", ""))
 	}
