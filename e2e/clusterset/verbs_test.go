@@ -92,7 +92,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
 		t.Errorf("after leaving (-before +after):\n%s", diff)
 	}
-	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}
+	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	w.get(t, "east", export)
 	if len(export.Status.Conditions) != 0 {
 		t.Errorf("an export of a cluster that has left says %v", export.Status.Conditions)
@@ -160,7 +160,9 @@ func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
 // exports has the agent export a Service and import it, so that there is something to take away.
 func (w *world) exports(t *testing.T) {
 	t.Helper()
-	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}})
+	web := metav1.ObjectMeta{Namespace: "default", Name: "web"}
+	w.create(t, "east", &corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: web})
 	w.eventually(t, "an import", func() bool {
 		imported := &mcsv1beta1.ServiceImportList{}
 		return w.client(t, "east").List(t.Context(), imported) == nil && len(imported.Items) == 1
