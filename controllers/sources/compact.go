@@ -16,17 +16,23 @@ import (
 
 var withoutManagedFields = cache.TransformStripManagedFields()
 
-// Compact is a transformation of what a cache holds: without managed fields, but for the one that says that we wrote what has lost
-// our mark, and an EndpointSlice with as little memory as its use needs. Endpoints of ours are only compared, so a digest does. Of
-// others it drops what nobody here reads; decoding leaves room behind their endpoints and gives each of them conditions and a
-// zone of its own. It returns its argument, changed.
-func Compact(object any) (any, error) {
+// StripManagedFields is a transformation of what a cache holds: without managed fields, but for the one that says that we wrote
+// what has lost our mark. It returns its argument, changed.
+func StripManagedFields(object any) (any, error) {
 	written, _ := object.(metav1.Object)
 	isLost := written != nil && clusterset.HasLostMark(written)
 	object, err := withoutManagedFields(object)
 	if isLost {
 		written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}})
 	}
+	return object, err
+}
+
+// Compact is StripManagedFields, and leaves an EndpointSlice as little memory as its use needs. Endpoints of ours are only
+// compared, so a digest does. Of others it drops what nobody here reads; decoding leaves room behind their endpoints and gives
+// each of them conditions and a zone of its own. It returns its argument, changed.
+func Compact(object any) (any, error) {
+	object, err := StripManagedFields(object)
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, err

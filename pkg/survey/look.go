@@ -37,13 +37,18 @@ type Look struct {
 	namespaces        imports.NamespacePolicy
 }
 
+// namespaces returns those into which the member imports.
+func (m *Member) namespaces() imports.NamespacePolicy {
+	return imports.NamespacePolicy{Allowed: m.Settings.AllowedNamespaces, Denied: m.Settings.DenyNamespaces}
+}
+
 // Look reads a member, one namespace of it or, where that is empty, all of it. The cache follows the member until ctx ends.
 func (m *Member) Look(ctx context.Context, h *Hub, namespace string) (*Look, error) {
 	kinds, err := scheme()
 	if err != nil {
 		return nil, err
 	}
-	options := cache.Options{Scheme: kinds, DefaultTransform: cache.TransformStripManagedFields()}
+	options := cache.Options{Scheme: kinds, DefaultTransform: sources.StripManagedFields}
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
@@ -65,7 +70,7 @@ func (m *Member) Look(ctx context.Context, h *Hub, namespace string) (*Look, err
 	if !through.WaitForCacheSync(waiting) {
 		return nil, fmt.Errorf("read cluster %s: it has not answered within %s", m.ID, readingTime)
 	}
-	l := &Look{Member: m, namespaces: imports.NamespacePolicy{Allowed: m.Settings.AllowedNamespaces, Denied: m.Settings.DenyNamespaces}}
+	l := &Look{Member: m, namespaces: m.namespaces()}
 	l.reader = sources.Reader{Cluster: m.ID, Member: through, Selector: m.Settings.Selector}
 	l.Against(h)
 	if l.member, err = borrowed(ctx, m.Place.Config, kinds, manifests.AgentNamespace, manifests.AgentServiceAccount); err != nil {
