@@ -19,19 +19,27 @@ import (
 )
 
 // obstacles returns an event handler that enqueues the imports for which a Service or slice of somebody else may have been in the
-// way, when it is deleted (apply.ErrForeign). Such an object is rare, so no index is kept for it.
+// way (apply.ErrForeign), when it is deleted or another's mark is taken from it. Such an object is rare, so no index is kept for it.
 func obstacles[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reconcile.Request] {
+	free := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], object client.Object) {
+		name, ok := clusterset.DerivedNameOf(object.GetName())
+		if !ok || clusterset.MarkOf(object) == clusterset.ManagedBy {
+			return
+		}
+		list := &mcsv1beta1.ServiceImportList{}
+		if err := r.Member.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot tell which imports wait for a name", "name", name)
+		}
+		sources.Enqueue(q, 0, obstructedBy(name, list.Items)...)
+	}
 	return handler.TypedFuncs[T, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if clusterset.MarkOf(e.ObjectOld) != clusterset.MarkOf(e.ObjectNew) {
+				free(ctx, q, e.ObjectOld)
+			}
+		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			name, ok := clusterset.DerivedNameOf(e.Object.GetName())
-			if !ok || clusterset.MarkOf(e.Object) == clusterset.ManagedBy {
-				return
-			}
-			list := &mcsv1beta1.ServiceImportList{}
-			if err := r.Member.List(ctx, list, client.InNamespace(e.Object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-				log.FromContext(ctx).Error(err, "cannot tell which imports wait for a name", "name", name)
-			}
-			sources.Enqueue(q, 0, obstructedBy(name, list.Items)...)
+			free(ctx, q, e.Object)
 		},
 	}
 }
