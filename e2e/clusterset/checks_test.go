@@ -100,7 +100,7 @@ func (w *world) testChecksOfJoin(t *testing.T) {
 	w.refused(t, strings.Replace(join("--pod-cidrs 10.1.0.0/16"), "--cluster-id east", "--cluster-id west", 1), cli.ExitFailed, `cluster ID "west" is another cluster's`, "pass another --cluster-id", "leave --from hub")
 	w.suspend(t, "west", true)
 	w.refused(t, w.join("west", ""), cli.ExitFailed, `cluster ID "west" is suspended on the hub`,
-		`kubectl --namespace member-west patch member member --type merge --patch '{"spec":{"suspended":false}}'`)
+		`kubectl --namespace member-west patch member member --type merge --patch '{"spec":{"suspended":false}}'`) //nolint:dupword // a kind and a name
 	w.suspend(t, "west", false)
 	w.must(t, w.join("west", "--check-from-inside=false --wait 0"))
 	testDeclared(t, w, join)

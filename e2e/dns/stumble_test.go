@@ -47,7 +47,7 @@ func (w world) proxy(t *testing.T) *proxy {
 	p := &proxy{refused: map[string]*atomic.Int32{"serviceimports": {}, "endpointslices": {}}}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p.gate.RLock()
-		p.gate.RUnlock() //nolint:staticcheck // it is only waited for
+		p.gate.RUnlock() //nolint:gocritic,staticcheck // it is only waited for
 		if !p.lost.Load() {
 			behind.ServeHTTP(rw, r)
 			return
