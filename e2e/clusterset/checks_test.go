@@ -55,6 +55,15 @@ func TestCommandLine(t *testing.T) {
 		"leave --from nowhere":      "both, hub or member",
 		"leave --from hub":          "--cluster-id",
 		"upgrade --profile nothing": "agent, production, quickstart",
+		"trace":                     "the argument NAMESPACE/SERVICE is missing: kubectl clusterset trace NAMESPACE/SERVICE",
+		"explain":                   "the argument NAMESPACE/SERVICE is missing: kubectl clusterset explain NAMESPACE/SERVICE",
+		"trace shop/web cart":       "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
+		"diff shop/web shop/cart":   "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
+		"get":                       "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]",
+		"status --context ghost":    "--context=ghost: this command looks at the whole clusterset; pass --contexts for the members to look at, and --hub-context for the hub",
+		"trace a/b --context ghost": "--context=ghost: this command looks at the whole clusterset; pass --contexts",
+		"trace shop/web -n other":   "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+		"diff shop/web -n other":    "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
 	} {
 		w.refused(t, command, cli.ExitUsage, text)
 	}
@@ -100,7 +109,7 @@ func (w *world) testChecksOfJoin(t *testing.T) {
 	w.refused(t, strings.Replace(join("--pod-cidrs 10.1.0.0/16"), "--cluster-id east", "--cluster-id west", 1), cli.ExitFailed, `cluster ID "west" is another cluster's`, "pass another --cluster-id", "leave --from hub")
 	w.suspend(t, "west", true)
 	w.refused(t, w.join("west", ""), cli.ExitFailed, `cluster ID "west" is suspended on the hub`,
-		`kubectl --namespace member-west patch member member --type merge --patch '{"spec":{"suspended":false}}'`) //nolint:dupword // a kind and a name
+		`kubectl --namespace member-west patch member/member --type merge --patch '{"spec":{"suspended":false}}'`)
 	w.suspend(t, "west", false)
 	w.must(t, w.join("west", "--check-from-inside=false --wait 0"))
 	testDeclared(t, w, join)

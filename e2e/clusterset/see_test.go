@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -228,6 +230,58 @@ func (s *seen) testStatus(t *testing.T) {
 	s.refused(t, "status -o table", cli.ExitUsage, "must be one of wide, json, yaml")
 	s.refused(t, "status --services none", cli.ExitUsage, "must be some or all")
 	s.endsWith(t, "status --contexts east", cli.ExitFailed, "none of the contexts leads to a hub")
+	s.testScope(t)
+	s.testObstructed(t)
+}
+
+// testScope: a command says so if what it is asked to look at is not there.
+func (s *seen) testScope(t *testing.T) {
+	file, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Clusters["away"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"} // nobody listens there
+	file.Contexts["away"] = &clientcmdapi.Context{Cluster: "away"}
+	if err := clientcmd.WriteToFile(*file, s.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	defer s.writeKubeconfig(t)
+	for command, text := range map[string]string{
+		"status --hub-context east":                       "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context",
+		"diff shop/ghost":                                 "nothing is known of shop/ghost: no cluster that was looked at exports or imports it, and the hub has no record of it",
+		"diff --hub-context hub --contexts east,away":     "not everything was looked at, so what its agent would write is not known: context away; pass --contexts",
+		"diff shop/web --hub-context hub --contexts away": "not everything was looked at, so what its agent would write is not known: context away; pass --contexts",
+	} {
+		s.endsWith(t, command, cli.ExitFailed, text)
+	}
+	s.shows(t, "status --namespace shop", "SERVICES (3)", "Conflict shop/web")
+	if out := s.must(t, "status --namespace ghost"); !strings.Contains(out, "note: no service of namespace ghost is exported") || strings.Contains(out, "shop") {
+		t.Errorf("status of a namespace without services:\n%s", out)
+	}
+	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "Pass --dns-server east=HOST:PORT to ask the one that it has")
+	s.shows(t, "diff shop/slow")
+}
+
+// testObstructed: status knows what an Event, the metric and trace know.
+func (s *seen) testObstructed(t *testing.T) {
+	key := metav1.ObjectMeta{Namespace: "shop", Name: "slow"}
+	s.stop["west"]()
+	if err := s.client(t, "west").Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: key}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := &mcsv1beta1.ServiceImport{ObjectMeta: key, Spec: mcsv1beta1.ServiceImportSpec{
+		Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
+	}}
+	s.create(t, "west", theirs)
+	s.startAgent("west")
+	obstructed := about(survey.ReasonImportObstructed, "west", "shop/slow")
+	s.awaitProblems(t, "obstructed import", obstructed)
+	s.shows(t, "status", "ERROR ImportObstructed west shop/slow: The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
+		"-> If nobody needs that one: kubectl --context west -n shop delete serviceimport slow")
+	if err := s.client(t, "west").Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitProblems(t, "end of the obstacle", func(p []survey.Problem) bool { return len(p) == 1 })
 }
 
 func (s *seen) testExplain(t *testing.T) {
@@ -252,7 +306,7 @@ func (s *seen) testGet(t *testing.T) {
 	s.refused(t, "get imports wbe -n shop --context west", cli.ExitFailed, "there is no wbe in namespace shop")
 	s.refused(t, "get imports -A --context hub", cli.ExitFailed, "have it join a clusterset first")
 	s.refused(t, "get pods", cli.ExitUsage, "must be exports or imports")
-	s.refused(t, "get", cli.ExitUsage, "requires at least 1 arg")
+	s.refused(t, "get", cli.ExitUsage, "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]")
 	list := &mcsv1beta1.ServiceImportList{}
 	if !s.data(t, "get imports -A --context west -o json", list) || len(list.Items) != 3 || list.Items[2].Name != "web" || len(list.Items[2].Status.Clusters) != 2 {
 		t.Errorf("get imports -o json: %+v", list.Items)

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -113,6 +114,18 @@ var faults = []fault{
 			}}))
 		})
 		return verdict{"b", survey.HopImport}
+	}},
+	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", func(t *testing.T, s *scene) verdict {
+		s.silenced(t, s.b)
+		object := &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}
+		must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
+		return verdict{"b", survey.HopAgent}
+	}},
+	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, func(t *testing.T, s *scene) verdict {
+		s.changeService(t, func(spec *corev1.ServiceSpec) {
+			spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
+		})
+		return verdict{"b", survey.HopProxy}
 	}},
 	{"somebody's Services have both names of the derived one", oneService, "", derivedNamesTaken},
 	{"the importer's agent is down when the derived Service is deleted", oneService, "", func(t *testing.T, s *scene) verdict {

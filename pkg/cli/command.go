@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -90,12 +91,24 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
 			if err := inner(cmd, args); err != nil {
-				return usageError{err}
+				return usageError{missing(cmd, args, err)}
 			}
 			return nil
 		}
 	}
 	return root
+}
+
+// missing returns the error of a command whose arguments are missing, or too many: which ones it takes. cobra's counts them.
+func missing(cmd *cobra.Command, args []string, err error) error {
+	_, wanted, takesSome := strings.Cut(strings.TrimSuffix(cmd.Use, " [flags]"), " ")
+	switch {
+	case !takesSome:
+		return err
+	case len(args) == 0:
+		return fmt.Errorf("the argument %s is missing: %s %s", wanted, cmd.CommandPath(), wanted)
+	}
+	return fmt.Errorf("%d arguments are too many: %s %s", len(args), cmd.CommandPath(), wanted)
 }
 
 // addGroup adds verbs under a title, in their order.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +27,8 @@ const aboutDiff = `Show what the agents would write now, in every cluster that t
 all. Where all is well, nothing is shown: a change is on its way for a second at most.
 
 The agents' own controllers are run, and the API servers asked what they would say (dry run). What they would refuse is shown
-with the reason. Exit codes: 0 where nothing would be written, 1 where something would, or on an error.`
+with the reason. Exit codes: 0 if nothing would be written; 1 if something would, if a member could not be looked at (--contexts
+says which to look at), if nothing is known of the service, or on an error.`
 
 // errDiffers says that agents have something to write. What it is has been printed.
 var errDiffers = errors.New("there is something to write: see above")
@@ -50,50 +52,87 @@ func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 // diffing is a diff that is asked for.
 type diffing struct {
 	reading
-	out  io.Writer
-	acts int
+	out io.Writer
+	// namespace is the only one looked at, and key the only service; all if they are empty.
+	namespace string
+	key       *clusterset.ServiceKey
+	// known says that a service was looked at, acts how many writes were shown.
+	known bool
+	acts  int
 }
 
 func (d *diffing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var keys []clusterset.ServiceKey
-	namespace := ""
+	d.namespace = *usual.Namespace
 	if len(args) > 0 {
 		key, err := serviceKey(usual, args[0])
 		if err != nil {
 			return err
 		}
-		keys, namespace = []clusterset.ServiceKey{key}, key.Namespace
+		d.key, d.namespace = &key, key.Namespace
 	}
 	found, err := d.find(ctx, usual, warnings)
 	if err != nil {
 		return err
 	}
 	for _, m := range found.Members {
-		look, err := m.Look(ctx, found.Hub, namespace)
+		look, err := m.Look(ctx, found.Hub, d.namespace)
 		if err != nil {
 			return err
 		}
-		if err := d.member(ctx, look, keys); err != nil {
+		if err := d.member(ctx, look); err != nil {
 			return err
 		}
 	}
-	if d.acts > 0 {
-		return errDiffers
+	switch missed := d.missed(found); {
+	case d.acts > 0:
+		return errors.Join(errDiffers, missed)
+	case missed != nil:
+		return missed
+	case d.key != nil && !d.known:
+		return fmt.Errorf("nothing is known of %s: no cluster that was looked at exports or imports it, and the hub has no record of it; "+
+			"\"kubectl clusterset trace %s\" says why", d.key, d.key)
 	}
 	return nil
 }
 
-// member shows what the agent of one member would write: about the services given, or all.
-func (d *diffing) member(ctx context.Context, look *survey.Look, keys []clusterset.ServiceKey) error {
-	if keys == nil {
-		var err error
-		if keys, err = look.Keys(ctx); err != nil {
-			return err
+// missed returns an error that names what was to be looked at and was not: contexts that --contexts names, or else members that
+// no context leads to.
+func (d *diffing) missed(found *survey.Clusterset) error {
+	var missed []string
+	for _, u := range found.Unreached {
+		if len(d.contexts) > 0 || u.Cluster != "" {
+			missed = append(missed, "context "+u.Place)
 		}
 	}
+	if len(d.contexts) == 0 {
+		ids := found.Hub.Records.Members()
+		slices.Sort(ids)
+		for _, id := range ids {
+			if found.Member(id) == nil {
+				missed = append(missed, "member "+string(id))
+			}
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not everything was looked at, so what its agent would write is not known: %s; "+
+		"pass --contexts with those to look at", strings.Join(missed, ", "))
+}
+
+// member shows what the agent of one member would write: about the service given, or all.
+func (d *diffing) member(ctx context.Context, look *survey.Look) error {
+	keys, err := look.Keys(ctx)
+	if err != nil {
+		return err
+	}
 	for _, key := range keys {
+		if d.namespace != "" && d.namespace != key.Namespace || d.key != nil && *d.key != key {
+			continue
+		}
+		d.known = true
 		r, err := look.Rehearse(ctx, key)
 		if err != nil {
 			return err

@@ -140,7 +140,7 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		if from == "" {
 			from = "all exports"
 		}
-		fields.add(f.Field, shortened(f.Using), from, otherwise(f))
+		fields.add(f.Field, survey.Shortened(f.Using), from, otherwise(f))
 	}
 	fields.write(out, "  ")
 	printPorts(out, e)
@@ -157,19 +157,10 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// shortened returns a value that fits a table.
-func shortened(value string) string {
-	const most = 60
-	if runes := []rune(value); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return value
-}
-
 func otherwise(f survey.ExplainedField) string {
 	var words []string
 	for _, d := range f.Disagree {
-		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, shortened(d.Says)))
+		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, survey.Shortened(d.Says)))
 	}
 	return strings.Join(words, "; ")
 }

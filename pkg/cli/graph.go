@@ -61,7 +61,7 @@ func (d *drawing) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 	if err != nil {
 		return err
 	}
-	status := picture.Only(found.Status(ctx), *usual.Namespace)
+	status := found.Status(ctx).InNamespace(*usual.Namespace)
 	drawn := picture.SVG(status)
 	if d.output == formatDOT {
 		drawn = picture.DOT(status)

@@ -124,7 +124,7 @@ func (j *joining) checkAdmission(ctx context.Context) error {
 // was interrupted, has set.
 func suspendedMember(id clusterset.ClusterID) string {
 	return fmt.Sprintf("cluster ID %q is suspended on the hub, so no member imports its services: if \"kubectl clusterset leave\" was interrupted, run it again "+
-		"and then join; to keep the member, run, with the hub's context, \"kubectl --namespace %s patch member %s --type merge --patch '{\"spec\":{\"suspended\":false}}'\" and then join",
+		"and then join; to keep the member, run, with the hub's context, \"kubectl --namespace %s patch member/%s --type merge --patch '{\"spec\":{\"suspended\":false}}'\" and then join",
 		id, id.HubNamespace(), hubv1alpha1.MemberName)
 }
 

@@ -42,6 +42,9 @@ func (o *reading) addFlags(flags *pflag.FlagSet) {
 
 // find returns what can be seen of the clusterset. Places that do not answer are told on warnings.
 func (o *reading) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
+	if *usual.Context != "" {
+		return nil, usageError{fmt.Errorf("--context=%s: this command looks at the whole clusterset; pass --contexts for the members to look at, and --hub-context for the hub", *usual.Context)}
+	}
 	places, err := o.places(usual)
 	if err != nil {
 		return nil, usageError{err}
@@ -113,6 +116,9 @@ func serviceKey(usual *genericclioptions.ConfigFlags, text string) (clusterset.S
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
 		return clusterset.ServiceKey{}, usageError{fmt.Errorf("%q is no service: pass NAMESPACE/SERVICE", text)}
+	}
+	if given := *usual.Namespace; given != "" && given != namespace {
+		return clusterset.ServiceKey{}, usageError{fmt.Errorf("%s is in namespace %s, and --namespace=%s: leave out one of the two", text, namespace, given)}
 	}
 	return clusterset.ServiceKey{Namespace: namespace, Name: name}, nil
 }

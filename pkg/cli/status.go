@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,15 +21,18 @@ import (
 const aboutStatus = `Show the clusterset at a glance: what is wrong, with the next step for each; its members; its services.
 
 It reads the hub, and of the kubeconfig's contexts those members that answer. With the hub alone it tells what the hub
-knows; each member that can be reached adds its imports, those whose deletion is not confirmed, and what is wrong with its exports.
+knows; each member that can be reached adds its imports, those whose deletion is not confirmed, and what is wrong with
+its exports.
 
-Where there are many services, only those with problems are listed, unless --services all or -o wide is given. -o json
-and -o yaml print everything, in a shape that stays (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
+With --namespace it lists the services of one namespace and their problems, besides the members and theirs. If there are
+many services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
+everything, in a shape that stays (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
 
 The exit code is 0, problems or not. With --exit-code it is 1 where there is an error or a warning.`
 
 const examplesStatus = `  kubectl clusterset status
   kubectl clusterset status --hub-context hub --contexts east,west
+  kubectl clusterset status --namespace shop
   kubectl clusterset status --watch
   kubectl clusterset status -o json | jq '.problems[] | select(.severity == "error")'
 
@@ -52,11 +56,12 @@ const (
 // looking is a status under way.
 type looking struct {
 	reading
-	output   format
-	services which
-	follow   bool
-	exitCode bool
-	out, err io.Writer
+	output    format
+	services  which
+	follow    bool
+	exitCode  bool
+	namespace string
+	out, err  io.Writer
 }
 
 func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -88,7 +93,11 @@ func (l *looking) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 	if err != nil {
 		return err
 	}
-	status := found.Status(ctx)
+	l.namespace = *usual.Namespace
+	status := found.Status(ctx).InNamespace(l.namespace)
+	if l.namespace != "" && !slices.ContainsFunc(status.Problems, func(p survey.Problem) bool { return p.Service != "" }) && len(status.Services) == 0 {
+		fmt.Fprintf(l.err, "note: no service of namespace %s is exported\n", plain(l.namespace))
+	}
 	if err := l.print(status); err != nil {
 		return err
 	}
@@ -136,7 +145,7 @@ func (l *looking) watch(ctx context.Context, found *survey.Clusterset, before su
 			away = false
 		}
 		found.Hub = h
-		after := found.Status(ctx)
+		after := found.Status(ctx).InNamespace(l.namespace)
 		changes := survey.ChangesBetween(before, after)
 		if ctx.Err() != nil || changes.IsEmpty() {
 			continue

@@ -160,9 +160,14 @@ func exporters(s survey.ServiceStatus) string {
 }
 
 func conflictFields(s survey.ServiceStatus) string {
+	const most = 5
 	var words []string
-	for _, c := range s.Conflicts {
-		words = append(words, c.Field)
+	for i, c := range s.Conflicts {
+		if i == most {
+			words = append(words, fmt.Sprintf("%d more", len(s.Conflicts)-most))
+			break
+		}
+		words = append(words, survey.Shortened(c.Field))
 	}
 	return strings.Join(words, ", ")
 }

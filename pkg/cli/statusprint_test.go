@@ -91,6 +91,18 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
+// TestManyConflicts: of many conflicts, and of long names, a table has the first and the number of the others.
+func TestManyConflicts(t *testing.T) {
+	service := survey.ServiceStatus{Namespace: "shop", Name: "web"}
+	for i := range 60 {
+		service.Conflicts = append(service.Conflicts, survey.ConflictStatus{Field: fmt.Sprintf("annotation %d %s", i, strings.Repeat("x", 300)), Using: strings.Repeat("y", 4096)})
+	}
+	out := printed(survey.Status{Services: []survey.ServiceStatus{service}}, formatWide, allServices)
+	if !strings.Contains(out, "x…, 55 more") || len(out) > 2000 {
+		t.Errorf("%d bytes:\n%s", len(out), out)
+	}
+}
+
 // TestNothingSteersTheTerminal: what members say is text.
 func TestNothingSteersTheTerminal(t *testing.T) {
 	const evil = "v1\x1b[2J\x07\u202e\u009b31m\nmember"

@@ -188,7 +188,7 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the kinds of problems in the order in which they are told.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonImportNotReady, ReasonImportObstructed, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
 	ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 

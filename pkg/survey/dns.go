@@ -122,9 +122,11 @@ func (v *view) misresolved(a answer, want []string) []Step {
 	}
 	context := v.look.Member.Place.Name
 	switch {
+	case errors.Is(a.err, errOtherDNS):
+		return []Step{v.step(HopDNS, Note, fmt.Sprintf("%s was not asked for: %v. Pass --dns-server %s=HOST:PORT to ask the one that it has", name, a.err, v.id()), "")}
 	case a.err != nil:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, a.err),
-			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns", context))}
+			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server %s=HOST:PORT", context, v.id()))}
 	case a.code == "NXDOMAIN" && len(want) > 0:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): nobody serves %s there, or who serves it is behind", name, zone),
 			fmt.Sprintf("kubectl clusterset dns --context %s; then the logs of deployment/tombolo-dns", context))}

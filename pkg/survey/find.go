@@ -68,6 +68,7 @@ type Hub struct {
 // Errors of Find.
 var (
 	ErrNoHub   = errors.New("none of the contexts leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
+	ErrNotHub  = errors.New("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
 	ErrTwoHubs = errors.New("more than one context leads to a hub: say which with --hub-context")
 )
 
@@ -186,6 +187,9 @@ func ReadHub(ctx context.Context, place Place) (*Hub, error) {
 		return nil, fmt.Errorf("the hub: %w", err)
 	}
 	snapshot, err := hub.Read(ctx, c)
+	if absent(err) {
+		return nil, fmt.Errorf("%s at %s: %w", place.Name, place.Config.Host, ErrNotHub)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the hub at %s: %w", place.Config.Host, err)
 	}

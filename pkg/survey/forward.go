@@ -28,8 +28,11 @@ import (
 // dnsService is the name of the Service that pods ask, in kube-system, by convention whatever answers there.
 const dnsService = "kube-dns"
 
-// errNoDNS says that a cluster has no pods that answer DNS questions, or none that can be found.
+// errNoDNS says that no pod of a cluster answers DNS questions.
 var errNoDNS = errors.New("no ready pod is behind Service kube-system/" + dnsService)
+
+// errOtherDNS says that a cluster's DNS is not where it usually is: that is no fault, and nothing is known of its answers.
+var errOtherDNS = errors.New("no pods of a Service kube-system/" + dnsService + " are this cluster's DNS")
 
 // mostAsked is how many of a cluster's DNS pods are asked.
 const mostAsked = 10
@@ -41,17 +44,28 @@ func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
 	if err := m.Client.List(ctx, found, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{discoveryv1.LabelServiceName: dnsService}); err != nil {
 		return nil, fmt.Errorf("list the endpoints of Service %s: %w", dnsService, err)
 	}
+	service := &corev1.Service{}
+	err := m.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: dnsService}, service)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get Service %s: %w", dnsService, err)
+	}
+	isElsewhere := err != nil
 	pods := map[forwarded]bool{} // a pod has an endpoint of each family
 	for _, slice := range found.Items {
 		port := portNamed(slice.Ports, "dns-tcp")
 		for _, endpoint := range slice.Endpoints {
 			ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
-			if ready && port != 0 && endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
+			isPod := endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod"
+			isElsewhere = isElsewhere || !isPod || port == 0
+			if ready && port != 0 && isPod {
 				pods[forwarded{m, endpoint.TargetRef.Name, port}] = true
 			}
 		}
 	}
-	if len(pods) == 0 {
+	switch {
+	case len(pods) == 0 && isElsewhere:
+		return nil, errOtherDNS
+	case len(pods) == 0:
 		return nil, errNoDNS
 	}
 	sorted := slices.SortedFunc(maps.Keys(pods), func(a, b forwarded) int { return strings.Compare(a.pod, b.pod) })

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
@@ -56,4 +57,18 @@ func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport)
 		return
 	}
 	a.add(problem)
+}
+
+// problemOfObstacle finds a ServiceImport that is somebody else's in the place of one of ours. An agent gives one of ours that
+// has lost its label the label back.
+func (a *assessment) problemOfObstacle(s Sight, object *mcsv1beta1.ServiceImport) {
+	key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
+	if clusterset.HasLostMark(object) || !s.Namespaces.Admits(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
+		return
+	}
+	a.add(Problem{
+		Severity: SeverityError, Reason: ReasonImportObstructed, Member: s.ID, Service: key.String(),
+		Message: "The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
+		Next:    fmt.Sprintf("If nobody needs that one: kubectl --context %s -n %s delete serviceimport %s", s.Context, key.Namespace, key.Name),
+	})
 }

@@ -75,13 +75,9 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 		})
 	}
 	if len(s.Conflicts) > 0 {
-		var words []string
-		for _, c := range s.Conflicts {
-			words = append(words, fmt.Sprintf("%s (using %q; %s)", c.Field, c.Using, disagreement(c.Disagree)))
-		}
 		a.add(Problem{
 			Severity: SeverityWarning, Reason: ReasonConflict, Service: key.String(),
-			Message: fmt.Sprintf("The exporters disagree on %s. The oldest export, that of %s, counts.", strings.Join(words, ", "), s.Oldest),
+			Message: fmt.Sprintf("The exporters disagree on %s. The oldest export, that of %s, counts.", conflictsOf(s), s.Oldest),
 			Next:    "See who says what: " + explain,
 		})
 	}
@@ -96,6 +92,30 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 			Next:    fmt.Sprintf("Look at its pods there: kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", key.Namespace, key.Name),
 		})
 	}
+}
+
+// conflictsOf returns the fields on which exporters disagree and what counts, of many only the first and of long ones the
+// beginning: Status.Services has all.
+func conflictsOf(s ServiceStatus) string {
+	const most = 5
+	var words []string
+	for i, c := range s.Conflicts {
+		if i == most {
+			words = append(words, fmt.Sprintf("%d more fields", len(s.Conflicts)-most))
+			break
+		}
+		words = append(words, fmt.Sprintf("%s (using %q; %s)", Shortened(c.Field), Shortened(c.Using), disagreement(c.Disagree)))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Shortened returns a value that fits a table, or a sentence.
+func Shortened(value string) string {
+	const most = 60
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return value
 }
 
 func exporterIDs(s ServiceStatus) []clusterset.ClusterID {
@@ -142,6 +162,8 @@ func (a *assessment) problemsOfSight(s Sight) {
 	for i := range s.Imports {
 		if clusterset.IsManaged(s.Imports[i].Labels) {
 			a.problemsOfImport(s, &s.Imports[i])
+		} else {
+			a.problemOfObstacle(s, &s.Imports[i])
 		}
 	}
 	a.problemsOfDeletions(s)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -22,6 +23,8 @@ type Sight struct {
 	Agent   Presence
 	Exports []mcsv1beta1.ServiceExport
 	Imports []mcsv1beta1.ServiceImport
+	// Namespaces are those into which it imports.
+	Namespaces imports.NamespacePolicy
 	// Err is why its exports or imports could not be read; nil where they were.
 	Err error
 }
@@ -37,20 +40,20 @@ const (
 
 // Sight returns what the member says of its exports and imports.
 func (m *Member) Sight(ctx context.Context) Sight {
-	s := Sight{ID: m.ID, Context: m.Place.Name, Agent: Missing}
+	s := Sight{ID: m.ID, Context: m.Place.Name, Agent: Missing, Namespaces: m.namespaces()}
 	if m.Agent != nil {
 		s.Agent = Present
 	}
 	ctx, cancel := context.WithTimeout(ctx, readingTime)
 	defer cancel()
-	exports, imports := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
-	for _, list := range []client.ObjectList{exports, imports} {
+	exported, imported := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
+	for _, list := range []client.ObjectList{exported, imported} {
 		if err := m.Client.List(ctx, list); err != nil {
 			s.Err = fmt.Errorf("list %T of cluster %s: %w", list, m.ID, err)
 			return s
 		}
 	}
-	s.Exports, s.Imports = exports.Items, imports.Items
+	s.Exports, s.Imports = exported.Items, imported.Items
 	return s
 }
 

@@ -4,6 +4,8 @@
 package survey
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +61,7 @@ const (
 	ReasonExportInvalid      Reason = "ExportInvalid"      // a ServiceExport cannot be exported
 	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
+	ReasonImportObstructed   Reason = "ImportObstructed"   // somebody else's ServiceImport is in the place of one
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but what it holds may not be read
 	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
 	ReasonConflict           Reason = "Conflict"           // exporters of one service disagree
@@ -156,6 +159,19 @@ type ConflictStatus struct {
 type UnreachedStatus struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
+}
+
+// InNamespace returns the status of the services of a namespace, or of all where it is empty. Problems that are about no service
+// stay.
+func (s Status) InNamespace(namespace string) Status {
+	if namespace == "" {
+		return s
+	}
+	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(service ServiceStatus) bool { return service.Namespace != namespace })
+	s.Problems = slices.DeleteFunc(slices.Clone(s.Problems), func(p Problem) bool {
+		return p.Service != "" && !strings.HasPrefix(p.Service, namespace+"/")
+	})
+	return s
 }
 
 // Silence returns how long the hub has not heard of a member; 0 where it never has.

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -88,6 +90,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 			imported("shop/lost-1", pending, "east", "north"), imported("shop/lost-2", pending, "north"),
 			imported("shop/six", metav1.Condition{Type: "Ready", Status: "False", Message: "The service is exported with IP families [IPv6]."}, "north"),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "foreign"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "idle"}},
 		},
 	}
 	west := survey.Sight{ID: "west", Context: "admin@west", Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
@@ -120,6 +123,61 @@ func TestHubAlone(t *testing.T) {
 	for _, m := range status.Members {
 		if m.Imports != nil || m.PendingDeletions != nil || m.Context != "" {
 			t.Errorf("of %s, which was not reached, it tells %v imports", m.ID, m.Imports)
+		}
+	}
+}
+
+// TestObstructed: a ServiceImport is in the way if it is somebody else's and the clusterset exports a service of its name here.
+func TestObstructed(t *testing.T) {
+	t.Parallel()
+	r := &records{}
+	r.member("a")
+	r.beats("a", "v1.0.0", hubv1alpha1.PublicationComplete, time.Second)
+	r.exports("a", "shop/web", 1, port("http", 80))
+	r.serves("a", "shop/web", 1, 0)
+	named := func(key string) mcsImport {
+		k := keyOf(key)
+		return mcsImport{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}}
+	}
+	lost := named("shop/web")
+	lost.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}}
+	another := named("shop/web")
+	another.Labels = map[string]string{clusterset.LabelManagedBy: "another"}
+	want := []survey.Problem{{
+		Severity: survey.SeverityError, Reason: survey.ReasonImportObstructed, Member: "a", Service: "shop/web",
+		Message: "The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
+		Next:    "If nobody needs that one: kubectl --context admin@a -n shop delete serviceimport web",
+	}}
+	for name, test := range map[string]struct {
+		object mcsImport
+		policy imports.NamespacePolicy
+		want   []survey.Problem
+	}{
+		"without a label":      {named("shop/web"), imports.NamespacePolicy{}, want},
+		"another's label":      {another, imports.NamespacePolicy{}, want},
+		"ours, lost its label": {lost, imports.NamespacePolicy{}, nil},
+		"nobody exports it":    {named("shop/other"), imports.NamespacePolicy{}, nil},
+		"namespace denied":     {named("shop/web"), imports.NamespacePolicy{Denied: []string{"shop"}}, nil},
+	} {
+		sight := survey.Sight{ID: "a", Context: "admin@a", Imports: []mcsImport{test.object}, Namespaces: test.policy}
+		got := survey.Assess(r.hub(t), []survey.Sight{sight}, nil).Problems
+		if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestInNamespace: members and their problems are of no namespace.
+func TestInNamespace(t *testing.T) {
+	t.Parallel()
+	r, sights, unreached := troubled()
+	all := survey.Assess(r.hub(t), sights, unreached)
+	for namespace, want := range map[string]struct{ services, problems int }{
+		"": {len(all.Services), len(all.Problems)}, "shop": {len(all.Services), len(all.Problems)}, "other": {0, 7},
+	} {
+		got := all.InNamespace(namespace)
+		if len(got.Services) != want.services || len(got.Problems) != want.problems || len(got.Members) != len(all.Members) {
+			t.Errorf("%q: %d services and %d problems, want %v", namespace, len(got.Services), len(got.Problems), want)
 		}
 	}
 }

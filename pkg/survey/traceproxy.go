@@ -26,9 +26,13 @@ func (v *view) proxied() []Step {
 	if name := v.derived.Labels[labelProxyName]; name != "" {
 		return []Step{v.step(HopProxy, Note, fmt.Sprintf("it is left to the proxy %q", name), "")}
 	}
+	policy := v.derived.Spec.InternalTrafficPolicy
+	isLocal := policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
 	var counts, without []string
+	here := 0
 	for _, port := range v.derived.Spec.Ports {
-		count := v.reached(port)
+		count := reached(v.slices, port)
+		here += reached(v.ownSlices(), port)
 		counts = append(counts, fmt.Sprintf("%s %d", port.Name, count))
 		if count == 0 {
 			without = append(without, port.Name)
@@ -39,9 +43,12 @@ func (v *view) proxied() []Step {
 	case len(without) == len(v.derived.Spec.Ports):
 		return []Step{v.step(HopProxy, Broken, "no port has a ready endpoint, so connections are refused: "+v.portNames(),
 			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods")}
+	case isLocal && here == 0:
+		return []Step{v.step(HopProxy, Broken, found+"; but internalTrafficPolicy is Local, and none of them is in this cluster: every connection fails here",
+			"run pods of it in this cluster and export it here too, or export it without internalTrafficPolicy Local: kubectl clusterset explain "+v.Known.Key.String()+" says whose setting counts")}
 	case len(without) > 0:
 		return []Step{v.step(HopProxy, Note, found, "kubectl clusterset explain "+v.Known.Key.String())}
-	case v.derived.Spec.InternalTrafficPolicy != nil && *v.derived.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal:
+	case isLocal:
 		found += "; but internalTrafficPolicy is Local: only pods on nodes that have one of them reach it"
 		return []Step{v.step(HopProxy, Note, found, "")}
 	}
@@ -64,11 +71,20 @@ func (v *view) portNames() string {
 	return fmt.Sprintf("the Service has the ports %q, its slices %q", slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(offered)))
 }
 
+// ownSlices returns those with the cluster's own endpoints. A derived Service with a selector has Kubernetes' own besides,
+// which name no cluster.
+func (v *view) ownSlices() []discoveryv1.EndpointSlice {
+	return slices.DeleteFunc(slices.Clone(v.slices), func(slice discoveryv1.EndpointSlice) bool {
+		source := slice.Labels[mcsv1beta1.LabelSourceCluster]
+		return source != "" && source != string(v.id())
+	})
+}
+
 // reached returns to how many endpoints kube-proxy sends what comes to a port. Where none is ready it takes those that
 // still serve while they end (KEP-1669).
-func (v *view) reached(port corev1.ServicePort) int {
+func reached(all []discoveryv1.EndpointSlice, port corev1.ServicePort) int {
 	ready, ending := 0, 0
-	for _, slice := range v.slices {
+	for _, slice := range all {
 		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
 			return p.Name != nil && *p.Name == port.Name && p.Protocol != nil && *p.Protocol == port.Protocol
 		}) {

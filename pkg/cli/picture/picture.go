@@ -22,15 +22,6 @@ import (
 // maxServices is how many services a picture shows: more are not legible.
 const maxServices = 200
 
-// Only returns a Status of the services of one namespace; of all where it is empty.
-func Only(s survey.Status, namespace string) survey.Status {
-	if namespace == "" {
-		return s
-	}
-	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(service survey.ServiceStatus) bool { return service.Namespace != namespace })
-	return s
-}
-
 // shown returns the services to draw, in their order, and how many are left out. Those with problems go first.
 func shown(s survey.Status) ([]survey.ServiceStatus, int) {
 	if len(s.Services) <= maxServices {

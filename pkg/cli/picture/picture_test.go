@@ -189,14 +189,3 @@ func TestManyServices(t *testing.T) {
 		}
 	}
 }
-
-func TestOnly(t *testing.T) {
-	t.Parallel()
-	s := drawn(2, 30)
-	if got := picture.Only(s, "identity").Services; len(got) != 10 || got[0].Namespace != "identity" {
-		t.Errorf("of one namespace there are %d services", len(got))
-	}
-	if got := picture.Only(s, ""); len(got.Services) != 30 || len(s.Services) != 30 {
-		t.Errorf("of all namespaces there are %d services", len(got.Services))
-	}
-}

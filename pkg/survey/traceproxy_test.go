@@ -1,0 +1,129 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// slice returns one with a ready endpoint, of a cluster; of Kubernetes where that is empty.
+func slice(cluster, port string) discoveryv1.EndpointSlice {
+	s := discoveryv1.EndpointSlice{
+		Ports:     []discoveryv1.EndpointPort{{Name: new(port), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}
+	if cluster != "" {
+		s.Labels = map[string]string{mcsv1beta1.LabelSourceCluster: cluster}
+	}
+	return s
+}
+
+// imported returns a view of the import shop/web in cluster west, with the ports http and admin.
+func imported(policy corev1.ServiceInternalTrafficPolicy, slices ...discoveryv1.EndpointSlice) *view {
+	derived := &corev1.Service{}
+	derived.Spec.InternalTrafficPolicy = &policy
+	for _, name := range []string{"http", "admin"} {
+		derived.Spec.Ports = append(derived.Spec.Ports, corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP})
+	}
+	return &view{
+		Rehearsal: &Rehearsal{Known: sources.Sources{Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}},
+		look:      &Look{Member: &Member{ID: "west", Place: Place{Name: "admin@west"}}},
+		derived:   derived, slices: slices,
+		serviceImport: &mcsv1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.1.0.1"}},
+		},
+	}
+}
+
+// TestProxied: what kube-proxy makes of a derived Service.
+func TestProxied(t *testing.T) {
+	t.Parallel()
+	const all, local = corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal
+	nowhere := Step{
+		Cluster: "west", Hop: HopProxy, State: Broken,
+		Found: "ready endpoints by port: http 1, admin 1; but internalTrafficPolicy is Local, and none of them is in this cluster: every connection fails here",
+		Fix: "run pods of it in this cluster and export it here too, or export it without internalTrafficPolicy Local: " +
+			"kubectl clusterset explain shop/web says whose setting counts",
+	}
+	for name, test := range map[string]struct {
+		view *view
+		want Step
+	}{
+		"all":                  {imported(all, slice("east", "http"), slice("east", "admin")), Step{"west", HopProxy, OK, "ready endpoints by port: http 1, admin 1", ""}},
+		"one port without":     {imported(all, slice("east", "http")), Step{"west", HopProxy, Note, "ready endpoints by port: http 1, admin 0", "kubectl clusterset explain shop/web"}},
+		"local, none here":     {imported(local, slice("east", "http"), slice("east", "admin")), nowhere},
+		"local, of its own":    {imported(local, slice("east", "http"), slice("west", "admin")), Step{"west", HopProxy, Note, "ready endpoints by port: http 1, admin 1; but internalTrafficPolicy is Local: only pods on nodes that have one of them reach it", ""}},
+		"local, by a selector": {imported(local, slice("east", "http"), slice("", "admin")), Step{"west", HopProxy, Note, "ready endpoints by port: http 1, admin 1; but internalTrafficPolicy is Local: only pods on nodes that have one of them reach it", ""}},
+		"none at all": {imported(local, slice("east", "web")), Step{
+			"west", HopProxy, Broken, `no port has a ready endpoint, so connections are refused: the Service has the ports ["admin" "http"], its slices ["web"]`,
+			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods",
+		}},
+	} {
+		if diff := cmp.Diff([]Step{test.want}, test.view.proxied()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestResolved: a DNS in another place is no fault of the service; one that does not answer is.
+func TestResolved(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answers []answer
+		want    []Step
+	}{
+		"not asked": {nil, nil},
+		"right":     {[]answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}, []Step{{"west", HopDNS, OK, "web.shop.svc.clusterset.local is 10.1.0.1", ""}}},
+		"another DNS": {[]answer{{err: errOtherDNS}}, []Step{{
+			"west", HopDNS, Note, "web.shop.svc.clusterset.local was not asked for: no pods of a Service kube-system/kube-dns are this cluster's DNS. " +
+				"Pass --dns-server west=HOST:PORT to ask the one that it has", "",
+		}}},
+		"down": {[]answer{{err: errNoDNS}}, []Step{{
+			"west", HopDNS, Broken, "no answer for web.shop.svc.clusterset.local: no ready pod is behind Service kube-system/kube-dns",
+			"kubectl --context admin@west --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server west=HOST:PORT",
+		}}},
+		"behind": {[]answer{{by: "pod dns-1", code: "NOERROR", addresses: []string{"10.1.0.9"}}}, []Step{{
+			"west", HopDNS, Broken, "pod dns-1: web.shop.svc.clusterset.local is 10.1.0.9, but should be 10.1.0.1",
+			"the DNS is behind: the logs of deployment/tombolo-dns in admin@west",
+		}}},
+	} {
+		v := imported(corev1.ServiceInternalTrafficPolicyCluster)
+		v.answers = test.answers
+		if diff := cmp.Diff(test.want, v.resolved()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestConflictsOf: of many conflicts, and of long values, only the first is in the message.
+func TestConflictsOf(t *testing.T) {
+	t.Parallel()
+	long := "values: " + string(make([]byte, 4096))
+	s := ServiceStatus{}
+	for i := range 60 {
+		s.Conflicts = append(s.Conflicts, ConflictStatus{Field: fmt.Sprintf("annotation %d", i), Using: long, Disagree: []clusterset.ClusterID{"west"}})
+	}
+	if got := conflictsOf(s); len(got) > 2000 || got[len(got)-14:] != "55 more fields" {
+		t.Errorf("%d bytes, and at the end %q", len(got), got[len(got)-14:])
+	}
+	s.Conflicts = []ConflictStatus{
+		{Field: "ports", Using: "http:80/TCP", Disagree: []clusterset.ClusterID{"a", "b"}},
+		{Field: "annotation x", Using: "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", Disagree: []clusterset.ClusterID{"west"}},
+	}
+	want := `ports (using "http:80/TCP"; a, b disagree), annotation x (using "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefg…"; west disagrees)`
+	if diff := cmp.Diff(want, conflictsOf(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
