@@ -60,7 +60,7 @@ func sumOf(t *testing.T, r release, name string) string {
 // TestLinked: the linker sets variables that the plugin has. It says nothing of those that do not exist.
 func TestLinked(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("../..", "cmd", program, "main.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "cmd", program, "main.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
