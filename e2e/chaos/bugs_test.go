@@ -42,7 +42,7 @@ func bugs() []bug {
 		{"exportstatus-sees-no-conflicts", oracle.Told, nothingMore},
 		{"publish-forgets-withdrawals", oracle.Recorded, withdrawnScene},
 		{"sources-take-all-slices", oracle.Unexported, nothingMore},
-		{"breaker-believes-everything", oracle.Vanished, lossScene},
+		{"hub-takes-missing-for-deleted", oracle.Vanished, lossScene},
 		{"presence-ages-all-with-a-frozen-hub", oracle.Outrun, frozenScene},
 		{"apply-takes-what-is-foreign", oracle.Foreign, foreignScene},
 		{"render-changes-its-mind-about-names", oracle.Name, nothingMore},
