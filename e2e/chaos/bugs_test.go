@@ -43,6 +43,10 @@ func bugs() []bug {
 		{"publish-forgets-withdrawals", oracle.Recorded, withdrawnScene},
 		{"sources-take-all-slices", oracle.Unexported, nothingMore},
 		{"hub-takes-missing-for-deleted", oracle.Vanished, lossScene},
+		{"imports-need-a-serviceimport", oracle.Vanished, cutOffScene},
+		{"publish-drops-inactive-records", oracle.Aged, anewScene},
+		{"liveness-revives-ports", oracle.Revived, deadScene},
+		{"exports-wake-their-writer", oracle.Rewritten, invalidExport},
 		{"presence-ages-all-with-a-frozen-hub", oracle.Outrun, frozenScene},
 		{"apply-takes-what-is-foreign", oracle.Foreign, foreignScene},
 		{"render-changes-its-mind-about-names", oracle.Name, nothingMore},
@@ -240,14 +244,58 @@ func withdrawnScene(ctx context.Context, w *world) error {
 	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
 }
 
-// lossScene is lossHeld without its proof, which the bug would have fail.
+// lossScene has the hub lose records while no agent runs, without the proof that it is noticed, which the bug would have fail.
 func lossScene(ctx context.Context, w *world) error {
 	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
-	if err := lossHeld(ctx, w); err != nil && !errors.Is(err, errNoEffect) && !apierrors.IsNotFound(errors.Unwrap(err)) {
+	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "theirs"}
+	if err := errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.rests(ctx, m, k)); err != nil {
 		return err
 	}
-	return nil
+	err := w.loseWhileDown(ctx, m, 6, k, func() error { return nil })
+	if err != nil && !errors.Is(err, errNoEffect) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if m.agent.runs() {
+		return nil
+	}
+	return m.agent.start()
+}
+
+// cutOffScene deletes an import by hand in a member that does not reach the hub.
+func cutOffScene(ctx context.Context, w *world) error {
+	m, k := w.members[1], aloneKey("a")
+	return w.whileCutOff(ctx, m, func() error {
+		w.watch.will(oracle.HandImport, m.id, k)
+		if err := m.Delete(ctx, &mcsv1beta1.ServiceImport{ObjectMeta: meta(k)}); err != nil {
+			return err
+		}
+		pause(ctx, heartbeat)
+		return nil
+	})
+}
+
+// anewScene deletes the Service of an export and makes it again.
+func anewScene(ctx context.Context, w *world) error {
+	m, k := w.members[0], aloneKey("a")
+	w.watch.will(oracle.Source, m.id, k)
+	err := errors.Join(m.Delete(ctx, &corev1.Service{ObjectMeta: meta(k)}), gone(ctx, w.members, k))
+	return errors.Join(err, m.Create(ctx, service(k, 0)), w.imported(ctx, k))
+}
+
+// deadScene restarts an agent while another is dead.
+func deadScene(ctx context.Context, w *world) error {
+	dead, other := w.members[0], w.members[1]
+	w.watch.will(oracle.Silence, dead.id, oracle.Key{})
+	if err := dead.agent.kill(); err != nil {
+		return err
+	}
+	w.silent[dead.id] = true
+	defer delete(w.silent, dead.id)
+	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
+		return fmt.Errorf("%v %v: %w", never, wrong, err)
+	}
+	return errors.Join(other.agent.crash(), w.beats(ctx, other))
 }
 
 func frozenScene(ctx context.Context, w *world) error {

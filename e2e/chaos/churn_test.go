@@ -34,7 +34,7 @@ const (
 	plain = "plain"
 )
 
-// stillServices is how many there are. With their slices they are more than the losses of a member that are believed.
+// stillServices is how many there are.
 const stillServices = 12
 
 func namespaces() []string { return []string{moving, still, aside, plain} }
@@ -42,6 +42,9 @@ func namespaces() []string { return []string{moving, still, aside, plain} }
 func stillKey(i int) oracle.Key {
 	return oracle.Key{Namespace: still, Name: fmt.Sprintf("still-%02d", i)}
 }
+
+// aloneKey is of the service that stays and that a member alone exports.
+func aloneKey(id string) oracle.Key { return oracle.Key{Namespace: still, Name: "alone-" + id} }
 
 // service returns a Service; its shape, ports and settings are those of a number.
 func service(k oracle.Key, shape uint) *corev1.Service {
@@ -118,7 +121,8 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 }
 
 // furnish makes namespaces in all members, services that stay as they are, and services that nobody exports. Every third
-// of those that stay is exported by all, the others by the first two members, and two by one of these alone.
+// of those that stay is exported by all, the others by the first two members, and two by one of these alone; of two more, one port
+// is served by one of these alone.
 func (w *world) furnish(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range namespaces() {
@@ -145,8 +149,17 @@ func (w *world) furnish(ctx context.Context) error {
 		}
 	}
 	for _, m := range w.members[:2] {
-		if err := w.offer(ctx, m, service(oracle.Key{Namespace: still, Name: "alone-" + m.id}, 0), w.random); err != nil {
+		if err := w.offer(ctx, m, service(aloneKey(m.id), 0), w.random); err != nil {
 			return err
+		}
+		for _, other := range w.members[:2] {
+			partly := service(oracle.Key{Namespace: still, Name: "partly-" + m.id}, 1)
+			if other != m {
+				partly.Spec.Ports = partly.Spec.Ports[:1]
+			}
+			if err := w.offer(ctx, other, partly, w.random); err != nil {
+				return err
+			}
 		}
 	}
 	return w.estrange(ctx)
@@ -226,6 +239,9 @@ func (c *churn) change(ctx context.Context) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		c.changes.Add(1)
+		if c.random.IntN(2) == 0 { // the export may still be there
+			return m.Create(ctx, service(k, uint(c.random.IntN(30))))
+		}
 		return c.w.renew(ctx, m, service(k, uint(c.random.IntN(30))), c.random)
 	case err != nil:
 		return err

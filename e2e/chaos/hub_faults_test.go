@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +26,7 @@ import (
 func recordsByHand(ctx context.Context, w *world) error {
 	k := stillKey(w.random.IntN(stillServices))
 	w.watch.will(oracle.Source, "a", k)
+	w.watch.will(oracle.Loss, "a", oracle.Key{})
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: k.Namespace + "." + k.Name}}
 	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 		return err
@@ -76,82 +76,6 @@ func quotaUsedUp(ctx context.Context, w *world) error {
 		return nil
 	})
 	return errors.Join(err, hub.edit(ctx, quota, func() { quota.Spec.Hard = before }), w.clearAside(ctx))
-}
-
-// lossHeld has the hub lose all records of a member while nobody looks. Those who come back do not believe it. The member
-// itself takes its exports for the youngest until the hub has recorded them again, so where its services differ from those
-// of others, as they do in the moving namespace, something else may win for a moment.
-func lossHeld(ctx context.Context, w *world) error {
-	seen, err := w.look(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range seen.Clusters[0].Exports {
-		if e.Namespace == moving {
-			w.watch.will(oracle.Source, "a", client.ObjectKeyFromObject(&e))
-		}
-	}
-	for _, m := range w.members {
-		if err := m.agent.stop(); err != nil {
-			return err
-		}
-	}
-	lost := client.InNamespace("member-a")
-	err = errors.Join(w.hubKube.DeleteAllOf(ctx, &hubv1alpha1.PublishedService{}, lost), w.hubKube.DeleteAllOf(ctx, &hubv1alpha1.PublishedEndpoints{}, lost))
-	if err != nil {
-		return err
-	}
-	for _, m := range w.members[1:] {
-		if err := m.agent.start(); err != nil {
-			return err
-		}
-		err := eventually(ctx, func(ctx context.Context) error {
-			found := &mcsv1beta1.ServiceImport{}
-			if err := m.Get(ctx, stillKey(0), found); err != nil {
-				return err
-			}
-			if !apimeta.IsStatusConditionTrue(found.Status.Conditions, "DeletionPending") {
-				return fmt.Errorf("the loss is believed by %s: %w", m.id, errNoEffect)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return w.members[0].agent.start()
-}
-
-// withdrawnOneByOne withdraws many services by single deletions, which need nobody's consent.
-func withdrawnOneByOne(ctx context.Context, w *world) error {
-	const many = 500
-	m, seed := w.members[0], w.random.Uint64()
-	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("many-%03d", i)} }
-	err := atOnce(many, func(i int) error {
-		return w.offer(ctx, m, service(key(i), 0), rand.New(rand.NewPCG(seed, uint64(i))))
-	})
-	if err != nil {
-		return err
-	}
-	count := func(want int) error {
-		return eventually(ctx, func(ctx context.Context) error {
-			list := &mcsv1beta1.ServiceImportList{}
-			if err := w.members[1].List(ctx, list, client.InNamespace(aside)); err != nil {
-				return err
-			}
-			if len(list.Items) != want {
-				return fmt.Errorf("%d imports, want %d: %w", len(list.Items), want, errNoEffect)
-			}
-			return nil
-		})
-	}
-	if err := count(many); err != nil {
-		return err
-	}
-	if err := atOnce(many, func(i int) error { return w.withdraw(ctx, m, key(i)) }); err != nil {
-		return err
-	}
-	return count(0)
 }
 
 // exportedOverAndOver exports a service and withdraws it again, 200 times in a row.

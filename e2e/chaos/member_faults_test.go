@@ -147,9 +147,11 @@ func namespaceAnew(ctx context.Context, w *world) error {
 // furnishAside has the first member export a service in the namespace for that.
 func (w *world) furnishAside(ctx context.Context) error {
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, w.members[0], service(k, 0), w.random); err != nil {
-		return err
-	}
+	return errors.Join(w.offer(ctx, w.members[0], service(k, 0), w.random), w.imported(ctx, k))
+}
+
+// imported returns when all members have imported a service.
+func (w *world) imported(ctx context.Context, k oracle.Key) error {
 	for _, m := range w.members {
 		if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
 			return err

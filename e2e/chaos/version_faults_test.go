@@ -69,6 +69,9 @@ func rolledBack(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range w.members { // the first version deletes a record with its Service
+		w.watch.will(oracle.Loss, m.id, oracle.Key{})
+	}
 	for _, path := range []string{old, w.members[0].agent.path} {
 		for i, m := range w.members {
 			other := w.members[(i+1)%len(w.members)]

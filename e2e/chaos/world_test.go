@@ -53,8 +53,9 @@ type world struct {
 	authority authority
 	// strangers counts the imports of somebody else's.
 	strangers int
-	// backups counts those of the hub.
+	// backups counts them, and young is the hub's of before the last member joined.
 	backups int
+	young   string
 	// resolver is the DNS of one member; nil if there is none.
 	resolver *resolver
 }
@@ -103,10 +104,14 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 	w.hubKube = clientOf(t, w.hub)
 	must(t, membership.InitHub(t.Context(), w.hub))
 	for i, id := range ids {
+		if i == len(ids)-1 {
+			w.young = w.backup()
+			must(t, w.hub.Backup(t.Context(), w.young))
+		}
 		w.members = append(w.members, w.join(t, l.Cluster(id), i+1))
 		w.members[i].agent = agentOf(t, w.members[i], path)
 	}
-	w.watch = newRecorder(t, w.members)
+	w.watch = newRecorder(t, w.hub, w.members)
 	return w
 }
 

@@ -4,7 +4,6 @@
 package oracle
 
 import (
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,7 @@ func (h *History) Behind(w World) []string {
 	var found []string
 	present := map[string]bool{}
 	note := func(cluster string, object metav1.Object) {
-		name := fmt.Sprintf("%s %T %s/%s", cluster, object, object.GetNamespace(), object.GetName())
+		name := nameOf(cluster, object)
 		present[name] = true
 		if seen := h.objects[name]; seen == nil || seen.GetResourceVersion() != object.GetResourceVersion() {
 			found = append(found, name)
@@ -36,8 +35,8 @@ func (h *History) Behind(w World) []string {
 			note(c.ID, &c.Exports[i])
 		}
 	}
-	for name := range h.objects {
-		if !present[name] {
+	for name, object := range h.objects {
+		if !present[name] && !isRecord(object) {
 			found = append(found, name)
 		}
 	}

@@ -82,6 +82,21 @@ func TestCompare(t *testing.T) {
 		},
 		"the oldest is not told": {func(w *World) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"told a"}},
 		"no record":              {func(w *World) { w.Records = w.Records[:1] }, []string{"recorded b"}},
+		"an inactive record":     {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"recorded b"}},
+		"an inactive record of a service that nobody exports": {func(w *World) {
+			w.Records = append(w.Records, *w.Records[0].DeepCopy())
+			w.Records[2].Spec.Service, w.Records[2].Spec.Inactive = "other", true
+		}, []string{"recorded a"}},
+		"an inactive record of an export without Service": {func(w *World) {
+			w.Clusters[2].Exports = append(w.Clusters[2].Exports, good().Clusters[0].Exports[0])
+			w.Clusters[2].Exports[0].Status.Conditions = []metav1.Condition{
+				{Type: "Conflict", Status: "False", Reason: "NoConflicts"},
+				{Type: "Ready", Status: "False", Reason: "Pending"},
+				{Type: "Valid", Status: "False", Reason: "NoService"},
+			}
+			w.Records = append(w.Records, *w.Records[0].DeepCopy())
+			w.Records[2].Namespace, w.Records[2].Spec.Inactive = "member-c", true
+		}, nil},
 		"a withdrawn export that is still there": {
 			func(w *World) { w.Clusters[0].Exports = nil },
 			[]string{"endpoints a", "endpoints b", "endpoints c", "imported a", "recorded a", "told b", "derived a", "derived b", "derived c", "imported b", "imported c"},

@@ -14,37 +14,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// What is what somebody does to the clusters.
-type What string
-
-// What can be done.
-const (
-	// Source: the Service, its slices or its ServiceExport are changed, or the member's records of it on the hub.
-	Source What = "source"
-	// Hand: the import is touched by hand: ServiceImport, derived Service or mirrored slices.
-	Hand What = "hand"
-	// Namespace: the namespace is deleted. Key has no name.
-	Namespace What = "namespace"
-	// Silence: the agent stops, and is away for so long that it shows. Key is empty.
-	Silence What = "silence"
-)
-
-// Act is something that is done to a cluster. It is told before it is done: what follows from it comes after.
-type Act struct {
-	Cluster string
-	Key     Key
-	What    What
-}
-
-// Event is what a watch of a cluster has shown.
-type Event struct {
-	Cluster string
-	// Object is a *Service, *EndpointSlice, *ServiceImport or *ServiceExport.
-	Object metav1.Object
-	// Gone says that the object has been deleted; it is as it was last.
-	Gone bool
-}
-
 // place is a service in a cluster.
 type place struct {
 	cluster string
@@ -75,11 +44,16 @@ type History struct {
 	appeared []Finding
 	sources  []place
 	found    []Finding
+	writes   writes
+	// silent are the members that were silent at the beginning of the epoch.
+	silent map[string]bool
+	// ages are the records that exports had at the beginning of the epoch.
+	ages map[place]age
 }
 
 // NewHistory returns a History of which nothing has happened.
 func NewHistory() *History {
-	h := &History{objects: map[string]metav1.Object{}, derived: map[place]*corev1.Service{}}
+	h := &History{objects: map[string]metav1.Object{}, derived: map[place]*corev1.Service{}, writes: newWrites()}
 	h.Begin(World{})
 	return h
 }
@@ -94,7 +68,13 @@ func (h *History) Begin(w World) []Finding {
 			found = append(found, f)
 		}
 	}
+	found = append(found, h.writes.findings(func(p place) bool { return h.done(p.cluster, p.key, Hand) })...)
+	found = append(found, h.beginAges(w)...)
 	h.acts, h.found, h.appeared, h.sources = map[Act]bool{}, nil, nil, nil
+	h.writes, h.silent = newWrites(), map[string]bool{}
+	for _, c := range w.Clusters {
+		h.silent[c.ID] = c.Silent
+	}
 	h.exporters, h.exported, h.offered = map[Key][]string{}, map[place]bool{}, map[place]map[string]bool{}
 	for _, key := range w.keys() {
 		for _, e := range w.exports(key) {
@@ -111,22 +91,39 @@ func (h *History) Begin(w World) []Finding {
 }
 
 // Do tells that something is about to be done.
-func (h *History) Do(act Act) { h.acts[act] = true }
+func (h *History) Do(act Act) {
+	h.acts[act] = true
+	h.writes.changes[act.Key]++
+}
+
+// Rests tells that a service is exported by a cluster and imported everywhere, and that nothing more is done to it there: it is
+// judged from now on like those that were exported when the epoch began.
+func (h *History) Rests(cluster string, key Key) {
+	delete(h.acts, Act{cluster, key, Source})
+	if !slices.Contains(h.exporters[key], cluster) {
+		h.exporters[key] = append(h.exporters[key], cluster)
+	}
+}
 
 // Saw tells what a watch has shown, in the order of the watch.
 func (h *History) Saw(e Event) {
-	name := fmt.Sprintf("%s %T %s/%s", e.Cluster, e.Object, e.Object.GetNamespace(), e.Object.GetName())
+	name, p := nameOf(e.Cluster, e.Object), place{e.Cluster, keyOf(e.Object)}
 	before := h.objects[name]
 	if e.Gone {
 		delete(h.objects, name)
 	} else {
 		h.objects[name] = e.Object
 	}
+	if isWritten(e.Object) && !e.Gone && (before == nil || before.GetResourceVersion() != e.Object.GetResourceVersion()) {
+		h.writes.note(e, p)
+	}
+	if isRecord(e.Object) {
+		return
+	}
 	if !isOurs(e.Object) || before != nil && !isOurs(before) {
 		h.sawForeign(e, before)
 		return
 	}
-	p := place{e.Cluster, keyOf(e.Object)}
 	switch o := e.Object.(type) {
 	case *mcsv1beta1.ServiceImport:
 		h.sawImport(e, p, before)
@@ -160,6 +157,9 @@ func (h *History) sawForeign(e Event, before metav1.Object) {
 	if !e.Gone {
 		h.Offers(e.Cluster, e.Object)
 	}
+	if before == nil || e.Gone || !reflect.DeepEqual(content(before), content(e.Object)) {
+		h.writes.changes[p.key]++
+	}
 	if before == nil || h.done(p.cluster, p.key, Source) || h.done(p.cluster, p.key, Hand) {
 		return
 	}
@@ -172,7 +172,7 @@ func (h *History) sawForeign(e Event, before metav1.Object) {
 
 func (h *History) sawImport(e Event, p place, before metav1.Object) {
 	replaced := before != nil && before.GetUID() != e.Object.GetUID()
-	if !e.Gone && !replaced || h.done(p.cluster, p.key, Hand) {
+	if !e.Gone && !replaced || h.done(p.cluster, p.key, Hand) || h.acts[Act{p.cluster, p.key, HandImport}] {
 		return
 	}
 	for _, exporter := range h.exporters[p.key] {
@@ -210,7 +210,7 @@ func (h *History) sawDerived(e Event, p place, s *corev1.Service) {
 // lostDerived judges that a derived Service is gone.
 func (h *History) lostDerived(p place) {
 	switch {
-	case h.done(p.cluster, p.key, Hand) && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+	case h.done(p.cluster, p.key, Hand) && !h.acts[Act{p.cluster, p.key, HandImport}] && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
 	case !h.touched(p.key):
 		h.reportf(Vanished, p, "the derived Service is gone, and nothing was done to the service")
 	case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
@@ -235,6 +235,7 @@ func (h *History) sawMirrored(e Event, p place, before metav1.Object) {
 	if e.Gone || h.done(p.cluster, p.key, Hand) {
 		return
 	}
+	h.sawRevived(p, source, slice, before)
 	for address := range addresses(slice) {
 		if !was[address] {
 			h.appeared = append(h.appeared, Finding{Unexported, p.cluster, p.key, address})
@@ -256,7 +257,7 @@ func (h *History) mirrored(o origin) map[string]bool {
 		if !ok || !isMirrored(*s) || keyOf(s) != o.key || s.Labels[labelSourceCluster] != o.source {
 			continue
 		}
-		if name == fmt.Sprintf("%s %T %s/%s", o.cluster, s, s.Namespace, s.Name) {
+		if name == nameOf(o.cluster, s) {
 			for address := range addresses(s) {
 				result[address] = true
 			}

@@ -70,7 +70,11 @@ func TestHistory(t *testing.T) {
 		"an import goes with one exporter": {[]Act{a}, []Event{deleted("c", &owned)}, []Rule{Vanished}},
 		"an import goes with both":         {[]Act{a, b}, []Event{deleted("c", &owned)}, nil},
 		"an import goes by hand":           {[]Act{{"c", web, Hand}}, []Event{deleted("c", &owned)}, nil},
-		"by hand, but elsewhere":           {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{Vanished}},
+		"its ServiceImport alone by hand":  {[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned)}, nil},
+		"and then its derived Service": {
+			[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99")))}, []Rule{Vanished},
+		},
+		"by hand, but elsewhere": {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{Vanished}},
 		"an import goes with its namespace": {
 			[]Act{{"c", Key{Namespace: "shop"}, Namespace}}, []Event{deleted("c", &owned)}, nil,
 		},
@@ -95,6 +99,9 @@ func TestHistory(t *testing.T) {
 		"another type":                    {[]Act{a, b}, []Event{added("c", &headless)}, nil},
 		"another life": {
 			[]Act{a, b}, []Event{deleted("c", new(derived("10.3.0.99"))), added("c", &elsewhere)}, nil,
+		},
+		"another life after both are deleted by hand": {
+			[]Act{a, b, {"c", web, Hand}, {"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99"))), added("c", &elsewhere)}, nil,
 		},
 		"another life, whose beginning alone was seen": {[]Act{a, b}, []Event{added("c", &remade)}, nil},
 		"a derived Service is replaced":                {nil, []Event{added("c", &remade)}, []Rule{Vanished, Address}},
@@ -150,6 +157,32 @@ func TestOffered(t *testing.T) {
 			short.Name += "2"
 			h.Saw(added("c", &short))
 			if found := h.Begin(w); len(found) != tc.want {
+				t.Errorf("found %v, want %d findings", found, tc.want)
+			}
+		})
+	}
+}
+
+// TestRests: what is exported in the epoch, and then left alone, must stay.
+//
+// spec: I2
+func TestRests(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		rests bool
+		want  int
+	}{"it is being exported": {false, 0}, "it rests": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := good()
+			before.Clusters[0].Exports, before.Clusters[1].Exports = nil, nil
+			h := seen(before)
+			h.Do(Act{"a", web, Source})
+			if tc.rests {
+				h.Rests("a", web)
+			}
+			h.Saw(deleted("c", &good().Clusters[2].Imports[0]))
+			if found := h.Begin(good()); len(found) != tc.want {
 				t.Errorf("found %v, want %d findings", found, tc.want)
 			}
 		})

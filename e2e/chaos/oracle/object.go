@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // isOurs reports whether an object is Tombolo's to write: it bears the mark.
@@ -39,8 +41,17 @@ func keyOf(object metav1.Object) Key {
 		} else if service := o.Labels[labelSliceService]; service != "" {
 			key.Name = service
 		}
+	case *hubv1alpha1.PublishedService:
+		return Key{Namespace: string(o.Spec.Namespace), Name: string(o.Spec.Service)}
+	case *hubv1alpha1.PublishedEndpoints:
+		return Key{Namespace: string(o.Spec.Namespace), Name: string(o.Spec.Service)}
 	}
 	return key
+}
+
+func isExport(object metav1.Object) bool {
+	_, ok := object.(*mcsv1beta1.ServiceExport)
+	return ok
 }
 
 // content returns what nobody but an object's owner may change of it. The status of a ServiceExport is Tombolo's.
@@ -64,6 +75,17 @@ func addresses(s *discoveryv1.EndpointSlice) map[string]bool {
 	for _, e := range s.Endpoints {
 		for _, a := range e.Addresses {
 			result[a] = true
+		}
+	}
+	return result
+}
+
+// served returns each endpoint of a slice at each of its ports.
+func served(s *discoveryv1.EndpointSlice) map[string]bool {
+	result := map[string]bool{}
+	for _, port := range portTexts(s.Ports) {
+		for address := range addresses(s) {
+			result[address+" at "+port] = true
 		}
 	}
 	return result

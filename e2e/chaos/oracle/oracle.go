@@ -66,7 +66,7 @@ const (
 	Answered Rule = "answered"
 	// Told: a ServiceExport's conditions are right (spec C1-C4).
 	Told Rule = "told"
-	// Recorded: the hub holds a record of each export and of nothing else (spec E1-E3).
+	// Recorded: the hub holds a record of each export and of nothing else (spec E1-E3), but for inactive ones (spec E6).
 	Recorded Rule = "recorded"
 
 	// Unexported: no endpoint appears that its cluster has not exported (spec E1).
@@ -81,11 +81,21 @@ const (
 	Name Rule = "name"
 	// Address: it keeps its addresses while its type and families stay (spec I5).
 	Address Rule = "address"
+	// Revived: no endpoint of a silent cluster comes back to a port that it has left (spec D9).
+	Revived Rule = "revived"
+	// Aged: an export keeps its record on the hub, which has its age, as long as the ServiceExport exists (spec E6, R8).
+	Aged Rule = "aged"
+	// Rewritten: an object that nobody changes, and of whose service nobody changes anything, is not written more than a few times
+	// a minute.
+	Rewritten Rule = "rewritten"
 )
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return []Rule{Imported, Derived, Endpoints, Answered, Told, Recorded, Unexported, Vanished, Outrun, Foreign, Name, Address}
+	return []Rule{
+		Imported, Derived, Endpoints, Answered, Told, Recorded,
+		Unexported, Vanished, Outrun, Foreign, Name, Address, Revived, Aged, Rewritten,
+	}
 }
 
 // Finding is one thing that is not as it must be.

@@ -37,8 +37,12 @@ func (w World) compareRecord(c Cluster, key Key) []Finding {
 	for _, e := range w.exports(key) {
 		exporting = exporting || e.cluster == c.ID
 	}
-	if recorded := w.record(c.ID, key) != nil; recorded != exporting {
+	record := w.record(c.ID, key)
+	if recorded := record != nil && !record.Spec.Inactive; recorded != exporting {
 		l.addf(Recorded, "exported: %t, recorded on the hub: %t", exporting, recorded)
+	}
+	if record != nil && record.Spec.Inactive && c.export(key) == nil {
+		l.addf(Recorded, "there is an inactive record, and no ServiceExport")
 	}
 	return l.found
 }

@@ -1,0 +1,184 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestRewritten: an object is not written more often than the changes of its service explain.
+func TestRewritten(t *testing.T) {
+	t.Parallel()
+	export := func() metav1.Object { return good().Clusters[0].Exports[0].DeepCopy() }
+	record := func() metav1.Object {
+		return &hubv1alpha1.PublishedEndpoints{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: "web-1"},
+			Spec:       hubv1alpha1.PublishedEndpointsSpec{Namespace: "shop", Service: "web-service"},
+		}
+	}
+	edited := source(corev1.ServicePort{Name: "http", Port: 82})
+	other := Key{Namespace: "shop", Name: "other"}
+	for name, tc := range map[string]struct {
+		object  func() metav1.Object
+		cluster string
+		times   int
+		step    time.Duration
+		acts    []Act
+		events  []Event
+		want    []string
+	}{
+		"a few times": {object: export, cluster: "a", times: 6},
+		"too often": {
+			object: export, cluster: "a", times: 7,
+			want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
+		},
+		"once in 11 seconds":  {object: export, cluster: "a", times: 20, step: 11 * time.Second},
+		"once in 9 seconds":   {object: export, cluster: "a", times: 20, step: 9 * time.Second, want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"}},
+		"its service changed": {object: export, cluster: "a", times: 10, acts: []Act{{"b", web, Source}}},
+		"and was seen to change": {
+			object: export, cluster: "a", times: 14, acts: []Act{{"b", web, Source}}, events: []Event{added("b", &edited)},
+		},
+		"another service changed": {
+			object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}},
+			want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 10 times within a minute, and the service was changed 0 times"},
+		},
+		"a member is silent": {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
+		"a record on the hub": {
+			object: record, cluster: "hub", times: 7,
+			want: []string{"rewritten: shop/web-service in hub: hub *v1alpha1.PublishedEndpoints member-a/web-1 was written 7 times within a minute, and the service was changed 0 times"},
+		},
+		"an import": {
+			object: func() metav1.Object { return good().Clusters[2].Imports[0].DeepCopy() }, cluster: "c", times: 7,
+			want: []string{"rewritten: shop/web-service in c: c *v1beta1.ServiceImport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
+		},
+		"a mirrored slice": {
+			object: func() metav1.Object { return new(mirrored("a", "10.1.0.1", "http")) }, cluster: "c", times: 7,
+			want: []string{"rewritten: shop/web-service in c: c *v1.EndpointSlice shop/derived-435094621-a-1 was written 7 times within a minute, and the service was changed 0 times"},
+		},
+		"a derived Service": {
+			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 7,
+			want: []string{"rewritten: shop/web-service in c: c *v1.Service shop/derived-435094621 was written 7 times within a minute, and the service was changed 0 times"},
+		},
+		"by hand": {
+			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 20, acts: []Act{{"c", web, Hand}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := seen(good())
+			for _, act := range tc.acts {
+				h.Do(act)
+			}
+			for _, e := range tc.events {
+				h.Saw(e)
+			}
+			for i := range tc.times {
+				o := tc.object()
+				o.SetResourceVersion(strconv.Itoa(i + 1))
+				e := Event{Cluster: tc.cluster, Object: o, At: start.Add(time.Duration(i) * tc.step)}
+				h.Saw(e)
+				h.Saw(e) // a list shows the same version again
+			}
+			var got []string
+			for _, f := range h.Begin(good()) {
+				if f.Rule == Rewritten {
+					got = append(got, f.String())
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if again := h.Begin(good()); len(again) > 0 {
+				t.Errorf("the next epoch begins with %v", again)
+			}
+		})
+	}
+}
+
+// TestAged: an export keeps its record as long as its ServiceExport exists.
+//
+// spec: E6, R8
+func TestAged(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		act    Act
+		change func(*World)
+		want   []Rule
+	}{
+		"nothing":                  {Act{}, func(*World) {}, nil},
+		"another record":           {Act{}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
+		"though something else is": {Act{"a", web, Source}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
+		"the hub has lost it":      {Act{"a", Key{}, Loss}, func(w *World) { w.Records[0].UID = "another" }, nil},
+		"another's are lost":       {Act{"b", Key{}, Loss}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
+		"another export": {Act{}, func(w *World) {
+			w.Records[0].UID, w.Clusters[0].Exports[0].UID = "another", "another"
+		}, nil},
+		"inactive": {Act{}, func(w *World) { w.Records[0].Spec.Inactive = true }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := seen(good())
+			h.Do(tc.act)
+			w := good()
+			tc.change(&w)
+			var got []Rule
+			for _, f := range h.Begin(w) {
+				got = append(got, f.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRevived: an endpoint of a silent member does not come back to a port that it has left.
+//
+// spec: D9
+func TestRevived(t *testing.T) {
+	t.Parallel()
+	both := mirrored("a", "10.1.0.1", "admin", "http")
+	moved := mirrored("a", "10.1.0.1", "admin")
+	moved.Name += "2"
+	for name, tc := range map[string]struct {
+		silent string
+		act    Act
+		event  Event
+		want   []Rule
+	}{
+		"a port comes back":           {"a", Act{}, added("c", &both), []Rule{Revived}},
+		"in another slice":            {"a", Act{}, added("c", &moved), nil},
+		"the member comes back":       {"a", Act{"a", Key{}, Silence}, added("c", &both), nil},
+		"another dies, a last resort": {"a", Act{"b", Key{}, Silence}, added("c", &both), nil},
+		"another is silent":           {"b", Act{}, added("c", &both), nil},
+		"something was done":          {"a", Act{"b", web, Source}, added("c", &both), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := good()
+			w.Clusters[2].Slices[0] = mirrored("a", "10.1.0.1", "admin")
+			for i := range w.Clusters {
+				w.Clusters[i].Silent = w.Clusters[i].ID == tc.silent
+			}
+			h := seen(w)
+			h.Do(tc.act)
+			h.Saw(tc.event)
+			var got []Rule
+			for _, f := range h.Begin(w) {
+				got = append(got, f.Rule)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
