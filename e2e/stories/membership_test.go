@@ -22,7 +22,7 @@ func aMemberJoinsThenLeaves(s *scene) {
 	c.open()
 	c.awaitClient()
 	c.deploy("web", 1)
-	c.create(service("web")) // not exported yet
+	c.create(service("web"))     // not exported yet
 	a.awaitAnswer(s.name("web")) // its own API server, the hub's, may have been restarted just before
 	t := b.traffic("web")
 
