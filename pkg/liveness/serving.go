@@ -72,18 +72,22 @@ func ServedBy(m merge.Merged, sources []Source) Served {
 	return result
 }
 
-// Serving returns the slices whose endpoints the import uses, in their order. Ports and families of a silent member
-// are left out where live members have ready endpoints for them; they are the last resort where they have not. Of a
-// member that has not renewed its heartbeat since we started, the ports that are there stay, and others do not come.
+// Serving returns the slices whose endpoints the import uses, in their order. Ports and families of a silent member are left out if
+// live members have ready endpoints for them. If a member's state is unknown, its mirrored ports stay, and its other ports are left
+// out if a live member, or another member of unknown state with mirrored ports, has ready endpoints for them: these ports may have
+// been withheld before the agent started.
 func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.Slice {
-	served := ServedBy(m, sources)
+	served, unknown := ServedBy(m, sources), mirroredUnknown(m, sources)
 	var result []clusterset.Slice
 	for _, source := range sources {
 		if source.State == Live || policies[m.Type] != Withdraw {
 			result = append(result, source.Slice)
 			continue
 		}
-		if used, ok := without(m, source, served); ok {
+		if used, ok := without(source, func(name string) bool {
+			p := portFamily{name, source.AddressType}
+			return served[p] || source.State == Unknown && unknown.byOther(p, source.Cluster)
+		}, m.PortNames[source.Cluster]); ok {
 			result = append(result, used)
 		}
 	}
@@ -113,16 +117,44 @@ func portFamilies(m merge.Merged, s clusterset.Slice) []portFamily {
 	return result
 }
 
-// without returns the slice less the ports that others serve, and false where nothing of it is left.
-func without(m merge.Merged, source Source, served Served) (clusterset.Slice, bool) {
+// servers are the clusters that have ready endpoints for a port and family.
+type servers map[portFamily]map[clusterset.ClusterID]bool
+
+func (s servers) byOther(p portFamily, cluster clusterset.ClusterID) bool {
+	return len(s[p]) > 1 || len(s[p]) == 1 && !s[p][cluster]
+}
+
+// mirroredUnknown returns the members of unknown state that have ready endpoints at mirrored ports.
+func mirroredUnknown(m merge.Merged, sources []Source) servers {
+	result := servers{}
+	for _, source := range sources {
+		if source.State != Unknown || source.Mirrored == nil || !slices.ContainsFunc(source.Endpoints, clusterset.Endpoint.IsReady) {
+			continue
+		}
+		for _, p := range portFamilies(m, source.Slice) {
+			if p.port != "" && !slices.Contains(source.Mirrored, p.port[1:]) {
+				continue
+			}
+			if result[p] == nil {
+				result[p] = map[clusterset.ClusterID]bool{}
+			}
+			result[p][source.Cluster] = true
+		}
+	}
+	return result
+}
+
+// without returns the slice less the ports that others serve and that need not stay, and false if nothing of it is left. names are
+// the merged names of the cluster's ports.
+func without(source Source, servedByOthers func(port string) bool, names map[string]string) (clusterset.Slice, bool) {
 	s := source.Slice
 	if len(s.Ports) == 0 {
-		return s, !served[portFamily{family: s.AddressType}] || source.State == Unknown && source.Mirrored != nil
+		return s, !servedByOthers("") || source.State == Unknown && source.Mirrored != nil
 	}
 	s.Ports = slices.DeleteFunc(slices.Clone(s.Ports), func(port clusterset.EndpointPort) bool {
-		name := m.PortNames[s.Cluster][port.Name]
+		name := names[port.Name]
 		isKept := source.State == Unknown && slices.Contains(source.Mirrored, name)
-		return served[portFamily{"/" + name, s.AddressType}] && !isKept
+		return servedByOthers("/"+name) && !isKept
 	})
 	return s, len(s.Ports) > 0
 }

@@ -106,6 +106,26 @@ func TestServing(t *testing.T) {
 			sources: []liveness.Source{source("a", unknown, v4, "http")},
 			want:    []string{"a IPv4 http"},
 		},
+		"a port that is not mirrored is left out if another unknown member's is": {
+			sources: []liveness.Source{source("a", unknown, v4, "http"), mirrored(source("b", unknown, v4, "http"), "http")},
+			want:    []string{"b IPv4 http"},
+		},
+		"and comes if that one's is another port": {
+			sources: []liveness.Source{source("a", unknown, v4, "http"), mirrored(source("b", unknown, v4, "http", "admin"), "admin")},
+			want:    []string{"a IPv4 http", "b IPv4 http admin"},
+		},
+		"or that one has nothing ready": {
+			sources: []liveness.Source{source("a", unknown, v4, "http"), unready(mirrored(source("b", unknown, v4, "http"), "http"))},
+			want:    []string{"a IPv4 http", "b IPv4 http"},
+		},
+		"and a new slice comes beside mirrored ones of its own cluster": {
+			sources: []liveness.Source{source("a", unknown, v4, "http"), mirrored(source("a", unknown, v4, "http"), "http")},
+			want:    []string{"a IPv4 http", "a IPv4 http"},
+		},
+		"both stay if both are mirrored": {
+			sources: []liveness.Source{mirrored(source("a", unknown, v4, "http"), "http"), mirrored(source("b", unknown, v4, "http"), "http")},
+			want:    []string{"a IPv4 http", "b IPv4 http"},
+		},
 		"headless services keep the names of the silent": {
 			kind:    mcsv1beta1.Headless,
 			sources: []liveness.Source{source("a", silent, v4), source("b", live, v4)},
