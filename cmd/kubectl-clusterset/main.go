@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 )
 
 // version and registry are set when a release is built: see tools/release.

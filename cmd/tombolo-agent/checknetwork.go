@@ -32,7 +32,7 @@ const payload = 64 << 10
 
 const networkCheckTimeout = 5 * time.Second
 
-// reached is what became of one address; the field names are read by pkg/cli.
+// reached is what became of one address; the field names are read by cmd/kubectl-clusterset/cli.
 type reached struct {
 	Address string `json:"address"`
 	// Error is empty where all came back.

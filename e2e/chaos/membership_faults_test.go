@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

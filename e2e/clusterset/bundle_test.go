@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 // unpack returns what an archive holds, by name.

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/config/crd"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/membership"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

@@ -21,8 +21,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/lab"
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
 func TestMain(m *testing.M) {

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 // seen is a clusterset of east and west that is looked at.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
 )
 
 // testInitHub makes a cluster a hub. A dry run changes nothing, a second run either.

@@ -88,7 +88,7 @@ func TestProblems(t *testing.T) {
 		"a comment":                    {"    ls # all; make no-such\n", nil},
 		"a text that is given to read": {"<!-- not run: - -->\n~~~sh\ncat <<END\nmake no-such\nEND\n~~~", nil},
 
-		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/walk~, ~pkg/cli.NewCommand~, ~e2e/tour.TestTour~, ~docs/install.md~", nil},
+		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/walk~, ~cmd/kubectl-clusterset/cli.NewCommand~, ~e2e/tour.TestTour~, ~docs/install.md~", nil},
 		"a path of manifests":  {"one\n\n~~~text\nkubectl apply -k manifests/no-such.\n~~~", []string{"4: there is no manifests/no-such"}},
 		"a path of sources":    {"~pkg/no-such/~", []string{"1: there is no pkg/no-such/"}},
 		"lines with proofs": {

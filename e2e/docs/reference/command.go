@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const commandHead = `<!-- Written by "make generate" from pkg/cli: change it there. -->
+const commandHead = `<!-- Written by "make generate" from cmd/kubectl-clusterset/cli: change it there. -->
 
 # kubectl clusterset
 

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command reference writes the references of the command lines: docs/cli.md from the commands of pkg/cli, and
+// Command reference writes the references of the command lines: docs/cli.md from the commands of cmd/kubectl-clusterset/cli, and
 // docs/agent.md from what the agent's own help says.
 package main
 
@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 )
 
 func main() {

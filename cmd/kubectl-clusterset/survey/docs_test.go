@@ -18,7 +18,7 @@ import (
 // TestReasonsAreDocumented: every reason that the sources have is told in its order, and stands in docs/see.md.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	documented, err := os.ReadFile("../../docs/see.md")
+	documented, err := os.ReadFile("../../../docs/see.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli/picture"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 )
 
 const aboutGraph = `Draw the clusterset: who exports and imports what, with how many ready endpoints; where exporters disagree; who is silent.

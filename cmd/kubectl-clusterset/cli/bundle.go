@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli/bundle"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/bundle"
 )
 
 const aboutBundle = `Collect what a bug report needs into one archive: the status and the problems, how services with problems are merged,

@@ -23,7 +23,7 @@ func exportOf(name string, conditions ...metav1.Condition) mcsv1beta1.ServiceExp
 	}
 }
 
-// TestGetTables shows what get prints. go test ./pkg/cli -update writes the file anew.
+// TestGetTables shows what get prints. go test ./cmd/kubectl-clusterset/cli -update writes the file anew.
 func TestGetTables(t *testing.T) {
 	yes, no := metav1.ConditionTrue, metav1.ConditionFalse
 	valid, ready := metav1.Condition{Type: "Valid", Status: yes}, metav1.Condition{Type: "Ready", Status: yes, Reason: "Exported", Message: "The service is exported."}

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
-// TestExplain shows a whole explanation. go test ./pkg/survey -update writes the file anew.
+// TestExplain shows a whole explanation. go test ./cmd/kubectl-clusterset/survey -update writes the file anew.
 //
 // spec: R1, R2, R3, R8
 func TestExplain(t *testing.T) {

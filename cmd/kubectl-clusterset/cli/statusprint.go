@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 // How much of a large clusterset a table shows unless all is asked for.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 const aboutExplain = `Explain how the exports of a service become one service.

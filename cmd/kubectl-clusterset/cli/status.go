@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 const aboutStatus = `Show the clusterset at a glance: what is wrong, with the next step for each; its members; its services.

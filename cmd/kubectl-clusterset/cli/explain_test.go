@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 func TestPrintedExplanation(t *testing.T) {

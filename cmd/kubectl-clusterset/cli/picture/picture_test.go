@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/cli/picture"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -67,7 +67,7 @@ func drawn(members, services int) survey.Status {
 	return s
 }
 
-// TestGolden shows a small clusterset. go test ./pkg/cli/picture -update writes the files anew.
+// TestGolden shows a small clusterset. go test ./cmd/kubectl-clusterset/cli/picture -update writes the files anew.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	small := drawn(4, 9)

@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 // maxServices is how many services a picture shows: more are not legible.

@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -97,7 +97,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 	return r, []survey.Sight{east, west}, []survey.Unreached{{Place: "old", Err: errors.New("connection refused")}}
 }
 
-// TestAssess shows a whole status. go test ./pkg/survey -update writes the file anew.
+// TestAssess shows a whole status. go test ./cmd/kubectl-clusterset/survey -update writes the file anew.
 func TestAssess(t *testing.T) {
 	t.Parallel()
 	r, sights, unreached := troubled()

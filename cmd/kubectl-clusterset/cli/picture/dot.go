@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 // maxLabel is how long a label in a graph may be.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tombolo-mcs/tombolo/pkg/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares text with a file of testdata. go test ./pkg/cli -update writes them anew.
+// golden compares text with a file of testdata. go test ./cmd/kubectl-clusterset/cli -update writes them anew.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -38,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// read reads a golden file of pkg/survey: what it finds is what is printed here.
+// read reads a golden file of cmd/kubectl-clusterset/survey: what it finds is what is printed here.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "survey", "testdata", name))
