@@ -252,7 +252,7 @@ BENCHTIME ?= 1s
 .PHONY: bench-go
 bench-go: ## time and allocations of what is pure: merge, render, plan, decode, encode (BENCHTIME=)
 	@mkdir -p out; go test -run '^$$' -bench '^Benchmark(Merge|Render|Plan|Encode|Decode)$$' -benchtime '$(BENCHTIME)' -benchmem \
-		./pkg/merge ./pkg/render ./pkg/plan ./pkg/hub | tee out/bench-go.txt
+		./pkg/merge ./pkg/render ./pkg/plan ./pkg/record | tee out/bench-go.txt
 
 .PHONY: bench-build
 bench-build: assets

@@ -19,6 +19,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // TestConflictsStayUntilAllIsKnown: an agent that has started says nothing new of conflicts before the hub has told what all export, and
@@ -167,7 +168,7 @@ func (l *listing) List(_ context.Context, into client.ObjectList, _ ...client.Li
 		}
 	case *hubv1alpha1.PublishedServiceList:
 		for _, export := range l.exports {
-			list.Items = append(list.Items, *hub.EncodeService(export))
+			list.Items = append(list.Items, *record.EncodeService(export))
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // Reconciler publishes one service at a time.
@@ -147,9 +148,9 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	if surplus != nil {
 		outcome.Surplus = surplus.Error()
 	}
-	desired := records{service: hub.EncodeService(claimed(known))}
+	desired := records{service: record.EncodeService(claimed(known))}
 	for _, slice := range bounded {
-		desired.endpoints = append(desired.endpoints, hub.EncodeEndpoints(known.Key, slice))
+		desired.endpoints = append(desired.endpoints, record.EncodeEndpoints(known.Key, slice))
 	}
 	return desired, outcome
 }
@@ -174,7 +175,7 @@ func claimed(known sources.Sources) clusterset.Export {
 
 // Recorded reports whether the hub holds the export of a service as it would be published now, endpoints aside.
 func Recorded(known sources.Sources) bool {
-	return known.Own != nil && len(plan.PublishedService(hub.EncodeService(claimed(known)), known.Hub.Own)) == 0
+	return known.Own != nil && len(plan.PublishedService(record.EncodeService(claimed(known)), known.Hub.Own)) == 0
 }
 
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new

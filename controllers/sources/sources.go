@@ -20,6 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // Reader reads the sources of services.
@@ -68,7 +69,7 @@ func (s Sources) Exports() []clusterset.Export {
 // is the export without what can be illegal in it: its metadata.
 func (s Sources) acceptable() clusterset.Export {
 	own := *s.Own
-	if hub.Acceptable(own) == nil {
+	if record.Check(own) == nil {
 		return own
 	}
 	if s.Hub.OwnExport != nil {
@@ -143,7 +144,7 @@ func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
 	if recorded.Own == nil || recorded.OwnMember == nil {
 		return unrecorded
 	}
-	return hub.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, recorded.OwnMember.Spec.ClaimedAges)
+	return record.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, recorded.OwnMember.Spec.ClaimedAges)
 }
 
 // OwnSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but

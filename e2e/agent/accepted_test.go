@@ -23,9 +23,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -93,7 +93,7 @@ func (i *importer) clear(ctx context.Context, t *rapid.T) {
 func (i *importer) take(ctx context.Context, t *rapid.T, before holding) holding {
 	exports := clustersettest.Extreme().Exports(t)
 	for _, e := range exports {
-		if err := hub.Acceptable(e); err != nil {
+		if err := record.Check(e); err != nil {
 			t.Fatalf("%+v is no valid export: %v", e, err)
 		}
 	}

@@ -92,8 +92,8 @@ func (w *world) enroll(t *testing.T, id string, ages hubv1alpha1.ClaimedAges) {
 	}))
 }
 
-// record creates a record on the hub as soon as its policies have found the Member.
-func record(t *testing.T, hub client.Client, r *hubv1alpha1.PublishedService) {
+// createRecord creates a record on the hub as soon as its policies have found the Member.
+func createRecord(t *testing.T, hub client.Client, r *hubv1alpha1.PublishedService) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(hub.Create(ctx, r.DeepCopy())) // where it was made, and not told
@@ -113,10 +113,10 @@ func testLyingAge(t *testing.T, w *world) {
 	liar, err := client.New(credentials, client.Options{Scheme: w.hubKube.Scheme()})
 	must(t, err)
 	w.enroll(t, "elder", hubv1alpha1.ClaimedAgesTrusted)
-	record(t, w.hubKube, claim("elder", k, time.Now().Add(-time.Hour)))
+	createRecord(t, w.hubKube, claim("elder", k, time.Now().Add(-time.Hour)))
 	a.exportVariant(t, k, "10.1.0.1", unchanged)
 	long := time.Date(2001, time.January, 1, 0, 0, 0, 0, time.UTC)
-	record(t, liar, claim("a-liar", k, long))
+	createRecord(t, liar, claim("a-liar", k, long))
 
 	says := func(oldest string) {
 		t.Helper()
@@ -183,7 +183,7 @@ func testThirtyDisagree(t *testing.T, w *world) {
 		} else { // which has no affinity to disagree on
 			r.Spec.Type, r.Spec.SessionAffinity, r.Spec.SessionAffinityTimeoutSeconds = mcsv1beta1.Headless, "", 0
 		}
-		record(t, w.hubKube, r)
+		createRecord(t, w.hubKube, r)
 	}
 	var reasons []string
 	for _, d := range disagreements() {

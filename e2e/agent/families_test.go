@@ -77,7 +77,7 @@ func TestFamilies(t *testing.T) {
 	w.enroll(t, "later", hubv1alpha1.ClaimedAgesBounded)
 	later := claim("later", mixed, time.Now().Add(time.Minute))
 	later.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6"}
-	record(t, w.hubKube, later)
+	createRecord(t, w.hubKube, later)
 	a.condition(t, mixed, conflict, metav1.ConditionTrue,
 		"TypeConflict,LabelsConflict,AnnotationsConflict,TrafficDistributionConflict,IPFamilyConflict")
 	must(t, a.Delete(t.Context(), export(mixed)))

@@ -112,7 +112,7 @@ func (m *member) allButOneSilent(t *testing.T, w *world, k key) {
 	beats := map[string]*hubv1alpha1.Heartbeat{}
 	for i, id := range []string{"c", "d", "e", "f", "g"} {
 		w.enroll(t, id, hubv1alpha1.ClaimedAgesBounded)
-		record(t, w.hubKube, claim(id, k, time.Now()))
+		createRecord(t, w.hubKube, claim(id, k, time.Now()))
 		address := fmt.Sprintf("10.99.0.%d", i+1)
 		must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name + ".0123456789"},

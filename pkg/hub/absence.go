@@ -9,6 +9,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // Imported is what this cluster has of a service: the clusters that its import or its mirrored slices name, each with the
@@ -24,8 +25,8 @@ type Missing struct {
 	Slices []string
 }
 
-// record is the export of a service, or one slice of that service.
-type record struct {
+// recordKey identifies the record of a service, or that of one of its slices.
+type recordKey struct {
 	key clusterset.ServiceKey
 	// slice is empty for the export.
 	slice string
@@ -37,7 +38,7 @@ type absences struct {
 	// Complete, and all that it spoke of has been seen. behind are those of which not all has been seen yet.
 	confirmed, behind map[clusterset.ClusterID]struct{}
 	// deleted are the records of unconfirmed members whose deletion was watched.
-	deleted map[clusterset.ClusterID]map[record]struct{}
+	deleted map[clusterset.ClusterID]map[recordKey]struct{}
 	// left are the clusters that are no members: the deletion of their Member was watched, or they were absent for too long.
 	left map[clusterset.ClusterID]struct{}
 }
@@ -45,7 +46,7 @@ type absences struct {
 func newAbsences() absences {
 	return absences{
 		confirmed: map[clusterset.ClusterID]struct{}{}, behind: map[clusterset.ClusterID]struct{}{},
-		deleted: map[clusterset.ClusterID]map[record]struct{}{}, left: map[clusterset.ClusterID]struct{}{},
+		deleted: map[clusterset.ClusterID]map[recordKey]struct{}{}, left: map[clusterset.ClusterID]struct{}{},
 	}
 }
 
@@ -54,17 +55,17 @@ func newAbsences() absences {
 const maxDeleted = 10_000
 
 // noteDeleted remembers a watched deletion for as long as the member is not confirmed.
-func (s *Store) noteDeleted(id clusterset.ClusterID, r record) {
+func (s *Store) noteDeleted(id clusterset.ClusterID, r recordKey) {
 	if s.isConfirmed(id) {
 		return
 	}
 	if s.deleted[id] == nil || len(s.deleted[id]) >= maxDeleted {
-		s.deleted[id] = map[record]struct{}{}
+		s.deleted[id] = map[recordKey]struct{}{}
 	}
 	s.deleted[id][r] = struct{}{}
 }
 
-func (s *Store) isDeleted(id clusterset.ClusterID, r record) bool {
+func (s *Store) isDeleted(id clusterset.ClusterID, r recordKey) bool {
 	_, deleted := s.deleted[id][r]
 	return deleted
 }
@@ -151,29 +152,29 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 		return Missing{}
 	case synced && (s.isGone(id) || s.isConfirmed(id) && s.members[id] != nil):
 		return Missing{}
-	case synced && (s.isUnused(id, key) || s.isDeleted(id, record{key: key})):
+	case synced && (s.isUnused(id, key) || s.isDeleted(id, recordKey{key: key})):
 		return Missing{}
 	case s.members[id] == nil || s.services[key][id] == nil: // records without a Member are not used
 		return all
 	}
 	return Missing{Slices: slices.DeleteFunc(all.Slices, func(slice string) bool {
-		_, held := s.endpoints[key][id][serviceRecordName(key)+"."+slice]
-		return held || synced && s.isDeleted(id, record{key, slice})
+		_, held := s.endpoints[key][id][record.EndpointsName(key, slice)]
+		return held || synced && s.isDeleted(id, recordKey{key, slice})
 	})}
 }
 
 // isUnused reports whether the hub holds a member's record of a service that stands for no export: it is inactive or refused.
 func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
-	record, member := s.services[key][id], s.members[id]
-	if record == nil || member == nil {
+	published, member := s.services[key][id], s.members[id]
+	if published == nil || member == nil {
 		return false
 	}
-	if record.Spec.Inactive {
+	if published.Spec.Inactive {
 		return true
 	}
-	p, err := newPolicy(member, s.denied)
+	p, err := record.NewPolicy(member, s.denied)
 	if err == nil {
-		_, err = decodeService(record, p)
+		_, err = record.DecodeService(published, p)
 	}
 	return err != nil
 }

@@ -11,6 +11,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 const (
@@ -46,7 +47,7 @@ func publishedBy(t *testing.T, id clusterset.ClusterID, key clusterset.ServiceKe
 	t.Helper()
 	export := ownWeb()
 	export.Cluster, export.Key = id, key
-	return onTheHub(t, EncodeService(export))
+	return onTheHub(record.EncodeService(export))
 }
 
 // missing tells what is missing of member a's service for a cluster that has imported it with one slice: all, slice or nothing.

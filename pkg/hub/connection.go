@@ -1,9 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub is this member's connection to the hub: it reads the records of all members into a Store, and turns
-// records into exports and back. Whatever another member wrote is checked when it is decoded, as strictly as the hub's
-// own admission policies check it, because the hub may have been set up without them.
+// Package hub connects to the hub, reads the records of all members into a Store, and decides which records are missing and which are
+// deleted (absence.go).
 package hub
 
 import (

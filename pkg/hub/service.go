@@ -11,6 +11,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // Service is what the hub is known to hold about one service.
@@ -47,11 +48,11 @@ func (s Service) OwnFence() clusterset.Fence {
 	if s.OwnMember == nil {
 		return clusterset.Fence{}
 	}
-	p, err := newPolicy(s.OwnMember, clusterset.Fence{})
+	p, err := record.NewPolicy(s.OwnMember, clusterset.Fence{})
 	if err != nil { // the hub admits no such Member: nothing may pass
 		return clusterset.Fence{}
 	}
-	return p.fence
+	return p.Ranges
 }
 
 // Service returns what the hub is known to hold about a service. Records of clusters that are no members, or are suspended, are
@@ -92,15 +93,15 @@ func (s *Store) service(key clusterset.ServiceKey) Service {
 
 // ownExport returns the export that our own record stands for; nil where there is none, or none that others accept.
 func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
-	record, member := s.services[key][s.own], s.members[s.own]
-	if record == nil || record.Spec.Inactive || member == nil {
+	own, member := s.services[key][s.own], s.members[s.own]
+	if own == nil || own.Spec.Inactive || member == nil {
 		return nil
 	}
-	p, err := newPolicy(member, clusterset.Fence{})
+	p, err := record.NewPolicy(member, clusterset.Fence{})
 	if err != nil { // the hub admits no such Member
 		return nil
 	}
-	export, err := decodeService(record, p)
+	export, err := record.DecodeService(own, p)
 	if err != nil { // the hub admits no such record
 		return nil
 	}
@@ -117,11 +118,11 @@ func (s *Store) barred(key clusterset.ServiceKey) error {
 	if member.Spec.Suspended {
 		return fmt.Errorf("the Member of cluster %s is suspended: an administrator of the hub sets spec.suspended to false", s.own)
 	}
-	p, err := newPolicy(member, clusterset.Fence{})
+	p, err := record.NewPolicy(member, clusterset.Fence{})
 	if err != nil { // the hub admits no such Member
 		return err
 	}
-	if !p.admits(hubv1alpha1.NamespaceName(key.Namespace)) {
+	if !p.Allows(hubv1alpha1.NamespaceName(key.Namespace)) {
 		return fmt.Errorf("the Member of cluster %s does not allow namespace %s: do not export from it, or let an administrator of the hub add it to the Member",
 			s.own, key.Namespace)
 	}
@@ -140,15 +141,15 @@ func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id cluster
 // acceptable service record. What is too much is not even decoded.
 func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey) {
 	id := refused.cluster
-	p, err := newPolicy(s.members[id], s.denied)
+	p, err := record.NewPolicy(s.members[id], s.denied)
 	if err != nil {
 		refused.add(err)
 		return
 	}
-	record := s.services[key][id]
-	export, err := decodeService(record, p)
+	published := s.services[key][id]
+	export, err := record.DecodeService(published, p)
 	if err != nil {
-		refused.addRecord(record.Name, err)
+		refused.addRecord(published.Name, err)
 		return
 	}
 	result.Exports = append(result.Exports, export)
@@ -159,10 +160,10 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	if err != nil {
 		refused.add(fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
 	}
-	for _, record := range bounded {
-		slice, errs := decodeEndpoints(record, p)
+	for _, published := range bounded {
+		slice, errs := record.DecodeEndpoints(published, p)
 		for _, err := range errs {
-			refused.addRecord(record.Name, err)
+			refused.addRecord(published.Name, err)
 		}
 		if slice != nil {
 			result.Slices = append(result.Slices, *slice)

@@ -20,7 +20,19 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
+
+var (
+	testKey = clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+	epoch   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// onTheHub returns the record with the creation time that the hub gives it.
+func onTheHub[T metav1.Object](record T) T {
+	record.SetCreationTimestamp(metav1.NewTime(epoch))
+	return record
+}
 
 func ownWeb() clusterset.Export {
 	return clusterset.Export{
@@ -31,47 +43,14 @@ func ownWeb() clusterset.Export {
 	}
 }
 
-// spec: C7, R7
-func TestAcceptable(t *testing.T) {
-	t.Parallel()
-	many := map[string]string{}
-	for i := range hubv1alpha1.MaxMetadataKeys + 1 {
-		many[fmt.Sprint("key-", i)] = ""
-	}
-	tests := map[string]struct {
-		labels, annotations map[string]string
-		want                string
-	}{
-		"legal":              {labels: map[string]string{"team": "red"}, annotations: map[string]string{"any": "te\nxt"}},
-		"no label":           {labels: map[string]string{"not a label!": ""}, want: `label "not a label!" is illegal or reserved`},
-		"no value":           {labels: map[string]string{"team": "-red"}, want: `label "team" is illegal or reserved`},
-		"no annotation":      {annotations: map[string]string{"!": ""}, want: `annotation "!" is illegal, too long or reserved`},
-		"too many of either": {annotations: many, want: "it has more than 64 labels or annotations"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			export := ownWeb()
-			export.Labels, export.Annotations = test.labels, test.annotations
-			got := ""
-			if err := Acceptable(export); err != nil {
-				got = err.Error()
-			}
-			if got != test.want {
-				t.Errorf("it is refused because %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 // TestOwnExport: our own record says what others take from it, with the age that they take it for.
 //
 // spec: C7, R7, R8
 func TestOwnExport(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
-	record := EncodeService(ownWeb())
-	record.CreationTimestamp = metav1.NewTime(epoch)
+	own := record.EncodeService(ownWeb())
+	own.CreationTimestamp = metav1.NewTime(epoch)
 	see := func(step string, want *clusterset.Export) {
 		t.Helper()
 		if diff := cmp.Diff(want, f.Service(ownWeb().Key).OwnExport, cmpopts.EquateEmpty()); diff != "" {
@@ -79,19 +58,19 @@ func TestOwnExport(t *testing.T) {
 		}
 	}
 	see("without a record", nil)
-	f.list(kindService, record)
+	f.list(kindService, own)
 	see("without a Member", nil)
 	f.list(kindMember, memberOf("own"))
 	want := ownWeb()
 	want.Age = epoch.Add(-10 * time.Minute)
 	see("with both", &want)
-	refused := record.DeepCopy()
+	refused := own.DeepCopy()
 	refused.Spec.Labels = map[string]hubv1alpha1.LabelValue{"not a label!": ""}
 	f.watch(kindService, table.Update, refused)
 	see("with a record that others refuse", nil)
 	other := memberOf("own")
 	other.Spec.ClusterID = "another"
-	f.watch(kindService, table.Update, record)
+	f.watch(kindService, table.Update, own)
 	f.watch(kindMember, table.Update, other)
 	see("with a Member of another", nil)
 }
@@ -105,7 +84,11 @@ func TestBarred(t *testing.T) {
 	see := func(step, want string) {
 		t.Helper()
 		known := f.Service(ownWeb().Key)
-		if got := messageOf(known.Barred); got != want {
+		got := ""
+		if known.Barred != nil {
+			got = known.Barred.Error()
+		}
+		if got != want {
 			t.Errorf("%s: barred because %q, want %q", step, got, want)
 		}
 		if want != "" && known.OwnExport != nil {
@@ -113,8 +96,8 @@ func TestBarred(t *testing.T) {
 		}
 	}
 	see("without a Member", "")
-	record := EncodeService(ownWeb())
-	f.list(kindService, record)
+	own := record.EncodeService(ownWeb())
+	f.list(kindService, own)
 	f.list(kindMember, memberOf("own"))
 	see("any namespace", "")
 	member := memberOf("own")
@@ -138,7 +121,7 @@ func TestContributionIsBounded(t *testing.T) {
 	f.list(kindHeartbeat)
 	var services, endpoints []any
 	for id, slices := range map[clusterset.ClusterID]int{"a": 102, "b": 1} {
-		services = append(services, onTheHub(t, EncodeService(clusterset.Export{
+		services = append(services, onTheHub(record.EncodeService(clusterset.Export{
 			Cluster: id, Key: web, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		})))
 		for i := range slices {
@@ -146,7 +129,7 @@ func TestContributionIsBounded(t *testing.T) {
 			for j := range 100 {
 				slice.Endpoints = append(slice.Endpoints, clusterset.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i, j)}})
 			}
-			endpoints = append(endpoints, onTheHub(t, EncodeEndpoints(web, slice)))
+			endpoints = append(endpoints, onTheHub(record.EncodeEndpoints(web, slice)))
 		}
 	}
 	f.list(kindService, services...)
@@ -173,19 +156,19 @@ func TestRefusalsAreCounted(t *testing.T) {
 	f.list(kindMember, memberOf("own"), memberOf("a"), memberOf("b"), memberOf("c"))
 	var services, endpoints []any
 	for id, of := range map[clusterset.ClusterID]struct{ records, groups int }{"a": {101, 100}, "b": {1, 3}, "c": {1, 1}} {
-		service := EncodeService(clusterset.Export{
+		service := record.EncodeService(clusterset.Export{
 			Cluster: id, Key: testKey, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		})
 		if id == "c" {
 			service.Spec.Labels = map[string]hubv1alpha1.LabelValue{strings.Repeat("x", 100_000): ""}
 		}
-		services = append(services, onTheHub(t, service))
+		services = append(services, onTheHub(service))
 		for i := range of.records {
-			record := EncodeEndpoints(testKey, clusterset.Slice{Cluster: id, ID: fmt.Sprintf("%010d", i), AddressType: discoveryv1.AddressTypeIPv4})
+			published := record.EncodeEndpoints(testKey, clusterset.Slice{Cluster: id, ID: fmt.Sprintf("%010d", i), AddressType: discoveryv1.AddressTypeIPv4})
 			for range of.groups {
-				record.Spec.Groups = append(record.Spec.Groups, hubv1alpha1.EndpointGroup{Addresses: []hubv1alpha1.IPAddress{"192.0.2.1"}})
+				published.Spec.Groups = append(published.Spec.Groups, hubv1alpha1.EndpointGroup{Addresses: []hubv1alpha1.IPAddress{"192.0.2.1"}})
 			}
-			endpoints = append(endpoints, onTheHub(t, record))
+			endpoints = append(endpoints, onTheHub(published))
 		}
 	}
 	f.list(kindService, services...)

@@ -17,6 +17,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // fill is a hub as a test writes it, for a Store that belongs to member "own".
@@ -65,11 +66,11 @@ func heartbeatOf(id clusterset.ClusterID, version string, p hubv1alpha1.Publicat
 }
 
 func recordOf(id clusterset.ClusterID, k clusterset.ServiceKey) *hubv1alpha1.PublishedService {
-	return &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: serviceRecordName(k)}}
+	return &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: record.ServiceName(k)}}
 }
 
 func endpointsOf(id clusterset.ClusterID, k clusterset.ServiceKey, slice string) *hubv1alpha1.PublishedEndpoints {
-	return &hubv1alpha1.PublishedEndpoints{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: serviceRecordName(k) + "." + slice}}
+	return &hubv1alpha1.PublishedEndpoints{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: record.EndpointsName(k, slice)}}
 }
 
 // services returns n service keys.

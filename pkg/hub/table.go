@@ -14,6 +14,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // kind is a kind of object that is read from the hub.
@@ -165,22 +166,22 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		}
 		s.renewals[id] = o.ResourceVersion
 	case *hubv1alpha1.PublishedService:
-		if key, ok := keyOfRecord(o.Name, partsOfService); ok {
+		if key, ok := record.KeyOfService(o.Name); ok {
 			if s.services[key][id] == nil {
 				s.published[id]++
 			}
 			set(s, s.services, key, id, o)
-			delete(s.deleted[id], record{key: key})
+			delete(s.deleted[id], recordKey{key: key})
 			return []Event{{Key: key, Cluster: id}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
-		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
+		if key, ok := record.KeyOfEndpoints(o.Name); ok {
 			if s.endpoints[key][id] == nil {
 				set(s, s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
 			}
 			clip(o)
 			s.endpoints[key][id][o.Name] = o
-			delete(s.deleted[id], record{key, sliceOfRecord(o.Name)})
+			delete(s.deleted[id], recordKey{key, sliceOfRecord(o.Name)})
 			return []Event{{Key: key, Cluster: id, Endpoints: true}}
 		}
 	}
@@ -217,16 +218,16 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 			s.sign(Sign{id, Exists})
 		}
 	case *hubv1alpha1.PublishedService:
-		if key, ok := keyOfRecord(o.Name, partsOfService); ok && s.services[key][id] != nil {
+		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
 			unset(s, s.services, key, id)
 			s.published[id]--
-			s.noteDeleted(id, record{key: key})
+			s.noteDeleted(id, recordKey{key: key})
 			return []Event{{Key: key, Cluster: id, Deleted: true}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
-		if key, ok := keyOfRecord(o.Name, partsOfEndpoints); ok {
+		if key, ok := record.KeyOfEndpoints(o.Name); ok {
 			delete(s.endpoints[key][id], o.Name)
-			s.noteDeleted(id, record{key, sliceOfRecord(o.Name)})
+			s.noteDeleted(id, recordKey{key, sliceOfRecord(o.Name)})
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s, s.endpoints, key, id)
 			}

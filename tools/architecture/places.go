@@ -41,6 +41,7 @@ var places = map[string]group{
 	"pkg/conditions":                pure,
 	"pkg/plan":                      pure,
 	"pkg/liveness":                  pure,
+	"pkg/record":                    pure,
 	"pkg/corefile":                  pure,
 	"pkg/rewind":                    reading,
 	"pkg/hub":                       shell,

@@ -22,7 +22,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 const aboutExport = `Export Services of the cluster of the current context to its clusterset: create a ServiceExport beside each.
@@ -141,7 +141,7 @@ func refusalOf(namespace string, s pickedService) string {
 	case rejection != nil:
 		return rejection.Message
 	}
-	if err := hub.Acceptable(decided); err != nil {
+	if err := record.Check(decided); err != nil {
 		return fmt.Sprintf("other clusters would refuse it: %v", err)
 	}
 	return ""

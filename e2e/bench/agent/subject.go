@@ -18,8 +18,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -99,7 +99,7 @@ func (s *subject) renderAs(exporter clusterset.ClusterID) error {
 	sources := export.Slices(exporter, []*discoveryv1.EndpointSlice{s.slice})
 	// The usual names meet sometimes; agents evade that, the floor cannot.
 	site := render.Site{IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, DerivedName: clusterset.LongDerivedName(s.service.Name)}
-	s.record, s.endpoints = hub.EncodeService(exported), hub.EncodeEndpoints(exported.Key, sources[0])
+	s.record, s.endpoints = record.EncodeService(exported), record.EncodeEndpoints(exported.Key, sources[0])
 	s.derived, s.mirrored = render.Service(merged, site), render.Slices(merged, site, sources)[0]
 	s.imported = render.ServiceImport(merged, site, nil)
 	s.importStatus = render.ImportStatus(merged)

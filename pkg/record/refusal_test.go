@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package record
 
 import (
 	"fmt"
@@ -166,8 +166,8 @@ func TestServiceRefusals(t *testing.T) {
 			})
 			tc.change(r)
 			p := berlin()
-			p.namespaces = []hubv1alpha1.NamespaceName{"shop", "Shop", "0shop", "kube-system"}
-			export, err := decodeService(r, p)
+			p.Namespaces = []hubv1alpha1.NamespaceName{"shop", "Shop", "0shop", "kube-system"}
+			export, err := DecodeService(r, p)
 			if got := messageOf(err); got != tc.want {
 				t.Errorf("error %q\nwant  %q", got, tc.want)
 			}
@@ -205,7 +205,7 @@ func TestHeadlessHasNoAffinity(t *testing.T) {
 		Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv4"},
 		Affinity: clusterset.Affinity{Mode: "ClientIP", TimeoutSeconds: 60},
 	})
-	if got, err := decodeService(r, berlin()); err != nil || got.Affinity != (clusterset.Affinity{}) {
+	if got, err := DecodeService(r, berlin()); err != nil || got.Affinity != (clusterset.Affinity{}) {
 		t.Errorf("affinity %v, error %v", got.Affinity, err)
 	}
 }
@@ -317,8 +317,8 @@ func TestEndpointRefusals(t *testing.T) {
 			})
 			tc.change(r)
 			p := berlin()
-			p.namespaces = []hubv1alpha1.NamespaceName{"shop"}
-			slice, refused := decodeEndpoints(r, p)
+			p.Namespaces = []hubv1alpha1.NamespaceName{"shop"}
+			slice, refused := DecodeEndpoints(r, p)
 			kept := -1
 			if slice != nil {
 				kept = len(slice.Endpoints)
@@ -350,10 +350,51 @@ func TestKeyOfRecord(t *testing.T) {
 		"":             {},
 	}
 	for name, tc := range cases {
-		for parts, want := range map[int]bool{partsOfService: tc.service, partsOfEndpoints: tc.endpoints} {
-			if got, ok := keyOfRecord(name, parts); ok != want || ok && got != testKey {
-				t.Errorf("%q of %d parts: %v, %t", name, parts, got, ok)
-			}
+		if got, ok := KeyOfService(name); ok != tc.service || ok && got != testKey {
+			t.Errorf("%q as the name of a service's record: %v, %t", name, got, ok)
 		}
+		if got, ok := KeyOfEndpoints(name); ok != tc.endpoints || ok && got != testKey {
+			t.Errorf("%q as the name of a slice's record: %v, %t", name, got, ok)
+		}
+	}
+}
+
+func web() clusterset.Export {
+	return clusterset.Export{
+		Cluster: "own", Key: testKey, Age: epoch, Type: mcsv1beta1.ClusterSetIP,
+		Ports: []clusterset.Port{{Name: "http", Protocol: "TCP", Port: 80}}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+	}
+}
+
+// spec: C7, R7
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	many := map[string]string{}
+	for i := range hubv1alpha1.MaxMetadataKeys + 1 {
+		many[fmt.Sprint("key-", i)] = ""
+	}
+	tests := map[string]struct {
+		labels, annotations map[string]string
+		want                string
+	}{
+		"legal":              {labels: map[string]string{"team": "red"}, annotations: map[string]string{"any": "te\nxt"}},
+		"no label":           {labels: map[string]string{"not a label!": ""}, want: `label "not a label!" is illegal or reserved`},
+		"no value":           {labels: map[string]string{"team": "-red"}, want: `label "team" is illegal or reserved`},
+		"no annotation":      {annotations: map[string]string{"!": ""}, want: `annotation "!" is illegal, too long or reserved`},
+		"too many of either": {annotations: many, want: "it has more than 64 labels or annotations"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			export := web()
+			export.Labels, export.Annotations = test.labels, test.annotations
+			got := ""
+			if err := Check(export); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("it is refused because %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package record
 
 import (
 	"net/netip"
@@ -40,11 +40,11 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(size.String(), func(b *testing.B) {
 			var services []*hubv1alpha1.PublishedService
 			var endpoints []*hubv1alpha1.PublishedEndpoints
-			policies := map[string]policy{}
+			policies := map[string]Policy{}
 			for _, e := range size.Exports() {
 				record := onTheHub(b, EncodeService(e))
 				services = append(services, record)
-				policies[record.Namespace] = policy{id: e.Cluster, fence: clusterset.Fence{Allowed: []netip.Prefix{netip.MustParsePrefix(clustersettest.SizedNetwork)}}}
+				policies[record.Namespace] = Policy{ID: e.Cluster, Ranges: clusterset.Fence{Allowed: []netip.Prefix{netip.MustParsePrefix(clustersettest.SizedNetwork)}}}
 			}
 			for _, s := range size.Slices() {
 				endpoints = append(endpoints, onTheHub(b, EncodeEndpoints(size.Exports()[0].Key, s)))
@@ -52,12 +52,12 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, record := range services {
-					if _, err := decodeService(record, policies[record.Namespace]); err != nil {
+					if _, err := DecodeService(record, policies[record.Namespace]); err != nil {
 						b.Fatal(err)
 					}
 				}
 				for _, record := range endpoints {
-					if _, errs := decodeEndpoints(record, policies[record.Namespace]); len(errs) > 0 {
+					if _, errs := DecodeEndpoints(record, policies[record.Namespace]); len(errs) > 0 {
 						b.Fatal(errs)
 					}
 				}

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package record
 
 import (
 	"cmp"
@@ -14,10 +14,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// EncodeService returns the record of an export on the hub, in its cluster's namespace there.
+// EncodeService returns the record of an export, in the namespace of its cluster on the hub.
 func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 	return &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: export.Cluster.HubNamespace(), Name: serviceRecordName(export.Key)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: export.Cluster.HubNamespace(), Name: ServiceName(export.Key)},
 		Spec: hubv1alpha1.PublishedServiceSpec{
 			Namespace:                     hubv1alpha1.NamespaceName(export.Key.Namespace),
 			Service:                       hubv1alpha1.ServiceName(export.Key.Name),
@@ -36,11 +36,11 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 	}
 }
 
-// EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints of one zone and one set
-// of conditions stand together, sorted, so that the same endpoints give the same record in whatever order they came.
+// EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints of one zone
+// and the same conditions form a sorted group, so that the record does not depend on the order of the endpoints.
 func EncodeEndpoints(key clusterset.ServiceKey, slice clusterset.Slice) *hubv1alpha1.PublishedEndpoints {
 	record := &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Cluster.HubNamespace(), Name: serviceRecordName(key) + "." + slice.ID},
+		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Cluster.HubNamespace(), Name: EndpointsName(key, slice.ID)},
 		Spec: hubv1alpha1.PublishedEndpointsSpec{
 			Namespace:   hubv1alpha1.NamespaceName(key.Namespace),
 			Service:     hubv1alpha1.ServiceName(key.Name),
@@ -55,7 +55,13 @@ func EncodeEndpoints(key clusterset.ServiceKey, slice clusterset.Slice) *hubv1al
 	return record
 }
 
-func serviceRecordName(key clusterset.ServiceKey) string { return key.Namespace + "." + key.Name }
+// ServiceName returns the name of the record of a service.
+func ServiceName(key clusterset.ServiceKey) string { return key.Namespace + "." + key.Name }
+
+// EndpointsName returns the name of the record of a slice.
+func EndpointsName(key clusterset.ServiceKey, slice string) string {
+	return ServiceName(key) + "." + slice
+}
 
 func encodePorts(ports []clusterset.Port) []hubv1alpha1.PublishedPort {
 	var result []hubv1alpha1.PublishedPort

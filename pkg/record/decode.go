@@ -1,7 +1,10 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+// Package record encodes exports and endpoints as the hub's records, and decodes what members have written. Decoding checks every
+// field as strictly as the hub's schema and admission policies, because an importer trusts neither another member nor the hub
+// (spec R7, C7).
+package record
 
 import (
 	"cmp"
@@ -24,30 +27,33 @@ import (
 // ageAllowance is how much older than its record on the hub an export of an untrusted member can be (spec R8).
 const ageAllowance = 10 * time.Minute
 
-// policy is what the hub's administrator says of a member, as the importer applies it.
-type policy struct {
-	id          clusterset.ClusterID
-	fence       clusterset.Fence
-	namespaces  []hubv1alpha1.NamespaceName // nil: all but the reserved
-	claimedAges hubv1alpha1.ClaimedAges
+// Policy is what the hub's administrator allows a member, as an importer applies it.
+type Policy struct {
+	ID clusterset.ClusterID
+	// Ranges are the addresses that the member may publish.
+	Ranges clusterset.Fence
+	// Namespaces are those from which it may publish; nil for all but the reserved ones.
+	Namespaces  []hubv1alpha1.NamespaceName
+	ClaimedAges hubv1alpha1.ClaimedAges
 }
 
-// newPolicy returns the policy that a Member states. denied are ranges that no member may announce here.
-func newPolicy(member *hubv1alpha1.Member, denied clusterset.Fence) (policy, error) {
+// NewPolicy returns the policy of a Member. denied are the ranges from which this cluster imports no address. It is an error if the
+// cluster ID is not the one of the namespace, or a range cannot be parsed.
+func NewPolicy(member *hubv1alpha1.Member, denied clusterset.Fence) (Policy, error) {
 	id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace)
 	if !ok || member.Spec.ClusterID != string(id) {
-		return policy{}, fmt.Errorf("member %s: cluster ID %q does not belong to its namespace", member.Namespace, member.Spec.ClusterID)
+		return Policy{}, fmt.Errorf("member %s: cluster ID %q does not belong to its namespace", member.Namespace, member.Spec.ClusterID)
 	}
 	allowed, err := clusterset.ParsePrefixes(slices.Concat(
 		convert[string](member.Spec.PodCIDRs), convert[string](member.Spec.NodeCIDRs)))
 	if err != nil {
-		return policy{}, fmt.Errorf("member %s: %w", member.Namespace, err)
+		return Policy{}, fmt.Errorf("member %s: %w", member.Namespace, err)
 	}
-	return policy{
-		id:          id,
-		fence:       clusterset.Fence{Allowed: allowed, Denied: denied.Denied},
-		namespaces:  member.Spec.Namespaces,
-		claimedAges: member.Spec.ClaimedAges,
+	return Policy{
+		ID:          id,
+		Ranges:      clusterset.Fence{Allowed: allowed, Denied: denied.Denied},
+		Namespaces:  member.Spec.Namespaces,
+		ClaimedAges: member.Spec.ClaimedAges,
 	}, nil
 }
 
@@ -60,15 +66,14 @@ func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) tim
 	return claimed.UTC()
 }
 
-// Acceptable returns why other members would refuse an export whatever the hub's administrator says of its member, nil
-// where they would not. What the administrator says is in Service.Barred.
-func Acceptable(export clusterset.Export) error {
-	_, err := decodeService(EncodeService(export), policy{id: export.Cluster})
+// Check returns why every importer would refuse an export, and nil if none would. It does not apply the policy of the member.
+func Check(export clusterset.Export) error {
+	_, err := DecodeService(EncodeService(export), Policy{ID: export.Cluster})
 	return err
 }
 
-// decodeService returns the export that a member's record stands for, or why the record is refused as a whole.
-func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.Export, error) {
+// DecodeService returns the export of a record, or why the whole record is refused.
+func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.Export, error) {
 	spec := record.Spec
 	key, err := decodeKey(record.Name, spec.Namespace, spec.Service, p)
 	if err != nil {
@@ -82,9 +87,9 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 		return clusterset.Export{}, err
 	}
 	export := clusterset.Export{
-		Cluster:               p.id,
+		Cluster:               p.ID,
 		Key:                   key,
-		Age:                   EffectiveAge(spec.ExportedAt.Time, record.CreationTimestamp.Time, p.claimedAges),
+		Age:                   EffectiveAge(spec.ExportedAt.Time, record.CreationTimestamp.Time, p.ClaimedAges),
 		Type:                  spec.Type,
 		Ports:                 ports,
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
@@ -102,14 +107,14 @@ func decodeService(record *hubv1alpha1.PublishedService, p policy) (clusterset.E
 	return export, nil
 }
 
-// decodeKey returns the service that a record claims. Its name, or that of the service record beside it, must say the
-// same, so that nobody claims a service twice, and the member must be allowed to publish it.
-func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p policy) (clusterset.ServiceKey, error) {
+// decodeKey returns the service of a record. name is the name of the service's record, and must be that of the same service, so that
+// no service has two records of a member.
+func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p Policy) (clusterset.ServiceKey, error) {
 	key := clusterset.ServiceKey{Namespace: string(namespace), Name: string(service)}
 	switch {
 	case namespace == "" && service == "": // as a spec is that could not be decoded
 		return key, errors.New("it cannot be read: it has no form that this version knows")
-	case name != serviceRecordName(key):
+	case name != ServiceName(key):
 		return key, fmt.Errorf("its name does not say that it is service %s", key)
 	case len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Label(key.Name)) > 0:
 		return key, fmt.Errorf("%q is no legal namespace and service name", key)
@@ -117,25 +122,31 @@ func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1al
 	if err := clusterset.CheckReserved(key); err != nil {
 		return key, err
 	}
-	if !p.admits(namespace) {
+	if !p.Allows(namespace) {
 		return key, fmt.Errorf("the member may not publish services of namespace %s", key.Namespace)
 	}
 	return key, nil
 }
 
-// admits reports whether a member may publish services of a namespace.
-func (p policy) admits(namespace hubv1alpha1.NamespaceName) bool {
-	return p.namespaces == nil || slices.Contains(p.namespaces, namespace)
+// Allows reports whether the member may publish services of a namespace.
+func (p Policy) Allows(namespace hubv1alpha1.NamespaceName) bool {
+	return p.Namespaces == nil || slices.Contains(p.Namespaces, namespace)
 }
 
-// The parts of a record's name: `<namespace>.<service>`, with `.<slice>` behind it for endpoints. None contains dots.
-const (
-	partsOfService   = 2
-	partsOfEndpoints = 3
-)
+// KeyOfService returns the service of a PublishedService by its name, `<namespace>.<service>`, and false if the name has another form.
+func KeyOfService(name string) (clusterset.ServiceKey, bool) {
+	const parts = 2
+	return keyOf(name, parts)
+}
 
-// keyOfRecord returns the service that a record's name of so many parts stands for.
-func keyOfRecord(name string, parts int) (clusterset.ServiceKey, bool) {
+// KeyOfEndpoints returns the service of a PublishedEndpoints by its name, `<namespace>.<service>.<slice>`, and false if the name has
+// another form.
+func KeyOfEndpoints(name string) (clusterset.ServiceKey, bool) {
+	const parts = 3
+	return keyOf(name, parts)
+}
+
+func keyOf(name string, parts int) (clusterset.ServiceKey, bool) {
 	split := strings.Split(name, ".")
 	if len(split) != parts {
 		return clusterset.ServiceKey{}, false
@@ -143,7 +154,7 @@ func keyOfRecord(name string, parts int) (clusterset.ServiceKey, bool) {
 	return clusterset.ServiceKey{Namespace: split[0], Name: split[1]}, true
 }
 
-// decodeSelection returns how an exported Service finds its pods; nil where the record does not say it.
+// decodeSelection returns the selector and target ports of an exported Service; nil if the record has none.
 func decodeSelection(source *hubv1alpha1.PublishedSelection, ports []clusterset.Port) (*clusterset.Selection, error) {
 	if source == nil {
 		return nil, nil
@@ -188,9 +199,9 @@ func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error)
 	return result, nil
 }
 
-// decodeEndpoints returns the slice that a member's record stands for, without the endpoints that it may not announce,
-// and an error for each of those; or no slice and the reason where the record is refused as a whole.
-func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*clusterset.Slice, []error) {
+// DecodeEndpoints returns the slice of a record without the endpoints that are refused, and an error for each of these; or nil and the
+// reason if the whole record is refused.
+func DecodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p Policy) (*clusterset.Slice, []error) {
 	spec := record.Spec
 	at := max(0, strings.LastIndex(record.Name, "."))
 	service, id := record.Name[:at], strings.TrimPrefix(record.Name[at:], ".")
@@ -205,7 +216,7 @@ func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*cluster
 	case len(spec.Groups) > hubv1alpha1.MaxGroups:
 		return nil, []error{fmt.Errorf("it has %d groups, more than %d", len(spec.Groups), hubv1alpha1.MaxGroups)}
 	}
-	slice := &clusterset.Slice{Cluster: p.id, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
+	slice := &clusterset.Slice{Cluster: p.ID, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
 	if spec.TriggerTime != nil {
 		slice.Trigger = spec.TriggerTime.UTC()
 	}
@@ -219,7 +230,7 @@ func decodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p policy) (*cluster
 		if count += len(group.Addresses); count > hubv1alpha1.MaxEndpoints {
 			return nil, []error{fmt.Errorf("it has more than %d addresses", hubv1alpha1.MaxEndpoints)}
 		}
-		endpoints, errs := decodeGroup(group, slice.AddressType, p.fence)
+		endpoints, errs := decodeGroup(group, slice.AddressType, p.Ranges)
 		slice.Endpoints = append(slice.Endpoints, endpoints...)
 		refused = append(refused, errs...)
 	}
@@ -238,7 +249,7 @@ func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]cluster
 		}
 		names[source.Name] = true
 		number := source.Port
-		if number == 0 { // left open by the source
+		if number == 0 { // the source has no number
 			number = 1
 		}
 		if err := checkPort(source.Name, source.Protocol, number, source.AppProtocol); err != nil {
@@ -251,8 +262,8 @@ func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]cluster
 	return result, nil
 }
 
-// decodeGroup returns the endpoints of a group that pass the fence, and why the others do not.
-func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, fence clusterset.Fence) ([]clusterset.Endpoint, []error) {
+// decodeGroup returns the endpoints of a group that are in the ranges, and why the others are refused.
+func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, ranges clusterset.Fence) ([]clusterset.Endpoint, []error) {
 	size := max(1, int(group.AddressesPerEndpoint))
 	count := len(group.Addresses) / size
 	switch {
@@ -278,7 +289,7 @@ func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType
 		if len(group.Hostnames) > 0 {
 			endpoint.Hostname = string(group.Hostnames[i])
 		}
-		if err := checkEndpoint(endpoint, family, fence); err != nil {
+		if err := checkEndpoint(endpoint, family, ranges); err != nil {
 			refused = append(refused, err)
 			continue
 		}

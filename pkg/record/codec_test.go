@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package record
 
 import (
 	"encoding/json"
@@ -36,14 +36,14 @@ var (
 )
 
 // berlin is what the administrator says of the member whose records are decoded here.
-func berlin() policy {
-	return policy{
-		id: "berlin",
-		fence: clusterset.Fence{
+func berlin() Policy {
+	return Policy{
+		ID: "berlin",
+		Ranges: clusterset.Fence{
 			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")},
 			Denied:  []netip.Prefix{netip.MustParsePrefix("10.1.255.0/24")},
 		},
-		claimedAges: hubv1alpha1.ClaimedAgesTrusted,
+		ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
 	}
 }
 
@@ -107,7 +107,7 @@ func TestServiceRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		export := drawExport(t)
-		got, err := decodeService(onTheHub(t, EncodeService(export)), berlin())
+		got, err := DecodeService(onTheHub(t, EncodeService(export)), berlin())
 		if err != nil {
 			t.Fatalf("%+v is refused: %v", export, err)
 		}
@@ -158,7 +158,7 @@ func TestEndpointsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		slice := drawSlice(t)
-		got, refused := decodeEndpoints(onTheHub(t, EncodeEndpoints(testKey, slice)), berlin())
+		got, refused := DecodeEndpoints(onTheHub(t, EncodeEndpoints(testKey, slice)), berlin())
 		if len(refused) > 0 {
 			t.Fatalf("%+v is refused: %v", slice, refused)
 		}
@@ -303,7 +303,7 @@ func TestManyZones(t *testing.T) {
 					want[i].Zone = ""
 				}
 			}
-			got, refused := decodeEndpoints(record, berlin())
+			got, refused := DecodeEndpoints(record, berlin())
 			if len(refused) > 0 {
 				t.Fatal(refused)
 			}
@@ -357,8 +357,8 @@ func TestDecodedAgeIsBounded(t *testing.T) {
 		hubv1alpha1.ClaimedAgesBounded: epoch.Add(-10 * time.Minute), hubv1alpha1.ClaimedAgesTrusted: epoch.Add(-time.Hour),
 	} {
 		p := berlin()
-		p.claimedAges = ages
-		if got, err := decodeService(record, p); err != nil || !got.Age.Equal(want) {
+		p.ClaimedAges = ages
+		if got, err := DecodeService(record, p); err != nil || !got.Age.Equal(want) {
 			t.Errorf("%s: age %v, want %v; error %v", ages, got.Age, want, err)
 		}
 	}
@@ -376,17 +376,17 @@ func TestNewPolicy(t *testing.T) {
 		}
 	}
 	denied := clusterset.Fence{Denied: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
-	got, err := newPolicy(member("member-berlin", "berlin", "10.1.0.0/16", "fd01::/48"), denied)
-	want := policy{
-		id: "berlin",
-		fence: clusterset.Fence{
+	got, err := NewPolicy(member("member-berlin", "berlin", "10.1.0.0/16", "fd01::/48"), denied)
+	want := Policy{
+		ID: "berlin",
+		Ranges: clusterset.Fence{
 			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("192.168.0.0/24")},
 			Denied:  denied.Denied,
 		},
-		namespaces:  []hubv1alpha1.NamespaceName{"shop"},
-		claimedAges: hubv1alpha1.ClaimedAgesTrusted,
+		Namespaces:  []hubv1alpha1.NamespaceName{"shop"},
+		ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(policy{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" || err != nil {
 		t.Errorf("policy (-want +got), error %v:\n%s", err, diff)
 	}
 	cases := map[string]struct {
@@ -402,17 +402,17 @@ func TestNewPolicy(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		if _, err := newPolicy(tc.member, denied); err == nil || err.Error() != tc.want {
+		if _, err := NewPolicy(tc.member, denied); err == nil || err.Error() != tc.want {
 			t.Errorf("%s: error %v\nwant %s", name, err, tc.want)
 		}
 	}
 }
 
 // checkExport states what holds of any export that is accepted: nothing in it can harm the importing cluster.
-func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.PublishedService, p policy) {
+func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.PublishedService, p Policy) {
 	t.Helper()
 	fail := func(what string, value any) { t.Errorf("an export with %s %v is accepted", what, value) }
-	if export.Cluster != p.id || record.Name != export.Key.Namespace+"."+export.Key.Name {
+	if export.Cluster != p.ID || record.Name != export.Key.Namespace+"."+export.Key.Name {
 		fail("name", record.Name)
 	}
 	for _, name := range []string{export.Key.Namespace, export.Key.Name} {
@@ -429,7 +429,7 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 	if n := len(export.IPFamilies); n < 1 || n > 2 || n == 2 && export.IPFamilies[0] == export.IPFamilies[1] {
 		fail("families", export.IPFamilies)
 	}
-	if export.Age.Before(record.CreationTimestamp.Add(-10*time.Minute)) && p.claimedAges != hubv1alpha1.ClaimedAgesTrusted {
+	if export.Age.Before(record.CreationTimestamp.Add(-10*time.Minute)) && p.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
 		fail("age", export.Age)
 	}
 	if export.Type == mcsv1beta1.ClusterSetIP && len(export.Ports) == 0 || len(export.Ports) > 100 {
@@ -490,7 +490,7 @@ func TestLabRecords(t *testing.T) {
 		if err := json.Unmarshal(text, record); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeService(record, berlin()); err != nil {
+		if _, err := DecodeService(record, berlin()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -499,7 +499,7 @@ func TestLabRecords(t *testing.T) {
 		if err := json.Unmarshal(text, record); err != nil {
 			t.Fatal(err)
 		}
-		if slice, errs := decodeEndpoints(record, berlin()); slice == nil || len(slice.Endpoints) == 0 || len(errs) > 0 {
+		if slice, errs := DecodeEndpoints(record, berlin()); slice == nil || len(slice.Endpoints) == 0 || len(errs) > 0 {
 			t.Errorf("%s: %+v, %v", record.Name, slice, errs)
 		}
 	}
@@ -532,15 +532,15 @@ func FuzzDecodeService(f *testing.F) {
 		}
 		record.CreationTimestamp = metav1.NewTime(epoch)
 		p := berlin()
-		p.claimedAges = hubv1alpha1.ClaimedAgesBounded
-		export, err := decodeService(&record, p)
+		p.ClaimedAges = hubv1alpha1.ClaimedAgesBounded
+		export, err := DecodeService(&record, p)
 		if err != nil {
 			return
 		}
 		checkExport(t, export, &record, p)
 		encoded := EncodeService(export)
 		encoded.CreationTimestamp = record.CreationTimestamp
-		again, err := decodeService(encoded, p)
+		again, err := DecodeService(encoded, p)
 		if err != nil {
 			t.Fatalf("%+v is refused when it is published again: %v", export, err)
 		}
@@ -551,11 +551,11 @@ func FuzzDecodeService(f *testing.F) {
 }
 
 // checkSlice states what holds of any slice that is accepted.
-func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.PublishedEndpoints, p policy) {
+func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.PublishedEndpoints, p Policy) {
 	t.Helper()
 	fail := func(what string, value any) { t.Errorf("a slice with %s %v is accepted", what, value) }
 	key := clusterset.ServiceKey{Namespace: string(record.Spec.Namespace), Name: string(record.Spec.Service)}
-	if slice.Cluster != p.id || record.Name != key.Namespace+"."+key.Name+"."+slice.ID {
+	if slice.Cluster != p.ID || record.Name != key.Namespace+"."+key.Name+"."+slice.ID {
 		fail("name", record.Name)
 	}
 	for _, name := range []string{key.Namespace, key.Name} {
@@ -587,8 +587,8 @@ func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.Publi
 		for _, address := range endpoint.Addresses {
 			addresses++
 			ip, err := netip.ParseAddr(address)
-			inside := slices.ContainsFunc(p.fence.Allowed, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
-			denied := slices.ContainsFunc(p.fence.Denied, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
+			inside := slices.ContainsFunc(p.Ranges.Allowed, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
+			denied := slices.ContainsFunc(p.Ranges.Denied, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
 			if err != nil || !inside || denied || ip.Is4() != (slice.AddressType == discoveryv1.AddressTypeIPv4) {
 				fail("address", address)
 			}
@@ -633,7 +633,7 @@ func FuzzDecodeEndpoints(f *testing.F) {
 			return
 		}
 		p := berlin()
-		slice, refused := decodeEndpoints(&record, p)
+		slice, refused := DecodeEndpoints(&record, p)
 		if slice == nil {
 			if len(refused) != 1 {
 				t.Errorf("no slice, and %d reasons", len(refused))
@@ -653,7 +653,7 @@ func FuzzDecodeEndpoints(f *testing.F) {
 			t.Errorf("%d of %d addresses are accepted, and nothing is said of the others", received, sent)
 		}
 		key := clusterset.ServiceKey{Namespace: string(record.Spec.Namespace), Name: string(record.Spec.Service)}
-		again, refused := decodeEndpoints(EncodeEndpoints(key, *slice), p)
+		again, refused := DecodeEndpoints(EncodeEndpoints(key, *slice), p)
 		if again == nil || len(refused) > 0 {
 			t.Fatalf("%+v is refused when it is published again: %v", slice, refused)
 		}

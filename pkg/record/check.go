@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package record
 
 import (
 	"errors"
@@ -135,9 +135,9 @@ func checkTargetPort(target intstr.IntOrString) error {
 	return nil
 }
 
-func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, fence clusterset.Fence) error {
+func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, ranges clusterset.Fence) error {
 	for _, address := range e.Addresses {
-		if err := fence.Check(address, family); err != nil {
+		if err := ranges.Check(address, family); err != nil {
 			return err
 		}
 	}
