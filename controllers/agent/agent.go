@@ -21,7 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 )
 
@@ -45,7 +45,7 @@ func Run(ctx context.Context, options Options) error {
 	mgr, err := manager.New(member, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Log,
-		Cache:                         cache.Options{DefaultTransform: sources.Compact, NewInformer: newInformer(options.Log)},
+		Cache:                         cache.Options{DefaultTransform: caches.Compact, NewInformer: newInformer(options.Log)},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.ProfileAddress,

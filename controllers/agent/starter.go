@@ -23,10 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -169,7 +171,7 @@ func checkCRDs(config *rest.Config, mgr manager.Manager) error {
 
 // add adds the connection to the hub and the controllers to the manager, which starts them.
 func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWatch, metrics metrics) error {
-	if err := sources.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
+	if err := caches.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
 		return err
 	}
 	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})
@@ -208,7 +210,7 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 	}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
-	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
+	progress, outcomes := publication.NewProgress(), publication.NewOutcomes()
 	present := &presence.Presence{
 		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
 		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, AbsentTimeout: s.options.AbsentTimeout,

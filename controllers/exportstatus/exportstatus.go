@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -33,7 +34,7 @@ import (
 type Reconciler struct {
 	Sources  sources.Reader
 	Member   apply.Writer
-	Outcomes *publish.Outcomes
+	Outcomes *publication.Outcomes
 	// Refusal returns why this cluster may not publish at all; "" where it may.
 	Refusal func() string
 	Events  events.EventRecorder
@@ -42,11 +43,11 @@ type Reconciler struct {
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	options.Reconciler = sources.NewRetries(r)
-	return sources.AddController(mgr, "exportstatus", options,
-		source.Kind(members, &mcsv1beta1.ServiceExport{}, sources.Typed[*mcsv1beta1.ServiceExport](sources.SameName)),
-		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
-		sources.FromHub(r.Sources.Hub, sources.NewPacer(r.Sources.Cluster, clock.RealClock{}).OfExports, r.Sources.ExportKeys),
+	options.Reconciler = queue.NewRetries(r)
+	return queue.AddController(mgr, "exportstatus", options,
+		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](queue.SameName)),
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
+		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
 		r.Outcomes.Source(),
 	)
 }
@@ -83,13 +84,13 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	if known.Rejection != nil {
 		return append(result, conditions.Exported(known.Rejection, conditions.Publication{}), conditions.Conflict(merge.Merged{}))
 	}
-	publication := r.publication(known)
+	published := r.publication(known)
 	if known.Hub.Barred != nil {
-		return append(result, conditions.Exported(nil, publication), conditions.Conflict(merge.Merged{}))
+		return append(result, conditions.Exported(nil, published), conditions.Conflict(merge.Merged{}))
 	}
 	said := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-	if publication.Hub == conditions.HubSynced || publication.Failure != "" || said == nil {
-		result = append(result, conditions.Exported(nil, publication))
+	if published.Hub == conditions.HubSynced || published.Failure != "" || said == nil {
+		result = append(result, conditions.Exported(nil, published))
 	}
 	if known.Hub.Own != nil && known.Hub.Synced() { // its age is known, which says what counts
 		merged, _ := merge.Merge(known.Exports())
@@ -100,9 +101,9 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 
 func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	outcome := r.Outcomes.Of(known.Key)
-	publication := conditions.Publication{
+	result := conditions.Publication{
 		Hub:       conditions.HubUnknown,
-		Published: publish.Recorded(known),
+		Published: known.IsPublished(),
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
 		Surplus:   outcome.Surplus,
@@ -110,15 +111,15 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	}
 	switch refusal := r.Refusal(); {
 	case refusal != "":
-		publication.Failure = refusal
+		result.Failure = refusal
 	case known.Hub.Barred != nil: // its record may stand on the hub from before, but nobody takes it
-		publication.Failure = known.Hub.Barred.Error()
+		result.Failure = known.Hub.Barred.Error()
 	case known.Hub.Synced():
-		publication.Hub = conditions.HubSynced
+		result.Hub = conditions.HubSynced
 	case known.Hub.Listed:
-		publication.Failure = fmt.Sprintf("it has no Member for cluster ID %q; the hub's administrator lets the cluster join first", r.Sources.Cluster)
+		result.Failure = fmt.Sprintf("it has no Member for cluster ID %q; the hub's administrator lets the cluster join first", r.Sources.Cluster)
 	}
-	return publication
+	return result
 }
 
 // announce sends an Event for each condition that has turned bad, or bad for another reason.

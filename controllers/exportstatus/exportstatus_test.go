@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -50,7 +50,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 				snapshot.Fill(store)
 			}
 			r := &Reconciler{
-				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" },
+				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
 			}
 			decided := r.decide(sources.Sources{
 				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Own: &ours, Hub: store.Service(ours.Key),
@@ -81,7 +81,7 @@ func TestListedMeanwhile(t *testing.T) {
 	}
 	snapshot.Fill(store)
 	r := &Reconciler{
-		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" },
+		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
 	}
 	said := func() *metav1.Condition {
 		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
@@ -120,8 +120,8 @@ func TestExportedMeansRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			store := snapshot.Store("own", clusterset.Fence{})
-			outcomes := publish.NewOutcomes()
-			outcomes.Set(ours.Key, publish.Outcome{Failure: test.failure})
+			outcomes := publication.NewOutcomes()
+			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
 			r := &Reconciler{
 				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" },
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
@@ -160,7 +161,7 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 	}
 	v.recorded = recorded
 	list := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
 	}
 	for i := range list.Items {
@@ -173,7 +174,7 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
 	short := clusterset.ShortDerivedName(key.Name)
 	list := &mcsv1beta1.ServiceImportList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{sources.IndexDerived: short}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexDerived: short}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceImports whose derived Service is %s: %w", short, err)
 	}
 	for _, other := range list.Items {

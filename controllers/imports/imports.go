@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -59,19 +61,19 @@ type Reconciler struct {
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	options.Reconciler = sources.NewRetries(r)
-	pacer := sources.NewPacer(r.Sources.Cluster, clock.RealClock{})
-	return sources.AddController(mgr, "imports", options,
-		source.Kind(members, &mcsv1beta1.ServiceImport{}, sources.Paced[*mcsv1beta1.ServiceImport](pacer, sources.SameName)),
-		sources.Exports(members),
-		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
-		source.Kind(members, &corev1.Service{}, sources.Paced[*corev1.Service](pacer, sources.DerivedService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Paced[*discoveryv1.EndpointSlice](pacer, sources.MirroredService)),
+	options.Reconciler = queue.NewRetries(r)
+	pacer := queue.NewPacer(r.Sources.Cluster, clock.RealClock{})
+	return queue.AddController(mgr, "imports", options,
+		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Paced[*mcsv1beta1.ServiceImport](pacer, queue.SameName)),
+		queue.Exports(members),
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
+		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService)),
 		source.Kind(members, &corev1.Service{}, obstacles[*corev1.Service](r)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, obstacles[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
-		sources.FromHub(r.Sources.Hub, pacer.OfOthers, r.everything),
+		queue.FromHub(r.Sources.Hub, pacer.Remote, r.everything),
 	)
 }
 

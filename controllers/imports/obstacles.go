@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -30,7 +30,7 @@ func obstacles[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reco
 		if err := r.Member.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "cannot tell which imports wait for a name", "name", name)
 		}
-		sources.Enqueue(q, 0, obstructedBy(name, list.Items)...)
+		queue.Enqueue(q, 0, obstructedBy(name, list.Items)...)
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

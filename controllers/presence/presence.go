@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -45,7 +45,7 @@ type Presence struct {
 	Hub           apply.Writer
 	// Live reads from the hub itself.
 	Live     client.Reader
-	Progress *publish.Progress
+	Progress *publication.Progress
 	// Tracker judges which members are alive.
 	Tracker *liveness.Tracker
 	Clock   clock.WithTicker
@@ -56,7 +56,7 @@ type Presence struct {
 	silence silence
 	said    string
 	// written is what our last Heartbeat said of our publication.
-	written publish.Publication
+	written publication.Publication
 }
 
 // NeedLeaderElection returns true: only one replica speaks for the cluster.

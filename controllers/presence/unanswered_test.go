@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -60,7 +60,7 @@ func TestUnansweredHeartbeats(t *testing.T) {
 		silent := &unanswered{}
 		p := &Presence{
 			Cluster: "own", Interval: period, Store: snapshot.Store("own", clusterset.Fence{}), Hub: apply.ToHub(silent, "member-own"),
-			Progress: publish.NewProgress(), Tracker: liveness.NewTracker(period, liveness.GracePeriods*period),
+			Progress: publication.NewProgress(), Tracker: liveness.NewTracker(period, liveness.GracePeriods*period),
 			Clock: clock.RealClock{}, Log: logr.Discard(),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*period)

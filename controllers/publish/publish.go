@@ -19,6 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -35,29 +38,29 @@ type Reconciler struct {
 	Hub     apply.Writer
 	// Admitted reports whether this cluster may speak for its ID now (spec K2).
 	Admitted func() bool
-	Progress *Progress
-	Outcomes *Outcomes
+	Progress *publication.Progress
+	Outcomes *publication.Outcomes
 
 	// retries decides when what the hub has refused is tried again; nil outside of a manager.
-	retries *sources.Retries
+	retries *queue.Retries
 	// member is the version of this cluster's Member that the hub's refusals were made by.
 	member string
 }
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	r.retries = sources.NewRetries(r)
+	r.retries = queue.NewRetries(r)
 	options.Reconciler = r.retries
 	r.Sources.Hub.Subscribe(func(news hub.Event) {
 		if news.Deleted && news.Cluster == r.Sources.Cluster {
 			r.Progress.Lost(news.Key)
 		}
 	})
-	return sources.AddController(mgr, "publish", options,
-		sources.Exports(members),
-		source.Kind(members, &corev1.Service{}, sources.Typed[*corev1.Service](sources.SameName)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, sources.Typed[*discoveryv1.EndpointSlice](sources.SourceService)),
-		sources.FromHub(r.Sources.Hub, sources.OfRecords(r.Sources.Cluster), r.everything),
+	return queue.AddController(mgr, "publish", options,
+		queue.Exports(members),
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
+		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.everything),
 		r.retries.Source(),
 	)
 }
@@ -138,17 +141,17 @@ func (d records) frees(observed hub.Service) bool {
 
 // decide returns the records of what is exported, and what is left out of them because the hub or the other clusters
 // would refuse it.
-func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, Outcome) {
+func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, publication.Outcome) {
 	if known.Own == nil {
-		return records{service: inactive(known)}, Outcome{}
+		return records{service: inactive(known)}, publication.Outcome{}
 	}
 	fenced, refused := export.Fenced(own, known.Hub.OwnFence())
-	outcome := Outcome{LeftOut: texts(refused)}
+	outcome := publication.Outcome{LeftOut: texts(refused)}
 	bounded, surplus := clusterset.Bounded(fenced, clusterset.Slice.Count)
 	if surplus != nil {
 		outcome.Surplus = surplus.Error()
 	}
-	desired := records{service: record.EncodeService(claimed(known))}
+	desired := records{service: known.Record()}
 	for _, slice := range bounded {
 		desired.endpoints = append(desired.endpoints, record.EncodeEndpoints(known.Key, slice))
 	}
@@ -164,18 +167,6 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 	record := known.Hub.Own.DeepCopy()
 	record.Spec.Inactive, record.Spec.ExportedAt = true, known.Export.CreationTimestamp
 	return record
-}
-
-// claimed returns the export with the age that its ServiceExport claims: what age it has is for the hub to say.
-func claimed(known sources.Sources) clusterset.Export {
-	own := *known.Own
-	own.Age = known.Export.CreationTimestamp.UTC()
-	return own
-}
-
-// Recorded reports whether the hub holds the export of a service as it would be published now, endpoints aside.
-func Recorded(known sources.Sources) bool {
-	return known.Own != nil && len(plan.PublishedService(record.EncodeService(claimed(known)), known.Hub.Own)) == 0
 }
 
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
@@ -217,7 +208,7 @@ func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, end
 // failed notes that the hub understood the request and said no, and returns the error. What is invalid stays so until it is changed,
 // and is done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
 // not complete.
-func (r *Reconciler) failed(key clusterset.ServiceKey, listing int, err error, outcome Outcome) error {
+func (r *Reconciler) failed(key clusterset.ServiceKey, listing int, err error, outcome publication.Outcome) error {
 	if errors.Is(err, apply.ErrStale) || !apply.IsRefused(err) {
 		return err
 	}

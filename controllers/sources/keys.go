@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -48,12 +49,12 @@ func (r Reader) DerivedKeys(ctx context.Context) ([]clusterset.ServiceKey, error
 	}
 	found := map[clusterset.ServiceKey]bool{}
 	for i := range services.Items {
-		if key, ok := DerivedService(&services.Items[i]); ok {
+		if key, ok := caches.DerivedService(&services.Items[i]); ok {
 			found[key] = true
 		}
 	}
 	for i := range mirrored.Items {
-		if key, ok := MirroredService(&mirrored.Items[i]); ok {
+		if key, ok := caches.MirroredService(&mirrored.Items[i]); ok {
 			found[key] = true
 		}
 	}

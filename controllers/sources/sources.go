@@ -17,9 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
@@ -77,6 +80,19 @@ func (s Sources) acceptable() clusterset.Export {
 	}
 	own.Labels, own.Annotations = nil, nil
 	return own
+}
+
+// Record returns the record of the local export as the hub should store it, with the age that the ServiceExport claims: importers
+// bound the age themselves (spec R8). There must be a local export.
+func (s Sources) Record() *hubv1alpha1.PublishedService {
+	own := *s.Own
+	own.Age = s.Export.CreationTimestamp.UTC()
+	return record.EncodeService(own)
+}
+
+// IsPublished reports whether the hub stores the record of the local export as it should be. It does not compare endpoints.
+func (s Sources) IsPublished() bool {
+	return s.Own != nil && len(plan.PublishedService(s.Record(), s.Hub.Own)) == 0
 }
 
 // Read returns what is known of a service. Nothing it returns may be changed.
@@ -163,7 +179,7 @@ func (r Reader) OwnHostNames(ctx context.Context, key clusterset.ServiceKey) ([]
 // ownSlices returns the EndpointSlices of this cluster's Service of that name, from the cache. They must not be changed.
 func (r Reader) ownSlices(ctx context.Context, key clusterset.ServiceKey) ([]*discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
 	}
 	return pointers(list.Items), nil

@@ -18,6 +18,7 @@ const (
 	reading     group = "reading"
 	shell       group = "shell"
 	writer      group = "writer"
+	shared      group = "shared"
 	controllers group = "controllers"
 	agent       group = "agent"
 	survey      group = "survey"
@@ -33,21 +34,26 @@ const (
 // places says which group a folder, with all below it, belongs to. A package outside of them is a violation: whoever
 // adds one decides its place here.
 var places = map[string]group{
-	"pkg/clusterset":                nouns,
-	"pkg/api":                       api,
-	"pkg/export":                    pure,
-	"pkg/merge":                     pure,
-	"pkg/render":                    pure,
-	"pkg/conditions":                pure,
-	"pkg/plan":                      pure,
-	"pkg/liveness":                  pure,
-	"pkg/record":                    pure,
-	"pkg/corefile":                  pure,
-	"pkg/rewind":                    reading,
-	"pkg/hub":                       shell,
-	"pkg/apply":                     writer,
-	"controllers":                   controllers,
-	"pkg/agent":                     agent,
+	"pkg/clusterset": nouns,
+	"pkg/api":        api,
+	"pkg/export":     pure,
+	"pkg/merge":      pure,
+	"pkg/render":     pure,
+	"pkg/conditions": pure,
+	"pkg/plan":       pure,
+	"pkg/liveness":   pure,
+	"pkg/record":     pure,
+	"pkg/corefile":   pure,
+	"pkg/rewind":     reading,
+	"pkg/hub":        shell,
+	"pkg/apply":      writer,
+	"controllers":    controllers,
+	// What several controllers use. A controller does not import another.
+	"controllers/sources":           shared,
+	"controllers/queue":             shared,
+	"controllers/caches":            shared,
+	"controllers/publication":       shared,
+	"controllers/agent":             agent,
 	"cmd/kubectl-clusterset/survey": survey,
 	"cmd/kubectl-clusterset/cli":    cli,
 	"coredns-plugin":                dns,
@@ -59,7 +65,7 @@ var places = map[string]group{
 	"tools":            tools,
 }
 
-// mayImport is the direction of imports: clusterset, api <- pure packages <- hub, apply <- controllers <- cmd.
+// mayImport is the direction of imports: clusterset, api <- pure packages <- hub, apply <- shared <- controllers <- agent <- cmd.
 var mayImport = map[group][]group{
 	nouns:       {nouns},
 	api:         {nouns, api},
@@ -67,14 +73,15 @@ var mayImport = map[group][]group{
 	reading:     {},
 	shell:       {nouns, api, pure, reading, shell, writer},
 	writer:      {nouns, api, pure, writer},
-	controllers: {nouns, api, pure, reading, shell, writer, controllers},
-	agent:       {nouns, api, pure, shell, writer, controllers, agent, manifests},
-	survey:      {nouns, api, pure, shell, writer, controllers, survey, manifests},
+	shared:      {nouns, api, pure, shell, writer, shared},
+	controllers: {nouns, api, pure, reading, shell, writer, shared},
+	agent:       {nouns, api, pure, reading, shell, writer, shared, controllers, agent, manifests},
+	survey:      {nouns, api, pure, shell, writer, shared, controllers, agent, survey, manifests},
 	cli:         {nouns, api, pure, shell, writer, survey, cli, manifests},
 	dns:         {nouns, pure, reading, dns},
 	manifests:   {nouns, api, manifests},
-	cmd:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd},
-	e2e:         {nouns, api, pure, shell, writer, controllers, agent, survey, cli, dns, manifests, cmd, e2e, oracle},
+	cmd:         {nouns, api, pure, shell, writer, shared, controllers, agent, survey, cli, dns, manifests, cmd},
+	e2e:         {nouns, api, pure, shell, writer, shared, controllers, agent, survey, cli, dns, manifests, cmd, e2e, oracle},
 	oracle:      {api, oracle},
 	tools:       {tools},
 }

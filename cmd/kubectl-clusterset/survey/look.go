@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -48,7 +49,7 @@ func (m *Member) Look(ctx context.Context, h *Hub, namespace string) (*Look, err
 	if err != nil {
 		return nil, err
 	}
-	options := cache.Options{Scheme: kinds, DefaultTransform: sources.StripManagedFields}
+	options := cache.Options{Scheme: kinds, DefaultTransform: caches.StripManagedFields}
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
@@ -56,7 +57,7 @@ func (m *Member) Look(ctx context.Context, h *Hub, namespace string) (*Look, err
 	if err != nil {
 		return nil, fmt.Errorf("read cluster %s: %w", m.ID, err)
 	}
-	if err := sources.AddIndexes(ctx, through); err != nil {
+	if err := caches.AddIndexes(ctx, through); err != nil {
 		return nil, fmt.Errorf("read cluster %s: %w", m.ID, err)
 	}
 	go func() { _ = through.Start(ctx) }() // it ends with ctx, and fails only where it is started twice

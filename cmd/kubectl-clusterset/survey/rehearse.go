@@ -14,6 +14,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -27,7 +28,7 @@ type Rehearsal struct {
 	Known     sources.Sources
 	OwnSlices []clusterset.Slice
 	// Outcome is what is left out of the records on the hub.
-	Outcome publish.Outcome
+	Outcome publication.Outcome
 	// Published, Status and Imported are the writes that are due: to the hub, to the ServiceExport's status, and to what
 	// the cluster imports. Of each, the error is why not all of it can be done.
 	Published, Status, Imported          []apply.Act
@@ -52,10 +53,10 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 		}
 	}
 	request := reconcile.Request{NamespacedName: key}
-	outcomes := publish.NewOutcomes()
+	outcomes := publication.NewOutcomes()
 	published := &publish.Reconciler{
 		Sources: l.reader, Hub: apply.ToHub(l.published, l.Member.ID.HubNamespace()).Rehearse(noted(&r.Published)),
-		Admitted: admitted, Progress: publish.NewProgress(), Outcomes: outcomes,
+		Admitted: admitted, Progress: publication.NewProgress(), Outcomes: outcomes,
 	}
 	r.PublishedErr = rehearsed(ctx, published, request)
 	r.Outcome = outcomes.Of(key)

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sources
+package queue
 
 import (
 	"fmt"
@@ -70,33 +70,33 @@ func TestInOrderFew(t *testing.T) {
 	}
 }
 
-// TestHear: each controller looks at what changes what it reads, and at nothing else.
-func TestHear(t *testing.T) {
+// TestFilters: each filter drops the events of what its controller does not read.
+func TestFilters(t *testing.T) {
 	t.Parallel()
 	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
-	hears := map[string]Hear{
-		"own records": OfRecords("own"),
-		"exports":     NewPacer("own", clock.RealClock{}).OfExports,
-		"others":      NewPacer("own", clock.RealClock{}).OfOthers,
+	filters := map[string]Filter{
+		"local records": RecordsOf("own"),
+		"exports":       NewPacer("own", clock.RealClock{}).Exports,
+		"remote":        NewPacer("own", clock.RealClock{}).Remote,
 	}
 	cases := map[string]struct {
-		news hub.Event
-		want []string
+		event hub.Event
+		want  []string
 	}{
-		"an own service":      {hub.Event{Key: web, Cluster: "own"}, []string{"exports", "others", "own records"}},
-		"own endpoints":       {hub.Event{Key: web, Cluster: "own", Endpoints: true}, []string{"own records"}},
-		"another's service":   {hub.Event{Key: web, Cluster: "b"}, []string{"exports", "others"}},
-		"another's endpoints": {hub.Event{Key: web, Cluster: "b", Endpoints: true}, []string{"others"}},
-		"a member's state":    {hub.Event{Key: web, Backlog: true}, []string{"exports", "others"}},
+		"an own service":      {hub.Event{Key: web, Cluster: "own"}, []string{"exports", "local records", "remote"}},
+		"own endpoints":       {hub.Event{Key: web, Cluster: "own", Endpoints: true}, []string{"local records"}},
+		"another's service":   {hub.Event{Key: web, Cluster: "b"}, []string{"exports", "remote"}},
+		"another's endpoints": {hub.Event{Key: web, Cluster: "b", Endpoints: true}, []string{"remote"}},
+		"a member's state":    {hub.Event{Key: web, Backlog: true}, []string{"exports", "remote"}},
 	}
 	for name, c := range cases {
 		var got []string
-		for who, hear := range hears {
-			hear(c.news, func() { got = append(got, who) })
+		for name, filter := range filters {
+			filter(c.event, func() { got = append(got, name) })
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: looked at by %v, want %v", name, got, c.want)
+			t.Errorf("%s: passed by %v, want %v", name, got, c.want)
 		}
 	}
 }

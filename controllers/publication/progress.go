@@ -1,7 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package publish
+// Package publication is the state of this member's publication, in memory. The controller publish writes it; presence and
+// exportstatus read it.
+package publication
 
 import (
 	"sync"

@@ -1,12 +1,12 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package publish_test
+package publication_test
 
 import (
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -16,7 +16,7 @@ import (
 // so for as long as the hub is not listed anew.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	p := publish.NewProgress()
+	p := publication.NewProgress()
 	one, two := clusterset.ServiceKey{Namespace: "shop", Name: "one"}, clusterset.ServiceKey{Namespace: "shop", Name: "two"}
 	for _, step := range []struct {
 		name     string
@@ -54,7 +54,7 @@ func TestProgress(t *testing.T) {
 // TestProgressVersions: a complete publication has the highest versions that its records have had since the hub was last listed.
 func TestProgressVersions(t *testing.T) {
 	t.Parallel()
-	p := publish.NewProgress()
+	p := publication.NewProgress()
 	one, two := clusterset.ServiceKey{Namespace: "shop", Name: "one"}, clusterset.ServiceKey{Namespace: "shop", Name: "two"}
 	want := func(step string, want hub.Versions) {
 		if got := p.Publication().Versions; got != want {

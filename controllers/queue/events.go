@@ -1,7 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sources
+// Package queue enqueues services for the controllers: it filters and paces events of the hub and of the member, and requeues services
+// whose writes were refused.
+package queue
 
 import (
 	"context"
@@ -26,10 +28,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// FromHub returns a controller's source of what changes on the hub. hear decides what news of one service is to the controller. all
-// returns the services to look at when any may have changed: after the hub was listed, and when it becomes known what a member
-// exports. The sooner it names one, the sooner that is looked at.
-func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
+// FromHub returns a controller's source of changes on the hub. filter selects the events of single services. all returns the services
+// to reconcile, most urgent first, when any service may have changed: after a list of the hub, and when a member is confirmed.
+func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		everything := make(chan struct{}, 1)
 		signal := func() {
@@ -38,16 +39,16 @@ func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterse
 			default: // one is pending already
 			}
 		}
-		store.Subscribe(func(news hub.Event) {
-			if news.All {
+		store.Subscribe(func(event hub.Event) {
+			if event.All {
 				signal()
 				return
 			}
 			priority := 0
-			if news.Backlog {
+			if event.Backlog {
 				priority = handler.LowPriority
 			}
-			hear(news, func() { Enqueue(q, priority, news.Key) })
+			filter(event, func() { Enqueue(q, priority, event.Key) })
 		})
 		signal()
 		go func() {
@@ -62,7 +63,7 @@ func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterse
 					return
 				}
 				if err != nil {
-					log.FromContext(ctx).Error(err, "cannot tell which services to look at; trying again")
+					log.FromContext(ctx).Error(err, "cannot list the services to reconcile; retrying in 1 s")
 					time.AfterFunc(time.Second, signal)
 				}
 				enqueueInOrder(q, keys)
@@ -72,40 +73,40 @@ func FromHub(store *hub.Store, hear Hear, all func(context.Context) ([]clusterse
 	})
 }
 
-// Hear calls look, now or later, where news of one service is a reason to look at it. What is looked at for nothing costs the
-// API server a read where it comes between a write and its echo, besides time.
-type Hear func(news hub.Event, look func())
+// Filter calls enqueue, now or later, if a controller must reconcile the service of an event. Each event that it drops saves a
+// reconciliation, and a read of the API server if that would fall between a write and its watch event.
+type Filter func(event hub.Event, enqueue func())
 
-// OfRecords admits changes of one member's records only.
-func OfRecords(member clusterset.ClusterID) Hear {
-	return func(news hub.Event, look func()) {
-		if news.Cluster == member {
-			look()
+// RecordsOf returns a filter for changes of one member's records.
+func RecordsOf(member clusterset.ClusterID) Filter {
+	return func(event hub.Event, enqueue func()) {
+		if event.Cluster == member {
+			enqueue()
 		}
 	}
 }
 
-// OfExports admits what changes a service's exports, whoever's, and nothing of endpoints.
-func (p *Pacer) OfExports(news hub.Event, look func()) {
-	if !news.Endpoints {
-		p.hear(news, look)
+// Exports is a filter for changes of the exports of a service, without those of endpoints.
+func (p *Pacer) Exports(event hub.Event, enqueue func()) {
+	if !event.Endpoints {
+		p.filter(event, enqueue)
 	}
 }
 
-// OfOthers admits everything but changes of this cluster's own endpoints: those are known by its own API server.
-func (p *Pacer) OfOthers(news hub.Event, look func()) {
-	if !news.Endpoints || news.Cluster != p.own {
-		p.hear(news, look)
+// Remote is a filter for all changes but those of local endpoints, which the local API server reports.
+func (p *Pacer) Remote(event hub.Event, enqueue func()) {
+	if !event.Endpoints || event.Cluster != p.own {
+		p.filter(event, enqueue)
 	}
 }
 
-// hear has what another member changes too often looked at less often.
-func (p *Pacer) hear(news hub.Event, look func()) {
-	if news.Cluster == "" || news.Cluster == p.own {
-		look()
+// filter paces the events of other members.
+func (p *Pacer) filter(event hub.Event, enqueue func()) {
+	if event.Cluster == "" || event.Cluster == p.own {
+		enqueue()
 		return
 	}
-	p.pace(contribution{news.Cluster, news.Key}, look)
+	p.pace(contribution{event.Cluster, event.Key}, enqueue)
 }
 
 // headStarts are the sizes of the portions of a long list that go before the rest of it.

@@ -1,7 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sources
+// Package caches defines what the caches of the member's objects store and index.
+package caches
 
 import (
 	"context"

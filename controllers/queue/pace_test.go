@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sources
+package queue
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -81,7 +82,7 @@ func TestPacedEchoes(t *testing.T) {
 	}}}
 	again := echo.DeepCopy()
 	again.ResourceVersion = "2"
-	outputs := Paced[*discoveryv1.EndpointSlice](p, MirroredService)
+	outputs := Paced[*discoveryv1.EndpointSlice](p, caches.MirroredService)
 	made, written, looks, toCome := 0, 0, 0, false
 	var q lookers
 	q.look = func(r reconcile.Request) {

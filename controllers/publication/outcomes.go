@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package publish
+package publication
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -67,10 +67,10 @@ func (o *Outcomes) Of(key clusterset.ServiceKey) Outcome {
 
 // Source returns a controller's source of services whose outcome changes.
 func (o *Outcomes) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.notify = append(o.notify, func(key clusterset.ServiceKey) { sources.Enqueue(queue, 0, key) })
+		o.notify = append(o.notify, func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
 		return nil
 	})
 }
