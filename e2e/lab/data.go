@@ -17,17 +17,27 @@ func (c *Cluster) Backup(ctx context.Context, into string) error {
 	return c.whileStopped(ctx, func() error { return os.CopyFS(into, os.DirFS(c.data())) })
 }
 
-// Restore has the cluster store what a backup holds, and nothing else. The revision of its API server goes back, which
-// programs that know a later one have to notice.
+// Restore replaces the cluster's data by a backup and restarts the controllers, as etcd's documentation asks: their watches would wait
+// for the revision at which the data was before. Programs that are not part of the control plane have to notice that by themselves.
 func (c *Cluster) Restore(ctx context.Context, from string) error {
-	return c.whileStopped(ctx, func() error {
+	return c.replaceData(ctx, func() error {
 		return errors.Join(os.RemoveAll(c.data()), os.CopyFS(c.data(), os.DirFS(from)))
 	})
 }
 
 // Wipe has the cluster lose all that it stores, but for what an API server makes for itself.
 func (c *Cluster) Wipe(ctx context.Context) error {
-	return c.whileStopped(ctx, func() error { return os.RemoveAll(c.data()) })
+	return c.replaceData(ctx, func() error { return os.RemoveAll(c.data()) })
+}
+
+func (c *Cluster) replaceData(ctx context.Context, replace func() error) error {
+	if err := c.whileStopped(ctx, replace); err != nil {
+		return err
+	}
+	if c.ControllerManager == nil || !c.ControllerManager.Running() {
+		return nil
+	}
+	return c.RestartControllers(ctx)
 }
 
 // data is where etcd has the cluster's data.
