@@ -225,7 +225,7 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},
 		imports: &imports.Reconciler{
-			Admitted: func() bool { return store.Heard() && present.Admitted() },
+			Admitted: func() bool { return store.InitialListDone() && present.Admitted() },
 			Sources:  reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,

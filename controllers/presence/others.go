@@ -12,7 +12,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-// State returns what is known of a member's life. This cluster itself is alive.
+// State returns the state of a member. The local member is always live.
 func (p *Presence) State(id clusterset.ClusterID) liveness.State {
 	if id == p.Cluster {
 		return liveness.Live
@@ -22,80 +22,79 @@ func (p *Presence) State(id clusterset.ClusterID) liveness.State {
 	return p.Tracker.State(id)
 }
 
-// Others returns what is known of the life of each other member that has sent a heartbeat: one that has not, has yet to
-// join. On a standby, which listens to nobody, it returns none.
+// Others returns the state of each remote member that has a heartbeat. It is empty on a replica that does not lead.
 func (p *Presence) Others() map[clusterset.ClusterID]liveness.State {
 	p.mu.Lock()
 	states := p.Tracker.States()
-	p.mu.Unlock() // the store is asked without it: it tells us signs while it is locked
+	p.mu.Unlock() // before the store is read, which notifies presence while it is locked
 	maps.DeleteFunc(states, func(id clusterset.ClusterID, _ liveness.State) bool {
 		return id == p.Cluster || p.Store.Heartbeat(id) == nil
 	})
 	return states
 }
 
-// judge takes signs of life in, in their order, and has the services of members looked at whose state changes.
-func (p *Presence) judge(signs []hub.Sign) {
-	absent := p.Store.Absent() // without the lock: the store tells us signs while it is locked
-	changed, expired := p.changed(signs, absent)
+// process updates the tracker with events, and requests the reconciliation of the services of members whose state changes.
+func (p *Presence) process(events []hub.MemberEvent) {
+	absent := p.Store.Absent() // without the lock: the store notifies presence while it is locked
+	changed, expired := p.changed(events, absent)
 	for _, id := range changed {
 		p.Log.Info("a member's state has changed", "member", id, "state", p.State(id))
 		p.Store.RefreshMember(id)
 	}
 	for _, id := range expired {
-		p.Log.Info("a cluster has had no Member on the hub for too long; what it exported is removed", "member", id, "timeout", p.AbsentTimeout)
+		p.Log.Info("the hub has had no Member for the cluster for the timeout; its exports are removed", "member", id, "timeout", p.AbsentTimeout)
 		p.Store.Expel(id)
 	}
 }
 
-// changed returns the members whose state changes with these signs, and those that have been absent for too long.
-func (p *Presence) changed(signs []hub.Sign, absent []clusterset.ClusterID) (changed, expired []clusterset.ClusterID) {
+// changed returns the members whose state changes with these events, and those that were absent for the timeout.
+func (p *Presence) changed(events []hub.MemberEvent, absent []clusterset.ClusterID) (changed, expired []clusterset.ClusterID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, sign := range signs {
+	for _, event := range events {
 		switch {
-		case sign.Says == hub.Left:
-			p.Tracker.Left(sign.Cluster)
-		case sign.Cluster == p.Cluster && sign.Says == hub.Renewed:
-			changed = append(changed, p.Tracker.Own(p.Clock.Now())...)
+		case event.Type == hub.MemberLeft:
+			p.Tracker.Left(event.Cluster)
+		case event.Cluster == p.Cluster && event.Type == hub.HeartbeatRenewed:
+			changed = append(changed, p.Tracker.LocalRenewed(p.Clock.Now())...)
 			expired = p.Tracker.Absent(absent, p.AbsentTimeout)
-		case sign.Cluster == p.Cluster:
-		case sign.Says == hub.Exists:
-			p.Tracker.Known(sign.Cluster, p.Store.HeartbeatInterval(sign.Cluster))
-		case p.Tracker.Renewed(sign.Cluster, p.Store.HeartbeatInterval(sign.Cluster)):
-			changed = append(changed, sign.Cluster)
+		case event.Cluster == p.Cluster:
+		case event.Type == hub.MemberSeen:
+			p.Tracker.Known(event.Cluster, p.Store.HeartbeatInterval(event.Cluster))
+		case p.Tracker.Renewed(event.Cluster, p.Store.HeartbeatInterval(event.Cluster)):
+			changed = append(changed, event.Cluster)
 		}
 	}
 	return changed, expired
 }
 
-// signs collects signs of life between the store, which must not be kept waiting, and whoever takes them.
-type signs struct {
-	news chan struct{}
+// eventBuffer stores events until they are taken, because a subscriber must not block the store.
+type eventBuffer struct {
+	filled chan struct{}
 
-	mu   sync.Mutex
-	list []hub.Sign
+	mu     sync.Mutex
+	events []hub.MemberEvent
 }
 
-func listen(store *hub.Store) *signs {
-	s := &signs{news: make(chan struct{}, 1)}
-	store.Listen(func(sign hub.Sign) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.list = append(s.list, sign)
+func subscribe(store *hub.Store) *eventBuffer {
+	b := &eventBuffer{filled: make(chan struct{}, 1)}
+	store.SubscribeMembers(func(event hub.MemberEvent) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.events = append(b.events, event)
 		select {
-		case s.news <- struct{}{}:
-		default: // announced already
+		case b.filled <- struct{}{}:
+		default: // signalled already
 		}
 	})
-	return s
+	return b
 }
 
-// take returns the signs that have come since it was last called.
-func (s *signs) take() []hub.Sign {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.list
-	s.list = nil
+// take returns the events since the last call.
+func (b *eventBuffer) take() []hub.MemberEvent {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.events
+	b.events = nil
 	return taken
 }

@@ -75,9 +75,9 @@ func TestAbsentMember(t *testing.T) {
 // presentMember is a member's Presence beside the Store of its connection to a hub, which holds what a test has written there.
 type presentMember struct {
 	*Presence
-	hub   client.Client
-	clock *clocktesting.FakeClock
-	heard *signs
+	hub    client.Client
+	clock  *clocktesting.FakeClock
+	events *eventBuffer
 }
 
 // present returns the Presence of member "own" once it has read what the hub holds. It belongs into a bubble of synctest.
@@ -93,7 +93,7 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 			Cluster: "own", Store: store, Clock: clock, Log: logr.Discard(),
 			Tracker: liveness.NewTracker(interval, liveness.GracePeriods*interval),
 		},
-		hub: server, clock: clock, heard: listen(store),
+		hub: server, clock: clock, events: subscribe(store),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -108,14 +108,14 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 	return p
 }
 
-// take has the signs of life taken in that the hub has given.
+// take processes the events of the store.
 func (p *presentMember) take(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
 	if !p.Store.Synced() {
 		t.Fatal("the hub has not been read")
 	}
-	p.judge(p.heard.take())
+	p.process(p.events.take())
 }
 
 // renew renews the heartbeat of a member, whatever else it says.

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package presence tells the others that this member is there, how far its publication has come, and, by which cluster
-// it speaks for, sees to it that no two clusters bear one ID (spec K2). It is the only writer of the own Heartbeat.
+// Package presence renews this member's Heartbeat with the state of its publication, ensures that only one cluster uses an ID (spec
+// K2), and tracks the heartbeats of the other members. It is the only writer of the local Heartbeat.
 package presence
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// Presence writes this member's Heartbeat, decides whether this cluster may speak for its ID, and listens to the
-// others' heartbeats.
+// Presence writes this member's Heartbeat, decides whether this cluster may use its ID, and tracks the other members' heartbeats.
 type Presence struct {
 	Cluster clusterset.ClusterID
 	// ClusterUID is the UID of this cluster's kube-system namespace.
@@ -36,17 +35,16 @@ type Presence struct {
 	AgentVersion string
 	// Interval is the time between heartbeats. A tenth of it is added at random.
 	Interval time.Duration
-	// Grace is how long another cluster under this ID must have been silent, at least, before this one takes the ID over.
+	// Grace is the minimum time for which another cluster with this ID must be silent before this one takes the ID over.
 	Grace time.Duration
-	// AbsentTimeout is how long a cluster may have no Member on the hub, though nobody was seen to delete it, before what it
-	// exported is removed here.
+	// AbsentTimeout is the time after which the imports of an absent member are deleted.
 	AbsentTimeout time.Duration
 	Store         *hub.Store
 	Hub           apply.Writer
-	// Live reads from the hub itself.
+	// Live reads from the hub without a cache.
 	Live     client.Reader
 	Progress *publication.Progress
-	// Tracker judges which members are alive.
+	// Tracker decides which members are live.
 	Tracker *liveness.Tracker
 	Clock   clock.WithTicker
 	Log     logr.Logger
@@ -54,16 +52,16 @@ type Presence struct {
 	// mu guards Tracker. The rest belongs to the loop of Start.
 	mu      sync.Mutex
 	silence silence
-	said    string
-	// written is what our last Heartbeat said of our publication.
+	// logged is the last error, so that it is logged once.
+	logged string
+	// written is the publication in the last Heartbeat that was written.
 	written publication.Publication
 }
 
-// NeedLeaderElection returns true: only one replica speaks for the cluster.
+// NeedLeaderElection returns true: only one replica writes the Heartbeat.
 func (p *Presence) NeedLeaderElection() bool { return true }
 
-// Start writes heartbeats until ctx ends: at every interval, and at once when there is none on the hub or the
-// publication has come further.
+// Start renews the Heartbeat until ctx ends: at every interval, and at once if the hub has none or the publication has changed.
 func (p *Presence) Start(ctx context.Context) error {
 	listed := make(chan struct{}, 1)
 	p.Store.Subscribe(func(event hub.Event) {
@@ -74,7 +72,7 @@ func (p *Presence) Start(ctx context.Context) error {
 			}
 		}
 	})
-	heard := listen(p.Store)
+	events := subscribe(p.Store)
 	timer := p.Clock.NewTimer(0)
 	defer timer.Stop()
 	refused := ""
@@ -88,33 +86,32 @@ func (p *Presence) Start(ctx context.Context) error {
 			regular = true
 		case <-listed:
 		case <-p.Progress.Completed():
-		case <-heard.news:
-			p.judge(heard.take())
+		case <-events.filled:
+			p.process(events.take())
 		}
-		synced := p.Store.Synced()                // before it is asked whose ID it is: what is known by now must be what was listed
-		heartbeat := p.Store.Heartbeat(p.Cluster) // once: what is written over must be what was judged
+		synced := p.Store.Synced()                // before the heartbeat is read: the heartbeat must be from the list
+		heartbeat := p.Store.Heartbeat(p.Cluster) // once: the decision and the write must use the same
 		refusal := p.refusal(heartbeat)
 		if refusal != refused {
-			p.Log.Info("whether this cluster may speak for its ID has changed", "refusal", refusal)
-			p.Store.Refresh() // what waited for this may go ahead
+			p.Log.Info("the permission to use the cluster ID has changed", "refusal", refusal)
+			p.Store.Refresh() // controllers wait for this permission
 		}
 		refused = refusal
 		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.rivalExpired(ctx) {
-			p.report(p.beat(ctx, heartbeat))
+			p.report(p.renew(ctx, heartbeat))
 		}
 	}
 }
 
-// outdated reports whether the hub has no Heartbeat of ours, or we have written none since the hub was last listed that says how
-// far our publication has come.
+// outdated reports whether the hub has no local Heartbeat, or the publication has changed since the last one was written.
 func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
 	published := p.Progress.Publication()
 	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing
 }
 
-// beat writes the Heartbeat once, over the one that was observed. A hub that does not answer within an interval is asked again at the
-// next, and keeps nobody from taking in what others say meanwhile.
-func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
+// renew writes the Heartbeat once, with the version of the observed one. The deadline is one interval, so that a hub that does not
+// answer does not block the processing of other members' heartbeats.
+func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
 	defer cancel()
 	published := p.Progress.Publication()
@@ -125,7 +122,7 @@ func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) er
 			ClusterUID:       p.ClusterUID,
 			AgentVersion:     p.AgentVersion,
 			IntervalSeconds:  int32(math.Ceil(p.Interval.Seconds())),
-			Services:         int32(p.Store.OwnServices()),
+			Services:         int32(p.Store.LocalServices()),
 			Publication:      published.State,
 			ServicesVersion:  published.Versions.Services,
 			EndpointsVersion: published.Versions.Endpoints,
@@ -134,21 +131,21 @@ func (p *Presence) beat(ctx context.Context, observed *hubv1alpha1.Heartbeat) er
 	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
 	switch {
 	case errors.Is(err, apply.ErrStale):
-		return nil // our own last heartbeat is not back yet; when it is, we look again
+		return nil // the watch has not delivered the last one yet, and will trigger another attempt
 	case err == nil:
 		p.written = published
 	}
 	return err
 }
 
-// report logs an error once for as long as it stays the same.
+// report logs an error once as long as it stays the same.
 func (p *Presence) report(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != p.said && err != nil {
-		p.Log.Error(err, "cannot write the heartbeat; trying again at the next interval")
+	if text != p.logged && err != nil {
+		p.Log.Error(err, "cannot write the heartbeat; retrying at the next interval")
 	}
-	p.said = text
+	p.logged = text
 }

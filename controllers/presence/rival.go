@@ -14,22 +14,21 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-// silence is that of another cluster that bears our ID, as the hub tells it: one heartbeat, answered to each of our questions
-// since its beginning.
+// silence is the time for which another cluster with our ID has not renewed its heartbeat: each read since the first has returned the
+// same version.
 type silence struct {
-	version      string
-	since, asked time.Time
+	version         string
+	since, lastRead time.Time
 }
 
-// Admitted reports whether this cluster may speak for its ID.
+// Admitted reports whether this cluster may use its ID.
 func (p *Presence) Admitted() bool { return p.Refusal() == "" }
 
-// Refusal returns why this cluster may not speak for its ID, for people, and "" where it may: the hub knows no other cluster
-// under it. Whoever takes an ID over has written its heartbeat over the other's first, so that the hub's order of writes, and
-// no clock, says whose the ID is (spec K2).
+// Refusal returns a message why this cluster may not use its ID, and "" if it may. A cluster that takes an ID over replaces the other
+// cluster's heartbeat first, so that the order of writes on the hub decides, and not a clock (spec K2).
 func (p *Presence) Refusal() string { return p.refusal(p.Store.Heartbeat(p.Cluster)) }
 
-// refusal is Refusal by the heartbeat under this cluster's ID. One that cannot be read is nobody's.
+// refusal is Refusal for a heartbeat with this cluster's ID. A heartbeat that cannot be decoded belongs to no cluster.
 func (p *Presence) refusal(heartbeat *hubv1alpha1.Heartbeat) string {
 	if heartbeat == nil || heartbeat.Spec.ClusterUID == "" || heartbeat.Spec.ClusterUID == p.ClusterUID {
 		return ""
@@ -39,14 +38,13 @@ func (p *Presence) refusal(heartbeat *hubv1alpha1.Heartbeat) string {
 		heartbeat.Spec.ClusterUID, p.Cluster, p.rivalGrace())
 }
 
-// rivalGrace is how long a rival must have been silent before this cluster takes the ID over.
+// rivalGrace returns how long the other cluster must be silent before this one takes the ID over.
 func (p *Presence) rivalGrace() time.Duration {
 	return max(p.Grace, liveness.GracePeriods*p.Store.HeartbeatInterval(p.Cluster))
 }
 
-// rivalExpired asks the hub for the rival's heartbeat, and reports whether it has been the same for so long that the ID may be
-// taken over. A question without an answer, or a missed one, begins that anew: a rival that could not reach a hub that was
-// away has all the time to renew its heartbeat when the hub is back.
+// rivalExpired reads the other cluster's heartbeat from the hub, and reports whether it was not renewed for the grace period. A failed
+// or missed read restarts the period: after an outage of the hub, the other cluster gets the whole period to renew its heartbeat.
 func (p *Presence) rivalExpired(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
 	defer cancel()
@@ -57,9 +55,9 @@ func (p *Presence) rivalExpired(ctx context.Context) bool {
 		p.silence = silence{}
 		return false
 	}
-	if heartbeat.ResourceVersion != p.silence.version || now.Sub(p.silence.asked) > 2*p.Interval {
+	if heartbeat.ResourceVersion != p.silence.version || now.Sub(p.silence.lastRead) > 2*p.Interval {
 		p.silence = silence{version: heartbeat.ResourceVersion, since: now}
 	}
-	p.silence.asked = now
+	p.silence.lastRead = now
 	return now.Sub(p.silence.since) >= p.rivalGrace()
 }

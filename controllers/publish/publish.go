@@ -77,7 +77,7 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 	if err != nil {
 		return nil, err
 	}
-	keys = append(keys, r.Sources.Hub.OwnKeys()...)
+	keys = append(keys, r.Sources.Hub.LocalKeys()...)
 	if r.ready() {
 		r.Progress.Begin(listing, keys)
 	}

@@ -12,14 +12,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-// Imported is what this cluster has of a service: the clusters that its import or its mirrored slices name, each with the
-// IDs of these slices.
+// Imported are the exporters that an import or its mirrored slices name, and the IDs of the mirrored slices of each.
 type Imported map[clusterset.ClusterID][]string
 
-// Missing is what the hub does not hold of a cluster's service, though nothing says that the cluster has deleted it (design
-// decision 7).
+// Missing are the records of a cluster for a service that the cluster has imported and the hub lacks, and that are not known to be
+// deleted.
 type Missing struct {
-	// Export says that the export is missing, and so all slices count as missing.
+	// Export is set if the PublishedService is missing. Then all slices are missing too.
 	Export bool
 	// Slices are the IDs of the missing slices, sorted.
 	Slices []string
@@ -32,14 +31,14 @@ type recordKey struct {
 	slice string
 }
 
-// absences is what the store knows of records and members that the hub does not hold.
+// absences decides which records that the hub lacks are deleted.
 type absences struct {
-	// confirmed are the members whose missing records are deleted: since the last list their heartbeat was renewed, said
-	// Complete, and all that it spoke of has been seen. behind are those of which not all has been seen yet.
+	// confirmed are the members of which missing records are deleted: since the last list, their heartbeat was renewed, its
+	// publication was Complete, and all records that it names were read. behind are members whose records were not all read yet.
 	confirmed, behind map[clusterset.ClusterID]struct{}
-	// deleted are the records of unconfirmed members whose deletion was watched.
+	// deleted are the records of unconfirmed members for which a watch reported the deletion.
 	deleted map[clusterset.ClusterID]map[recordKey]struct{}
-	// left are the clusters that are no members: the deletion of their Member was watched, or they were absent for too long.
+	// left are the clusters that are no longer members: a watch reported the deletion of the Member, or it was absent for too long.
 	left map[clusterset.ClusterID]struct{}
 }
 
@@ -50,11 +49,11 @@ func newAbsences() absences {
 	}
 }
 
-// maxDeleted bounds the deletions that are remembered of an unconfirmed member: many times what its quota lets it have. If
-// there are more, all are forgotten, and what this cluster still has of them stays until the member is confirmed.
+// maxDeleted bounds the deleted records that are stored for an unconfirmed member, and is a multiple of its quota. If there are more,
+// the set is cleared, and the imports of these records stay until the member is confirmed.
 const maxDeleted = 10_000
 
-// noteDeleted remembers a watched deletion for as long as the member is not confirmed.
+// noteDeleted stores a deletion that a watch reported until the member is confirmed.
 func (s *Store) noteDeleted(id clusterset.ClusterID, r recordKey) {
 	if s.isConfirmed(id) {
 		return
@@ -75,26 +74,26 @@ func (s *Store) isConfirmed(id clusterset.ClusterID) bool {
 	return confirmed
 }
 
-// isGone reports whether a cluster exports nothing, whatever records of it there are: it is no member, or is suspended.
+// isGone reports whether the records of a cluster are not used, because it has left or is suspended.
 func (s *Store) isGone(id clusterset.ClusterID) bool {
 	_, left := s.left[id]
 	return left || s.members[id] != nil && s.members[id].Spec.Suspended
 }
 
-// doubtLists is called with every list of the hub: what is missing there proves nothing until heartbeats say so again.
+// doubtLists makes all members unconfirmed. It is called for every list of the hub.
 func (s *Store) doubtLists() {
 	clear(s.confirmed)
 	clear(s.behind)
 }
 
-// renew takes over a heartbeat from the watch, and returns what has to be looked at because of it.
+// renew stores a heartbeat from a watch, and returns events for the services that it changes.
 func (s *Store) renew(beat *hubv1alpha1.Heartbeat, id clusterset.ClusterID) []Event {
 	last := s.heartbeats[id]
 	s.put(beat, id)
 	switch {
 	case last != nil && last.ResourceVersion == beat.ResourceVersion:
 		return nil
-	case s.isConfirmed(id): // since then, deletions are watched
+	case s.isConfirmed(id): // the watch reports every later deletion
 		return nil
 	case beat.Spec.Publication != hubv1alpha1.PublicationComplete:
 		delete(s.behind, id)
@@ -106,7 +105,7 @@ func (s *Store) renew(beat *hubv1alpha1.Heartbeat, id clusterset.ClusterID) []Ev
 	return s.confirm(id)
 }
 
-// confirm makes what is missing of a member deleted, and returns the services that have waited for it.
+// confirm makes a member confirmed, and returns events for the services that wait for it.
 func (s *Store) confirm(id clusterset.ClusterID) []Event {
 	s.confirmed[id] = struct{}{}
 	delete(s.behind, id)
@@ -114,14 +113,14 @@ func (s *Store) confirm(id clusterset.ClusterID) []Event {
 	return s.waitingFor(id)
 }
 
-// hasSeenAllOf reports whether the store holds what a member's heartbeat speaks of. Each kind is watched by itself, so a
-// heartbeat may overtake the records; and a hub that has lost records holds fewer than the member has published.
+// hasSeenAllOf reports whether the store contains all records that a heartbeat names. Each kind has its own watch, so a heartbeat may
+// arrive before the records; and a hub that has lost records stores fewer than the member has published.
 func (s *Store) hasSeenAllOf(id clusterset.ClusterID, beat *hubv1alpha1.Heartbeat) bool {
 	return s.hasSeen(kindService, beat.Spec.ServicesVersion) && s.hasSeen(kindEndpoints, beat.Spec.EndpointsVersion) &&
 		s.published[id] >= int(beat.Spec.Services)
 }
 
-// advance notes that a record of a kind has been seen at a version, and returns what has to be looked at because of it.
+// advance stores the version up to which a kind was read, and returns events for the services that this changes.
 func (s *Store) advance(k kind, version string) []Event {
 	s.seen[k] = latest(s.seen[k], version)
 	var events []Event
@@ -133,7 +132,7 @@ func (s *Store) advance(k kind, version string) []Event {
 	return events
 }
 
-// missing returns what the hub does not hold of that which this cluster has imported, though nothing says that it is deleted.
+// missing returns the missing records of an imported service, by cluster.
 func (s *Store) missing(key clusterset.ServiceKey, have Imported) map[clusterset.ClusterID]Missing {
 	result := map[clusterset.ClusterID]Missing{}
 	for id, ids := range have {
@@ -148,7 +147,7 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 	all := Missing{Export: true, Slices: slices.Sorted(slices.Values(ids))}
 	synced := s.synced()
 	switch {
-	case id == s.own && s.isListed(): // its own API server says what it exports
+	case id == s.own && s.isListed(): // local exports are read from the local API server
 		return Missing{}
 	case synced && (s.isGone(id) || s.isConfirmed(id) && s.members[id] != nil):
 		return Missing{}
@@ -158,12 +157,12 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 		return all
 	}
 	return Missing{Slices: slices.DeleteFunc(all.Slices, func(slice string) bool {
-		_, held := s.endpoints[key][id][record.EndpointsName(key, slice)]
-		return held || synced && s.isDeleted(id, recordKey{key, slice})
+		_, stored := s.endpoints[key][id][record.EndpointsName(key, slice)]
+		return stored || synced && s.isDeleted(id, recordKey{key, slice})
 	})}
 }
 
-// isUnused reports whether the hub holds a member's record of a service that stands for no export: it is inactive or refused.
+// isUnused reports whether a member has a record of a service that is inactive or refused.
 func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
 	published, member := s.services[key][id], s.members[id]
 	if published == nil || member == nil {
@@ -179,7 +178,7 @@ func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) boo
 	return err != nil
 }
 
-// wait remembers for which members a service waits, so that it is looked at when more is known of them.
+// wait stores for which members a service waits, so that it is reconciled when their state changes.
 func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID]Missing) {
 	s.waitMu.Lock()
 	defer s.waitMu.Unlock()
@@ -190,7 +189,7 @@ func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID
 	s.waiting[key] = slices.Sorted(maps.Keys(missing))
 }
 
-// Forget ends the waiting of a service that this cluster does not import.
+// Forget removes a service that is not imported from the waiting services.
 func (s *Store) Forget(key clusterset.ServiceKey) { s.wait(key, nil) }
 
 // waitingFor returns an event for each service that waits for a member.
@@ -206,8 +205,7 @@ func (s *Store) waitingFor(id clusterset.ClusterID) []Event {
 	return events
 }
 
-// Unconfirmed returns, for each other cluster of which this one has imported what the hub does not hold, how many services
-// wait until its heartbeat confirms the deletion. It is empty before the hub's records have been seen.
+// Unconfirmed returns the number of services that wait for each remote cluster. It is empty before Synced.
 func (s *Store) Unconfirmed() map[clusterset.ClusterID]int {
 	result := map[clusterset.ClusterID]int{}
 	if !s.Synced() {
@@ -224,8 +222,7 @@ func (s *Store) Unconfirmed() map[clusterset.ClusterID]int {
 	return result
 }
 
-// Absent returns the clusters for which services wait and that have no Member on the hub, sorted; none while the hub's records
-// have not been seen.
+// Absent returns the sorted IDs of the clusters that services wait for and that have no Member. It is empty before Synced.
 func (s *Store) Absent() []clusterset.ClusterID {
 	waited := s.Unconfirmed()
 	s.mu.RLock()
@@ -234,7 +231,7 @@ func (s *Store) Absent() []clusterset.ClusterID {
 	return slices.Sorted(maps.Keys(waited))
 }
 
-// Expel makes a cluster whose Member was absent for too long one that exports nothing. A Member makes it a member again.
+// Expel makes a cluster without a Member one that has left, until it has a Member again.
 func (s *Store) Expel(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,16 +240,16 @@ func (s *Store) Expel(id clusterset.ClusterID) {
 	}
 }
 
-// leave notes that a cluster is no member, and returns what has to be looked at because of it.
+// leave makes a cluster one that has left, and returns events for the services that this changes.
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
 	delete(s.deleted, id)
-	s.sign(Sign{id, Left})
+	s.notifyMember(MemberEvent{id, MemberLeft})
 	return s.concerning(id)
 }
 
-// concerning returns an event for each service that a member has a record of, or that waits for it. Those that others export
-// too come first, as the member's state matters to these alone.
+// concerning returns an event for each service that has a record of a member or waits for it. Services with several exporters have
+// priority, because the state of one member matters to these only.
 func (s *Store) concerning(id clusterset.ClusterID) []Event {
 	events := s.waitingFor(id)
 	for key, records := range s.services {

@@ -31,12 +31,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
-// Connection keeps a Store up to date with the hub for as long as it runs, however often the hub goes away.
+// Connection keeps a Store up to date with the hub. It reconnects until it is stopped.
 type Connection struct {
 	store  *Store
 	client client.WithWatch
 	log    logr.Logger
-	// changed is told whenever the hub becomes reachable or unreachable.
+	// changed is called whenever the hub becomes reachable or unreachable.
 	changed func(Reachability)
 
 	mu       sync.Mutex
@@ -45,20 +45,19 @@ type Connection struct {
 	state    Reachability
 }
 
-// Reachability says whether the hub can be read.
+// Reachability is the state of a Connection.
 type Reachability string
 
-// Whether the hub can be read.
+// The states of a Connection.
 const (
-	// Reachable: the last request for each kind went well.
+	// Reachable: the last request for each kind has succeeded.
 	Reachable Reachability = "Reachable"
-	// Unreachable: it did not, or there has been none yet.
+	// Unreachable: a last request has failed, or no request was made yet.
 	Unreachable Reachability = "Unreachable"
 )
 
-// Client returns a client for the hub that knows its kinds and can ask for tokens of ServiceAccounts, does not throttle
-// itself (the API server's Priority and Fairness protects it), caches nothing and waits for no answer for good. It does not talk to the
-// hub yet.
+// Client returns a client for the kinds of the hub and for tokens of ServiceAccounts. It has no cache and no rate limit (the API
+// server's Priority and Fairness limits it), and each request has a deadline. Client does not connect to the hub.
 func Client(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(hubv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
@@ -72,11 +71,11 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
-	// The mapper is fixed so that the agent starts, and learns what is wrong, while the hub is away or has no CRDs yet.
+	// The mapper is fixed, so that the agent can start if the hub is unreachable or has no CRDs yet.
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
-// NewConnection returns a Connection that fills store. changed is called with every change of reachability.
+// NewConnection returns a Connection that writes store. changed is called with every change of reachability.
 func NewConnection(store *Store, c client.WithWatch, log logr.Logger, changed func(Reachability)) *Connection {
 	return &Connection{
 		store: store, client: c, log: log, changed: changed,
@@ -84,10 +83,10 @@ func NewConnection(store *Store, c client.WithWatch, log logr.Logger, changed fu
 	}
 }
 
-// NeedLeaderElection returns false: a standby keeps its store warm.
+// NeedLeaderElection returns false: a replica that does not lead keeps its store up to date.
 func (c *Connection) NeedLeaderElection() bool { return false }
 
-// Start reads from the hub until ctx ends. It never fails: what cannot be read is tried again.
+// Start reads from the hub until ctx ends, and returns nil. Failed requests are retried.
 func (c *Connection) Start(ctx context.Context) error {
 	var group wait.Group
 	group.StartWithContext(ctx, func(ctx context.Context) {
@@ -108,21 +107,20 @@ func (c *Connection) Start(ctx context.Context) error {
 
 // reflect lists and watches one kind until ctx ends.
 func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
-	quiet := c.log.V(2) // what goes wrong is noted by the source, once
+	quiet := c.log.V(2) // note logs errors, once each
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(c.source(k, list), c.client), object, table{c.store, k},
 		cache.ReflectorOptions{
 			Name:   "hub/" + string(k),
 			Logger: &quiet,
-			// Short enough to be back soon after the hub is, with jitter so that not all members come at once: at the
-			// longest 2.5 to 5 s.
+			// At most 2.5 to 5 s, so that the agent reconnects soon after an outage; the jitter spreads the members.
 			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond},
 		})
 	reflector.RunWithContext(ctx)
 }
 
-// source returns how one kind is listed and watched, by one goroutine. What is listed first comes in one answer from the API
-// server's cache: an agent that starts is mostly the only one, and a stream, decoded event by event, takes it longer. Later lists, which
-// all members ask for at once where the hub was away, are streamed, as that spares its memory.
+// source returns the list and watch functions of one kind, for one goroutine. The first list is a single response from the API
+// server's cache, which is faster to decode than a stream. Later lists are streamed, which saves memory on the hub when all members
+// reconnect after an outage.
 func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	listed := false
 	source := &cache.ListWatch{
@@ -145,35 +143,35 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 		},
 	}
 	return rewind.Source(source, func() {
-		c.log.Info("the hub is back at an earlier state, as after a restore; reading everything anew", "kind", k)
+		c.log.Info("the hub is at an earlier state, as after a restore; listing again", "kind", k)
 	})
 }
 
-// errListFirst has a reflector list what it cannot have streamed.
+// errListFirst makes a reflector list instead of stream.
 var errListFirst = apierrors.NewMethodNotSupported(schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group}, "stream")
 
-// note records how a request for a kind went, and says so where that is news. When the hub is back, everything is looked at
-// again: whoever could not write to it meanwhile is waiting to try once more, each service for itself and up to 10 s.
+// note records the result of a request for a kind. When the hub becomes reachable, all services are reconciled at once: those whose
+// writes have failed meanwhile wait up to 10 s for their next attempt.
 func (c *Connection) note(k kind, err error) {
-	away, news := c.record(k, err)
-	if away {
-		c.store.Missed()
+	unreachable, changed := c.record(k, err)
+	if unreachable {
+		c.store.MarkUnreachable()
 	}
-	if news == Reachable {
+	if changed == Reachable {
 		c.store.Refresh()
 	}
 }
 
-// record records how a request for a kind went. It returns whether the hub is away, which one failure alone does not say, as a
-// hub may be busy: the requests for all kinds have failed, or this one twice. news is the connection's state, where it is another.
-func (c *Connection) record(k kind, err error) (away bool, news Reachability) {
+// record stores the result of a request for a kind. The hub is unreachable if the requests for all kinds have failed, or this one twice:
+// it may refuse a single request because it is busy. changed is the new state of the connection if it has changed, otherwise empty.
+func (c *Connection) record(k kind, err error) (unreachable bool, changed Reachability) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	previous := c.broken[k]
 	c.answered[k], c.broken[k] = err == nil, err
-	away = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.broken[k] == nil }))
+	unreachable = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.broken[k] == nil }))
 	if err != nil && (previous == nil || previous.Error() != err.Error()) {
-		c.log.Info("cannot read from the hub; what was last seen stays in force, trying again", "kind", k, "reason", err.Error())
+		c.log.Info("cannot read from the hub; retrying. Imports stay as they are", "kind", k, "reason", err.Error())
 	}
 	state := Reachable
 	for _, k := range kinds {
@@ -182,12 +180,12 @@ func (c *Connection) record(k kind, err error) (away bool, news Reachability) {
 		}
 	}
 	if state == c.state {
-		return away, ""
+		return unreachable, ""
 	}
 	c.state = state
 	c.changed(state)
 	if state == Reachable {
 		c.log.Info("connected to the hub")
 	}
-	return away, state
+	return unreachable, state
 }

@@ -31,18 +31,18 @@ func TestReturn(t *testing.T) {
 	for _, k := range kinds {
 		c.note(k, nil)
 	}
-	if store.Heard() {
+	if store.InitialListDone() {
 		t.Error("the hub has been heard before it was read or missed")
 	}
 	away := errors.New("connection refused")
 	c.note(kindService, away)
 	c.note(kindMember, away)
 	c.note(kindMember, nil)
-	if store.Heard() {
+	if store.InitialListDone() {
 		t.Error("a hub that answers most requests is taken to be away")
 	}
 	c.note(kindService, away)
-	if !store.Heard() {
+	if !store.InitialListDone() {
 		t.Error("that the hub is away is not noticed")
 	}
 	all := Event{All: true, Backlog: true}
@@ -65,12 +65,12 @@ func TestAway(t *testing.T) {
 	store := NewStore("own", clusterset.Fence{})
 	c := NewConnection(store, nil, logr.Discard(), func(Reachability) {})
 	for i, k := range kinds {
-		if store.Heard() {
+		if store.InitialListDone() {
 			t.Errorf("the hub is away after %d of %d requests have failed", i, len(kinds))
 		}
 		c.note(k, errors.New("connection refused"))
 	}
-	if !store.Heard() {
+	if !store.InitialListDone() {
 		t.Error("that the hub is away is not noticed")
 	}
 }

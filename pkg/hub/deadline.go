@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// How long the hub may take to answer. What stands between may accept a request and never answer it, as a proxy whose hub is away does.
+// Deadlines of requests. A proxy in front of an unreachable hub may accept a request and never answer it.
 const (
-	// requestDeadline is for a request that has no deadline of its own, and for the beginning of the answer to a watch.
+	// requestDeadline applies to a request without another deadline, and to the header of the response to a watch.
 	requestDeadline = 30 * time.Second
-	// listDeadline is for a list of all records of a kind: an API server itself gives up after a minute.
+	// listDeadline applies to a list of a kind. An API server times out after a minute.
 	listDeadline = 2 * time.Minute
 )
 
-// deadlines gives each request a deadline: a watch that of its timeoutSeconds, if it has any.
+// deadlines is a RoundTripper that sets the deadline of each request. That of a watch is its timeoutSeconds, if set.
 type deadlines struct {
 	next http.RoundTripper
 	most time.Duration
 }
 
-// RoundTrip carries out a request. The deadline covers the body of the answer too.
+// RoundTrip sends a request. The deadline covers the body of the response too.
 func (d deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	if _, has := request.Context().Deadline(); has {
 		return d.next.RoundTrip(request)
@@ -48,7 +48,7 @@ func (d deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// extend gives a watch whose answer has begun the rest of its time.
+// extend sets the deadline of a watch whose response has begun.
 func (d deadlines) extend(timer *time.Timer, query url.Values) {
 	if query.Get("watch") == "" || !timer.Stop() {
 		return
@@ -58,7 +58,7 @@ func (d deadlines) extend(timer *time.Timer, query url.Values) {
 	}
 }
 
-// body is that of an answer; what it needs is released when it is closed.
+// body is the body of a response. Closing it stops the timer.
 type body struct {
 	io.ReadCloser
 	release func()

@@ -14,7 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Snapshot is what the hub holds at one time, for whoever looks once and does not stay.
+// Snapshot contains all objects of the hub, read once.
 type Snapshot struct {
 	members    hubv1alpha1.MemberList
 	heartbeats hubv1alpha1.HeartbeatList
@@ -22,7 +22,7 @@ type Snapshot struct {
 	endpoints  hubv1alpha1.PublishedEndpointsList
 }
 
-// Read returns what the hub holds. It asks once for each kind.
+// Read lists every kind of the hub once.
 func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, listDeadline)
 	defer cancel()
@@ -35,8 +35,7 @@ func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// Renewed returns, for each cluster with a heartbeat, when the hub received the last one, by the hub's clock: the time
-// that the API server has noted of the write. Zero where it has noted none.
+// Renewed returns the time of each cluster's last heartbeat by the hub's clock, from the managed fields. It is zero if there are none.
 func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 	result := map[clusterset.ClusterID]time.Time{}
 	for _, beat := range s.heartbeats.Items {
@@ -54,15 +53,15 @@ func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 	return result
 }
 
-// Store returns a Store that holds the snapshot as a member sees it, or as nobody does where own is empty. What is
-// missing from it of a member that says Complete counts as deleted.
+// Store returns a Store with the snapshot, for the member own, or for no member if own is empty. Members whose publication is Complete
+// are confirmed.
 func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 	store := NewStore(own, denied)
 	s.Fill(store)
 	return store
 }
 
-// Fill makes the snapshot what a store holds, as lists of the hub that the members have confirmed.
+// Fill replaces the content of a store by the snapshot. Members whose publication is Complete are confirmed.
 func (s *Snapshot) Fill(store *Store) {
 	take(store, kindMember, s.members.Items, s.members.ResourceVersion)
 	take(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
@@ -77,7 +76,7 @@ func (s *Snapshot) Fill(store *Store) {
 	}
 }
 
-// take makes the objects the only ones of their kind. The store gets objects of its own: it changes their metadata.
+// take replaces the objects of a kind. The store gets copies, because it changes their metadata.
 func take[T any, P interface {
 	*T
 	client.Object

@@ -13,8 +13,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Store holds what the hub is known to hold, and tells its subscribers which services change. It outlives the
-// connection: what was seen last counts until something newer is seen.
+// Store is the cache of the hub's objects. It notifies its subscribers of the services that change. If the connection is lost, it
+// keeps its content until newer objects are read.
 type Store struct {
 	own    clusterset.ClusterID
 	denied clusterset.Fence
@@ -26,43 +26,42 @@ type Store struct {
 	endpoints   map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
 	listed      map[kind]bool
 	subscribers []func(Event)
-	listeners   []func(Sign)
-	// renewals are the versions of the members' last heartbeats. They outlive a new listing, which may bring a newer one.
+	listeners   []func(MemberEvent)
+	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
 	renewals map[clusterset.ClusterID]string
-	// listing counts the lists that have been taken over.
+	// listing is the number of lists that were stored.
 	listing int
-	// seen are the resource versions up to which the records of a kind have been seen.
+	// seen are the resource versions up to which the records of a kind were read.
 	seen map[kind]string
 	// published counts the PublishedServices of each member.
 	published map[clusterset.ClusterID]int
-	// inNamespace are the services that there are records of, by namespace.
+	// inNamespace are the services with records, by namespace.
 	inNamespace map[string]map[clusterset.ServiceKey]struct{}
 	absences
-	// away says that the hub could not be read before it had told what it holds.
-	away bool
+	// unreachable is set if the hub could not be read before the first list was complete.
+	unreachable bool
 
-	// waiting are the services that this cluster has imported and of which the hub lacks records, with the clusters whose
-	// records are missing, sorted. It has a lock of its own, as readers of the store write it.
+	// waiting are the imported services with missing records, and for each the sorted IDs of the clusters whose records are missing.
+	// It has its own lock, because readers of the store write it.
 	waitMu  sync.Mutex
 	waiting map[clusterset.ServiceKey][]clusterset.ClusterID
 }
 
-// Event says for which services the hub's records, or what they mean, may have changed.
+// Event reports services whose records on the hub, or the state of whose exporters, may have changed.
 type Event struct {
-	// Key is the one service concerned, unless All is set.
+	// Key is the service, unless All is set.
 	Key clusterset.ServiceKey
-	// Cluster is the member, this cluster or another, whose record has changed; empty if no record has changed, but what is
-	// known of a member.
+	// Cluster is the member whose record has changed, local or remote; empty if the state of a member has changed, not a record.
 	Cluster clusterset.ClusterID
-	// Endpoints says that the record is one of endpoints, and Deleted that it was deleted.
+	// Endpoints is set for a PublishedEndpoints, and Deleted if the record was deleted.
 	Endpoints, Deleted bool
-	// All says that every service may be concerned, those that the hub does not hold included.
+	// All is set if every service may have changed, including those without records.
 	All bool
-	// Backlog says that this was found by listing the hub, not by watching it: a live change goes first.
+	// Backlog is set if the event comes from a list and not from a watch. Watch events are processed first.
 	Backlog bool
 }
 
-// NewStore returns an empty store for a member. denied holds the ranges that no other member may announce to it.
+// NewStore returns an empty store for a member. denied are the address ranges that it does not import from other members.
 func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 	return &Store{
 		own:        own,
@@ -82,66 +81,66 @@ func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
 	}
 }
 
-// Subscribe has notify called with every change from now on. It must not block and must not call the store.
+// Subscribe calls notify for every later event. notify must not block and must not call the store.
 func (s *Store) Subscribe(notify func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.subscribers = append(s.subscribers, notify)
 }
 
-// Sign is a sign of a member's life, or of its end.
-type Sign struct {
+// MemberEvent reports a change of a member or its heartbeat.
+type MemberEvent struct {
 	Cluster clusterset.ClusterID
-	Says    Saying
+	Type    MemberEventType
 }
 
-// Saying is what a Sign says.
-type Saying string
+// MemberEventType is the type of a MemberEvent.
+type MemberEventType string
 
-// What a Sign says.
+// The types of a MemberEvent.
 const (
-	// Exists: there is such a member, or a heartbeat of it that was not known before; or this cluster's own is gone.
-	Exists Saying = "exists"
-	// Renewed: its heartbeat was renewed since it was last seen.
-	Renewed Saying = "renewed"
-	// Left: it is no member any more.
-	Left Saying = "left"
+	// MemberSeen: the Member or its first heartbeat was read, or the local heartbeat was deleted.
+	MemberSeen MemberEventType = "seen"
+	// HeartbeatRenewed: the heartbeat was renewed since it was last read.
+	HeartbeatRenewed MemberEventType = "renewed"
+	// MemberLeft: the cluster is no longer a member.
+	MemberLeft MemberEventType = "left"
 )
 
-// Listen has notify called with every sign of a member's life from now on. It must not block and must not call the
-// store.
-func (s *Store) Listen(notify func(Sign)) {
+// SubscribeMembers calls notify with MemberSeen for every member, and for every later event. notify must not block and must not call
+// the store.
+func (s *Store) SubscribeMembers(notify func(MemberEvent)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, notify)
 	for id := range s.members {
-		notify(Sign{id, Exists})
+		notify(MemberEvent{id, MemberSeen})
 	}
 }
 
-// RefreshMember has every subscriber look again at the services that a member exports or that wait for it.
+// RefreshMember sends events for the services that a member exports and for those that wait for it.
 func (s *Store) RefreshMember(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notify(s.concerning(id)...)
 }
 
-// Refresh has every subscriber look at all services again, for reasons that lie outside the store.
+// Refresh sends an event for all services, after a change outside of the store.
 func (s *Store) Refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notify(Event{All: true, Backlog: true})
 }
 
-// Listing counts the lists of the hub that have been taken over. What the hub held before the last one, it may have lost.
+// Listing returns the number of lists of the hub that were stored. Each list may lack records that the hub has lost.
 func (s *Store) Listing() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.listing
 }
 
-// Synced reports whether the hub's records of all kinds have been seen, this cluster's own Member among them. A hub
-// that does not know us is not the hub of our clusterset, or has lost its memory.
+// Synced reports whether all kinds were listed and the local Member exists. A hub without the local Member is the wrong hub, or has
+// lost its data.
 func (s *Store) Synced() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -152,53 +151,50 @@ func (s *Store) synced() bool { return s.isListed() && s.members[s.own] != nil }
 
 func (s *Store) isListed() bool { return len(s.listed) == len(kinds) }
 
-// Heard reports whether the hub has told what it holds, or is known to be away. Before that, nobody can say whether what
-// is to be read of it will come in a moment.
-func (s *Store) Heard() bool {
+// InitialListDone reports whether all kinds were listed, or the hub is unreachable. Controllers wait for it.
+func (s *Store) InitialListDone() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.away || s.isListed()
+	return s.unreachable || s.isListed()
 }
 
-// Missed notes that the hub could not be read. If nothing is known of it yet, every service is looked at the first time:
-// whoever waited to hear of the hub goes on without.
-func (s *Store) Missed() {
+// MarkUnreachable records that the hub could not be read. Before the first list, it sends an event for all services, because the
+// controllers wait for InitialListDone.
+func (s *Store) MarkUnreachable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away || s.isListed() {
+	if s.unreachable || s.isListed() {
 		return
 	}
-	s.away = true
+	s.unreachable = true
 	s.notify(Event{All: true, Backlog: true})
 }
 
-// Member returns the Member of a cluster as the hub's administrator wrote it; nil if none is known. It must not be
-// changed.
+// Member returns the Member of a cluster; nil if there is none. It must not be changed.
 func (s *Store) Member(id clusterset.ClusterID) *hubv1alpha1.Member {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.members[id]
 }
 
-// Record returns what a cluster has published of a service, as it stands on the hub; nil where nothing is known. It must not
-// be changed.
+// Record returns the PublishedService of a cluster for a service; nil if there is none. It must not be changed.
 func (s *Store) Record(id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.services[key][id]
 }
 
-// Heartbeat returns the last Heartbeat of a cluster; nil if none is known. It must not be changed.
+// Heartbeat returns the last Heartbeat of a cluster; nil if there is none. It must not be changed.
 func (s *Store) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.heartbeats[id]
 }
 
-// longestInterval is the most that a member may announce as the time between its heartbeats, as the schema says too.
+// longestInterval is the longest heartbeat interval that the schema allows.
 const longestInterval = 5 * time.Minute
 
-// HeartbeatInterval returns the time between heartbeats that a member announces, at most five minutes; 0 where it announces none.
+// HeartbeatInterval returns the heartbeat interval of a member, at most five minutes; 0 if it is not known.
 func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	heartbeat := s.Heartbeat(id)
 	if heartbeat == nil {
@@ -207,15 +203,15 @@ func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
 }
 
-// OwnServices returns of how many services this cluster has records.
-func (s *Store) OwnServices() int {
+// LocalServices returns the number of services with local records.
+func (s *Store) LocalServices() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.published[s.own]
 }
 
-// OwnKeys returns the services that this cluster has records of, in no order.
-func (s *Store) OwnKeys() []clusterset.ServiceKey {
+// LocalKeys returns the services with local records, in no order.
+func (s *Store) LocalKeys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	keys := map[clusterset.ServiceKey]struct{}{}

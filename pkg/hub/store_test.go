@@ -25,14 +25,14 @@ type fill struct {
 	*Store
 	t      *testing.T
 	events []Event
-	signs  []Sign
+	signs  []MemberEvent
 }
 
 func newFill(t *testing.T) *fill {
 	t.Helper()
 	f := &fill{Store: NewStore("own", clusterset.Fence{}), t: t}
 	f.Subscribe(func(e Event) { f.events = append(f.events, e) })
-	f.Listen(func(s Sign) { f.signs = append(f.signs, s) })
+	f.SubscribeMembers(func(s MemberEvent) { f.signs = append(f.signs, s) })
 	return f
 }
 
@@ -115,7 +115,7 @@ func TestSigns(t *testing.T) {
 	f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "4", hubv1alpha1.PublicationPartial))
 	f.list(kindMember)
 	f.watch(kindMember, table.Delete, memberOf("a"))
-	want := []Sign{{"a", Exists}, {"a", Exists}, {"a", Renewed}, {"a", Renewed}, {"a", Renewed}, {"a", Left}}
+	want := []MemberEvent{{"a", MemberSeen}, {"a", MemberSeen}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", MemberLeft}}
 	if diff := cmp.Diff(want, f.signs); diff != "" {
 		t.Errorf("signs (-want +got):\n%s", diff)
 	}
@@ -133,7 +133,7 @@ func TestOwnHeartbeatLost(t *testing.T) {
 	for _, heartbeat := range lost {
 		f.watch(kindHeartbeat, table.Delete, heartbeat)
 	}
-	if diff := cmp.Diff([]Sign{{"own", Exists}}, f.signs); diff != "" {
+	if diff := cmp.Diff([]MemberEvent{{"own", MemberSeen}}, f.signs); diff != "" {
 		t.Errorf("signs (-want +got):\n%s", diff)
 	}
 }

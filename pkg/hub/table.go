@@ -29,17 +29,17 @@ const (
 
 var kinds = [...]kind{kindMember, kindHeartbeat, kindService, kindEndpoints}
 
-// table is a Store as the reflector of one kind sees it (client-go's ReflectorStore). Objects that lie in no member's
-// namespace are not seen at all.
+// table is the part of a Store that the reflector of one kind writes (client-go's ReflectorStore). It ignores objects outside of
+// the members' namespaces.
 type table struct {
 	store *Store
 	kind  kind
 }
 
-// Add takes over an object that the hub's watch announces.
+// Add stores an object from the watch.
 func (t table) Add(object any) error { return t.Update(object) }
 
-// Update takes over an object that the hub's watch announces.
+// Update stores an object from the watch.
 func (t table) Update(object any) error {
 	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event {
 		switch o := o.(type) {
@@ -53,23 +53,23 @@ func (t table) Update(object any) error {
 	})
 }
 
-// Delete forgets an object whose deletion the hub's watch announces.
+// Delete removes an object whose deletion the watch reports.
 func (t table) Delete(object any) error {
 	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.remove(o, id) })
 }
 
-// UpdateResourceVersion takes note of how far the hub's watch has come. Now and then it tells that where nothing changes, too.
+// UpdateResourceVersion stores the version of the watch. Bookmarks change it without an event.
 func (t table) UpdateResourceVersion(version string) {
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
 	t.store.notify(t.store.advance(t.kind, version)...)
 }
 
-// Resync does nothing: nothing here needs to be told twice.
+// Resync does nothing.
 func (t table) Resync() error { return nil }
 
-// Replace makes the objects of a list the only ones of their kind. Every service is looked at: what is missing from the list
-// may be deleted or lost. A Member that is missing is not known to have left.
+// Replace replaces all objects of the kind by those of a list, and sends an event for all services: records that are missing from the
+// list may be deleted or lost.
 func (t table) Replace(objects []any, version string) error {
 	s := t.store
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func (t table) Replace(objects []any, version string) error {
 func (t table) live(object any, change func(client.Object, clusterset.ClusterID) []Event) error {
 	o, ok := object.(client.Object)
 	if !ok {
-		return fmt.Errorf("%T from the hub is no object", object)
+		return fmt.Errorf("%T from the hub is not an object", object)
 	}
 	id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace())
 	if !ok {
@@ -113,12 +113,12 @@ func (s *Store) notify(events ...Event) {
 	}
 }
 
-func (s *Store) sign(sign Sign) {
-	if sign.Says == Left {
-		delete(s.renewals, sign.Cluster)
+func (s *Store) notifyMember(event MemberEvent) {
+	if event.Type == MemberLeft {
+		delete(s.renewals, event.Cluster)
 	}
 	for _, listener := range s.listeners {
-		listener(sign)
+		listener(event)
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *Store) clear(k kind) {
 	}
 }
 
-// clearKeys takes those of the keys that lack records of the other kind out of the index by namespace.
+// clearKeys removes the keys without records of the other kind from the index by namespace.
 func (s *Store) clearKeys(keys iter.Seq[clusterset.ServiceKey], lacks func(clusterset.ServiceKey) bool) {
 	for key := range keys {
 		if lacks(key) {
@@ -148,21 +148,21 @@ func (s *Store) clearKeys(keys iter.Seq[clusterset.ServiceKey], lacks func(clust
 	maps.DeleteFunc(s.inNamespace, func(_ string, keys map[clusterset.ServiceKey]struct{}) bool { return len(keys) == 0 })
 }
 
-// put takes over an object of a member and returns what a record concerns.
+// put stores an object of a member and returns the events for it.
 func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	object.SetManagedFields(nil)
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		s.members[id] = o
 		delete(s.left, id)
-		s.sign(Sign{id, Exists})
+		s.notifyMember(MemberEvent{id, MemberSeen})
 	case *hubv1alpha1.Heartbeat:
 		s.heartbeats[id] = o
 		switch last, seen := s.renewals[id]; {
-		case !seen: // it may be old
-			s.sign(Sign{id, Exists})
+		case !seen: // the heartbeat may be old
+			s.notifyMember(MemberEvent{id, MemberSeen})
 		case isLater(o.ResourceVersion, last):
-			s.sign(Sign{id, Renewed})
+			s.notifyMember(MemberEvent{id, HeartbeatRenewed})
 		}
 		s.renewals[id] = o.ResourceVersion
 	case *hubv1alpha1.PublishedService:
@@ -188,7 +188,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	return nil
 }
 
-// ofMember returns what a change of a Member concerns: all services if it is this cluster's own.
+// ofMember returns the events for a change of a Member: for all services if it is the local one.
 func (s *Store) ofMember(id clusterset.ClusterID) []Event {
 	if id == s.own {
 		return []Event{{All: true}}
@@ -196,7 +196,7 @@ func (s *Store) ofMember(id clusterset.ClusterID) []Event {
 	return s.concerning(id)
 }
 
-// clip gives back the room that decoding has left behind the addresses of a record: they are most of what is held.
+// clip frees the spare capacity that decoding leaves in the address lists, which are most of the store.
 func clip(o *hubv1alpha1.PublishedEndpoints) {
 	o.Spec.Groups = slices.Clone(o.Spec.Groups)
 	for i := range o.Spec.Groups {
@@ -205,17 +205,17 @@ func clip(o *hubv1alpha1.PublishedEndpoints) {
 	}
 }
 
-// remove forgets an object of a member and returns what that concerns.
+// remove removes an object of a member and returns the events for it.
 func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
-	case *hubv1alpha1.Member: // its administrator has it leave
+	case *hubv1alpha1.Member:
 		delete(s.members, id)
 		return append(s.leave(id), s.ofMember(id)...)
 	case *hubv1alpha1.Heartbeat:
 		delete(s.heartbeats, id)
 		delete(s.behind, id)
-		if id == s.own { // whether or not it said anything, there has to be one
-			s.sign(Sign{id, Exists})
+		if id == s.own { // presence writes it again
+			s.notifyMember(MemberEvent{id, MemberSeen})
 		}
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
@@ -237,7 +237,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	return nil
 }
 
-// sliceOfRecord returns the ID of the slice that a record of endpoints is for, the last part of its name.
+// sliceOfRecord returns the ID of the slice of a PublishedEndpoints, which is the last part of its name.
 func sliceOfRecord(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
 func set[V any](s *Store, table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {

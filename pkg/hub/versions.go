@@ -13,8 +13,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Versions are resource versions of a member's records, of those of services and those of endpoints: versions of two kinds are
-// not compared (KEP-5504).
+// Versions are the resource versions of a member's PublishedServices and PublishedEndpoints. Versions of different kinds are not
+// compared (KEP-5504).
 type Versions struct {
 	Services, Endpoints string
 }
@@ -31,8 +31,8 @@ func latest(a, b string) string {
 	return a
 }
 
-// isLater reports whether a resource version is later than another. One that the hub is back at, as after a restore, is
-// not; where versions are no numbers, each other one is.
+// isLater reports whether a resource version is later than another. After a restore of the hub it is not. If versions are not numbers,
+// every different version counts as later.
 func isLater(version, last string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, last)
 	if err != nil {
@@ -41,14 +41,14 @@ func isLater(version, last string) bool {
 	return order > 0
 }
 
-// hasSeen reports whether the records of a kind have been seen up to a version; true where versions cannot be compared.
+// hasSeen reports whether the records of a kind were read up to a version. It is true if versions cannot be compared.
 func (s *Store) hasSeen(k kind, version string) bool {
 	order, err := resourceversion.CompareResourceVersion(s.seen[k], version)
 	return err != nil || order >= 0
 }
 
-// Keys returns the services that any member, this cluster included, has records of. Those whose records were written last
-// come first, services and endpoints in turn: versions of two kinds are not compared (KEP-5504).
+// Keys returns the services with records of any member, local ones included. The latest records come first, those of services and of
+// endpoints in turn, because versions of different kinds are not compared (KEP-5504).
 func (s *Store) Keys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -76,7 +76,7 @@ func (s *Store) Keys() []clusterset.ServiceKey {
 	return slices.SortedFunc(maps.Keys(rank), func(a, b clusterset.ServiceKey) int { return cmp.Compare(rank[a], rank[b]) })
 }
 
-// byVersion returns the keys of a map, those of the latest versions first.
+// byVersion returns the keys of a map, latest version first.
 func byVersion(versions map[clusterset.ServiceKey]string) []clusterset.ServiceKey {
 	return slices.SortedFunc(maps.Keys(versions), func(a, b clusterset.ServiceKey) int {
 		if order, err := resourceversion.CompareResourceVersion(versions[b], versions[a]); err == nil {
@@ -86,7 +86,7 @@ func byVersion(versions map[clusterset.ServiceKey]string) []clusterset.ServiceKe
 	})
 }
 
-// KeysIn returns the services of a namespace that any member has records of, in no order.
+// KeysIn returns the services of a namespace with records of any member, in no order.
 func (s *Store) KeysIn(namespace string) []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

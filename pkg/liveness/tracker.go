@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness judges which members are alive, and whose endpoints an import uses while some are not (design
-// decision 9). It is pure: whoever calls it brings the time.
+// Package liveness decides which members are live, and which endpoints an import uses while some are not (design decision 9). It is
+// pure: the caller passes the time.
 package liveness
 
 import (
@@ -14,75 +14,75 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// State is what is known of a member's life.
+// State is the state of a member.
 type State string
 
 // The states of a member.
 const (
-	// Unknown: not heard of since we started. What there is of its slices stays as it is.
+	// Unknown: its heartbeat was not renewed since the agent started. Its mirrored slices stay as they are.
 	Unknown State = "Unknown"
-	// Live: it renews its heartbeat.
+	// Live: its heartbeat is renewed.
 	Live State = "Live"
-	// Silent: it has not for the grace period, or not yet often enough since.
+	// Silent: its heartbeat was not renewed for the grace period, or not often enough since then.
 	Silent State = "Silent"
 )
 
-// GracePeriods is how many heartbeat intervals a member may be silent before it counts as such.
+// GracePeriods is the number of missed heartbeats after which a member is silent.
 const GracePeriods = 4
 
 const (
-	// firstHold is how often a member must have renewed its heartbeat after a silence to count as alive again.
-	firstHold = 2
-	// mostHold bounds the number to which that grows when a member comes and goes.
-	mostHold = 32
-	// flapWindow is the time since a member's last return within which another silence doubles the number.
+	// minRenewals is how often a silent member must renew its heartbeat to become live.
+	minRenewals = 2
+	// maxRenewals bounds that number for a member that becomes silent again and again.
+	maxRenewals = 32
+	// flapWindow is the time since a member became live within which another silence doubles the number.
 	flapWindow = 5 * time.Minute
 )
 
-// Tracker judges the members by their heartbeats.
+// Tracker tracks the state of the members by their heartbeats.
 //
-// Others age only while our own heartbeat comes back to us: a hub that is frozen or out of reach, or an agent that was,
-// ages nobody. No two clocks are compared, and no other member's clock counts.
+// Time counts only while the local heartbeat is read back from the hub, so no member becomes silent because the hub or the local agent
+// is frozen or unreachable. Clocks of different members are not compared.
 type Tracker struct {
 	interval, grace time.Duration
 
-	// link is how long our own heartbeats have been coming back without a gap, all such times added up.
-	link time.Duration
-	// own is when our own heartbeat last came back; zero, ages ago, if never.
-	own     time.Time
-	members map[clusterset.ClusterID]*life
-	// absent says since when members have had no Member on the hub, as readings of link.
+	// connected is the total time during which the local heartbeat was read back without a gap.
+	connected time.Duration
+	// last is when the local heartbeat was last read back; zero if never.
+	last    time.Time
+	members map[clusterset.ClusterID]*member
+	// absent are the times at which members became absent, as values of connected.
 	absent map[clusterset.ClusterID]time.Duration
 }
 
-// life is what is known of one member. Times are readings of Tracker.link.
-type life struct {
+// member is the state of one member. Times are values of Tracker.connected.
+type member struct {
 	state State
 	seen  time.Duration
 	grace time.Duration
-	// renewals are those since the last silence, while it lasts.
-	renewals, hold int
-	returned       time.Duration
-	hasReturned    bool
+	// renewals counts the heartbeats of a silent member; it becomes live when they reach required.
+	renewals, required int
+	returned           time.Duration
+	hasReturned        bool
 }
 
-// NewTracker returns a Tracker for own heartbeats that come every interval. A member is silent after grace without one, or after
-// GracePeriods of the interval that it announces, where that is longer.
+// NewTracker returns a Tracker for local heartbeats at every interval. A member is silent after grace without a heartbeat, or after
+// GracePeriods of its own interval if that is longer.
 func NewTracker(interval, grace time.Duration) *Tracker {
-	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*life{}, absent: map[clusterset.ClusterID]time.Duration{}}
+	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*member{}, absent: map[clusterset.ClusterID]time.Duration{}}
 }
 
-// Own notes that our own heartbeat came back at now, and returns the members whose state that changes, sorted.
-func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
-	// A heartbeat may be late; more than one that is missing is a gap. So is the time before the first.
-	if gap := now.Sub(t.own); gap > 0 && gap <= 2*t.interval+t.interval/2 {
-		t.link += gap
+// LocalRenewed records that the local heartbeat was read back at now, and returns the sorted IDs of the members whose state changes.
+func (t *Tracker) LocalRenewed(now time.Time) []clusterset.ClusterID {
+	// One late heartbeat is no gap; more than one missing heartbeat is, and so is the time before the first.
+	if gap := now.Sub(t.last); gap > 0 && gap <= 2*t.interval+t.interval/2 {
+		t.connected += gap
 	}
-	t.own = now
+	t.last = now
 	var changed []clusterset.ClusterID
 	for _, id := range slices.Sorted(maps.Keys(t.members)) {
 		m := t.members[id]
-		if t.link-m.seen <= m.grace {
+		if t.connected-m.seen <= m.grace {
 			continue
 		}
 		m.renewals = 0
@@ -90,9 +90,9 @@ func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
 			continue
 		}
 		if m.hasReturned && m.seen-m.returned <= flapWindow {
-			m.hold = min(2*m.hold, mostHold)
+			m.required = min(2*m.required, maxRenewals)
 		} else {
-			m.hold = firstHold
+			m.required = minRenewals
 		}
 		m.state = Silent
 		changed = append(changed, id)
@@ -100,36 +100,36 @@ func (t *Tracker) Own(now time.Time) []clusterset.ClusterID {
 	return changed
 }
 
-// Known notes that there is a member, without having heard of it. every is the time between heartbeats that it announces; 0 for none.
+// Known records that there is a member. every is its heartbeat interval; 0 if it is not known.
 func (t *Tracker) Known(id clusterset.ClusterID, every time.Duration) {
 	if t.members[id] == nil {
-		t.members[id] = &life{state: Unknown, seen: t.link, hold: firstHold}
+		t.members[id] = &member{state: Unknown, seen: t.connected, required: minRenewals}
 	}
 	t.members[id].grace = max(t.grace, GracePeriods*every)
 }
 
-// Renewed notes that a member's heartbeat was renewed, which announces the next one, and reports whether that changes its state.
+// Renewed records that a member's heartbeat was renewed, and reports whether that changes its state. every is its heartbeat interval.
 func (t *Tracker) Renewed(id clusterset.ClusterID, every time.Duration) bool {
 	t.Known(id, every)
 	m := t.members[id]
-	m.seen = t.link
+	m.seen = t.connected
 	switch m.state {
 	case Live:
 		return false
 	case Silent:
 		m.renewals++
-		if m.renewals < m.hold {
+		if m.renewals < m.required {
 			return false
 		}
-		m.returned, m.hasReturned = t.link, true
+		m.returned, m.hasReturned = t.connected, true
 	case Unknown:
 	}
 	m.state, m.renewals = Live, 0
 	return true
 }
 
-// Absent notes which clusters have no Member on the hub at present, though nobody was seen to delete it, and returns those
-// that have had none for the timeout, sorted. Like a silence, an absence lasts only while our own heartbeat comes back.
+// Absent records which members are absent at present, and returns the sorted IDs of those that were absent for the timeout. The
+// timeout counts only while the local heartbeat is read back.
 func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []clusterset.ClusterID {
 	since := make(map[clusterset.ClusterID]time.Duration, len(ids))
 	var expired []clusterset.ClusterID
@@ -137,10 +137,10 @@ func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []cl
 		t.Known(id, 0) // so that it becomes silent
 		began, was := t.absent[id]
 		if !was {
-			began = t.link
+			began = t.connected
 		}
 		since[id] = began
-		if t.link-began >= timeout {
+		if t.connected-began >= timeout {
 			expired = append(expired, id)
 		}
 	}
@@ -149,10 +149,10 @@ func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []cl
 	return expired
 }
 
-// Left forgets a member that is none any more.
+// Left removes a member.
 func (t *Tracker) Left(id clusterset.ClusterID) { delete(t.members, id) }
 
-// State returns what is known of a member.
+// State returns the state of a member; Unknown if the tracker has none.
 func (t *Tracker) State(id clusterset.ClusterID) State {
 	if m := t.members[id]; m != nil {
 		return m.state
@@ -160,7 +160,7 @@ func (t *Tracker) State(id clusterset.ClusterID) State {
 	return Unknown
 }
 
-// States returns what is known of each member that we know of.
+// States returns the state of each member.
 func (t *Tracker) States() map[clusterset.ClusterID]State {
 	states := make(map[clusterset.ClusterID]State, len(t.members))
 	for id, m := range t.members {
