@@ -98,9 +98,9 @@ func (a act) outcome(s setup) string {
 	switch r.by {
 	case nobody:
 		if a.refuser(asReleased).by == nobody && len(s.missing) > 0 { // that is said already
-			return "nobody"
+			return "not refused"
 		}
-		return "nobody: " + a.harmless
+		return "not refused: " + a.harmless
 	case policies:
 		return "policy " + strings.TrimSuffix(r.policy, ".hub.tombolo-mcs.io")
 	case identity, server, rights, schemas, quota, importer, pacer:

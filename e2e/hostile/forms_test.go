@@ -114,7 +114,7 @@ func metadata() []act {
 				}
 			}),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no labels")},
-			harmless: "nobody reads them",
+			harmless: "no program reads them",
 			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
 		},
 		{
@@ -126,7 +126,7 @@ func metadata() []act {
 			name:     "a finalizer on a record",
 			try:      publishing(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no finalizers")},
-			harmless: "nobody but the member's namespace waits for it",
+			harmless: "only the member's namespace waits for it",
 			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
 		},
 		{

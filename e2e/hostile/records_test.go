@@ -28,7 +28,7 @@ func ofReserved(name string, k key) act {
 		name: name, service: k,
 		try:      publishing(func(*published) {}),
 		refused:  []refusal{byPolicy("records", "namespace "+k.Namespace+" is never part of a clusterset")},
-		harmless: "no importer looks at records of that namespace; `kubectl clusterset status` shows it",
+		harmless: "no importer reads records of that namespace; `kubectl clusterset status` shows it",
 		check: func(t *testing.T, w *world, k key) {
 			t.Helper()
 			w.witness(t)
@@ -149,7 +149,7 @@ func names() []act {
 			name: "a name with a dot", service: key{Namespace: "hostile", Name: "web.honest"},
 			try:      publishing(func(*published) {}),
 			refused:  []refusal{bySchema(`spec.service: Invalid value: "web.honest"`)},
-			harmless: "a record whose name is that of no service is not looked at",
+			harmless: "a record whose name is that of no service is not read",
 			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.absent(t, k) },
 		},
 		{
@@ -211,7 +211,7 @@ func addresses() []act {
 		fenced("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
 		fenced("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
 		fenced("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
-		fenced("an address of nobody", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
+		fenced("an address of no member", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
 		fenced("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
 		{
 			name: "an address of the importer's Services, by a mistaken Member", rest: true,

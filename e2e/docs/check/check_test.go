@@ -193,3 +193,21 @@ func TestRun(t *testing.T) {
 		t.Errorf("run: %v, printed %q instead of %q", err, out.String(), want)
 	}
 }
+
+// TestVocabulary: words of the glossary's last table are found in text, and not in code.
+func TestVocabulary(t *testing.T) {
+	t.Parallel()
+	words := vocabularyOf(parse(glossaryPath, "| Term | Meaning |\n| --- | --- |\n| told | x |\n\n| Not used | Write |\n| --- | --- |\n| goes on, nobody | continue |\n"))
+	d := parse("a.md", "It is told.\nIt Goes on with nobody.\n`nobody` is code.\n\n```sh\nnobody\n```\n<!-- nobody -->\n")
+	var got []string
+	for _, p := range checkVocabulary(d, words) {
+		got = append(got, p.String())
+	}
+	want := []string{
+		`a.md:2: "Goes on" is not used: write continue (docs/glossary.md)`,
+		`a.md:2: "nobody" is not used: write continue (docs/glossary.md)`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}

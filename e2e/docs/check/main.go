@@ -71,7 +71,9 @@ func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.path, p.lin
 // check returns all problems of the documents, in the order in which a reader finds them.
 func check(documents map[string]*document, known *facts) []problem {
 	problems := append(checkIndex(documents), checkObjects(documents)...)
+	words := vocabularyOf(documents[glossaryPath])
 	for _, d := range documents {
+		problems = append(problems, checkVocabulary(d, words)...)
 		problems = append(problems, checkLinks(d, documents, known)...)
 		problems = append(problems, checkMarks(d, known)...)
 		problems = append(problems, checkWords(d, known)...)
