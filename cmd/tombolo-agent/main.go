@@ -55,30 +55,30 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
 	var to clusters
-	flags.StringVar(&to.kubeconfig, "kubeconfig", "", "kubeconfig of the member cluster; none where the agent runs in it")
+	flags.StringVar(&to.kubeconfig, "kubeconfig", "", "kubeconfig of the member cluster; empty if the agent runs in it")
 	flags.StringVar(&to.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
-	flags.BoolVar(&to.hubInCluster, "hub-in-cluster", false, "the agent runs on the hub, in place of --hub-kubeconfig: its pod's ServiceAccount is the member's there, its namespace the member's, and its lease lies there; --kubeconfig leads to the member")
-	hubSecret := flags.String("hub-secret", "", "name of the Secret, in the agent's own namespace, that --hub-kubeconfig was mounted from; the agent renews the token in it")
-	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", clusterset.TokenLifetime, "how long a token for the hub is good; it is renewed after a third of that, so the hub may be away for the rest. The hub's policy tokens.hub.tombolo-mcs.io refuses more than 72h")
-	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; asked of the cluster where empty (Kubernetes 1.33 and later)")
-	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; all where empty")
+	flags.BoolVar(&to.hubInCluster, "hub-in-cluster", false, "the agent runs on the hub, in the member's namespace and with the member's ServiceAccount, and keeps its lease there; replaces --hub-kubeconfig. --kubeconfig is that of the member")
+	hubSecret := flags.String("hub-secret", "", "name of the Secret in the agent's namespace from which --hub-kubeconfig is mounted; the agent renews its token")
+	flags.DurationVar(&options.TokenLifetime, "hub-token-lifetime", clusterset.TokenLifetime, "lifetime of a token for the hub; the agent renews it after a third of that, so the hub may be down for the rest. The hub's policy tokens.hub.tombolo-mcs.io refuses more than 72h")
+	serviceCIDRs := flags.String("service-cidrs", "", "comma-separated ranges of the cluster's Services; defaults to the cluster's ServiceCIDRs (Kubernetes 1.33 and later)")
+	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; defaults to all")
 	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease, tombolo-system, those of members on the hub (member-*) and the agent's own")
-	domains := flags.String("allow-metadata-domains", "", "comma-separated domains, such as example.com, whose exported labels and annotations are imported, beside those without a domain. Each must be named: a domain does not admit its subdomains")
+	domains := flags.String("allow-metadata-domains", "", "comma-separated domains, such as example.com, whose exported labels and annotations are imported, besides those without a domain. A domain does not include its subdomains")
 	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
-		"so that pods of this cluster join that match it, and this cluster shares its own. Outside of the Multi-Cluster Services API: pods then serve that nobody exported")
-	elect := flags.Bool("leader-elect", true, "choose a leader among replicas")
+		"so that matching pods of this cluster serve them, and this cluster publishes its own selectors. This is not part of the Multi-Cluster Services API: pods without an export serve then")
+	elect := flags.Bool("leader-elect", true, "elect a leader among replicas")
 	logFormat := flags.String("log-format", "json", "json or text")
-	logLevel := flags.Int("v", 0, "log verbosity: 0 says what operators need, 1 names every write, 2 and more trace")
-	flags.StringVar(&options.ClusterID, "cluster-id", "", "the cluster's ID, where it has no ClusterProperty cluster.clusterset.k8s.io")
+	logLevel := flags.Int("v", 0, "log verbosity: 0 for operators, 1 logs every write, 2 and more for debugging")
+	flags.StringVar(&options.ClusterID, "cluster-id", "", "the cluster's ID, if it has no ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the agent's own namespace (default $POD_NAMESPACE)")
 	var check checks
 	check.addFlags(flags)
-	flags.IntVar(&options.Workers, "workers", 8, "services that each controller works on at a time")
-	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub, which tell others how long to wait: four times that, or four times their own where that is longer")
-	flags.DurationVar(&options.AbsentTimeout, "absent-member-timeout", time.Hour, "how long a cluster may have no Member on the hub, if its deletion was not watched, before what it exported is removed")
-	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where to serve Prometheus metrics; 0 for nowhere")
-	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where to serve /healthz and /readyz; 0 for nowhere")
-	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "where to serve Go's profiles, such as 127.0.0.1:6060; 0 for nowhere. They show what the agent holds in memory: let nobody else reach them")
+	flags.IntVar(&options.Workers, "workers", 8, "number of services that each controller reconciles at a time")
+	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub. Other members treat this one as silent after four intervals, or after four of their own if those are longer")
+	flags.DurationVar(&options.AbsentTimeout, "absent-member-timeout", time.Hour, "time after which the imports from an absent member are deleted: one without a Member on the hub whose deletion was not watched")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of the Prometheus metrics; 0 disables them")
+	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
+	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "address of Go's profiles, such as 127.0.0.1:6060; 0 disables them. They show the agent's memory: restrict access to them")
 	if err := flags.Parse(args); err != nil {
 		return options, check, err
 	}
@@ -114,10 +114,10 @@ type checks struct {
 }
 
 func (c *checks) addFlags(flags *flag.FlagSet) {
-	flags.StringVar(&c.hub.server, "check-hub", "", "say whether the hub at this URL can be reached, and do nothing else")
-	flags.StringVar(&c.hub.ca, "check-hub-ca", "", "its certificate authority, PEM in base64")
-	flags.StringVar(&c.network.listen, "check-network-listen", "", "send back what comes to this address, and do nothing else")
-	flags.StringVar(&c.network.reach, "check-network-reach", "", "say whether these addresses, comma-separated, send back what is sent to them, and do nothing else")
+	flags.StringVar(&c.hub.server, "check-hub", "", "check that the hub at this URL can be reached, and exit")
+	flags.StringVar(&c.hub.ca, "check-hub-ca", "", "certificate authority of that URL, PEM in base64")
+	flags.StringVar(&c.network.listen, "check-network-listen", "", "echo the data that is sent to this address, and do nothing else")
+	flags.StringVar(&c.network.reach, "check-network-reach", "", "check that these comma-separated addresses echo data, and exit")
 }
 
 // clusters are what the command line says of the two clusters.

@@ -201,17 +201,17 @@ var entries = []entry{
 	{
 		"`<port>._<protocol>.<service>`, `_<port>.<protocol>.<service>`, `_<port>._.<service>`, `_._<protocol>.<service>`",
 		append(each(alike, clusterSetIP, headless), "_<port>._."+untold), "A AAAA SRV", "", "NXDOMAIN", "records",
-		"Both labels of a port's name begin with an underscore and go on with the port's name and protocol (RFC 2782; KEP-1645, DNS specification).",
+		"Both labels of a port's name are an underscore and the port's name or protocol (RFC 2782; KEP-1645, DNS specification).",
 	},
 	{
 		"the same of a ClusterSetIP service",
 		append(each(alike, clusterSetIP), "_<port>._."+untold), "A AAAA TXT PTR NS ANY HTTPS", "", "NXDOMAIN", "NODATA",
-		"Both labels of a port's name begin with an underscore and go on with the port's name and protocol (RFC 2782; KEP-1645, DNS specification).",
+		"Both labels of a port's name are an underscore and the port's name or protocol (RFC 2782; KEP-1645, DNS specification).",
 	},
 	{
 		"the same of a headless service",
 		each(alike, headless), "AAAA TXT PTR NS ANY HTTPS", "", "NXDOMAIN", "NODATA",
-		"Both labels of a port's name begin with an underscore and go on with the port's name and protocol (RFC 2782; KEP-1645, DNS specification).",
+		"Both labels of a port's name are an underscore and the port's name or protocol (RFC 2782; KEP-1645, DNS specification).",
 	},
 	{
 		"`<endpoint>.<cluster>.<ClusterSetIP service>`",
@@ -237,12 +237,12 @@ var entries = []entry{
 	{
 		"`_<port>._<protocol>.<headless service>`, the port without a number",
 		each(slices.Concat(portName, alike), numberless), "A", "", "NXDOMAIN", "records",
-		"A port without a number is none that an SRV record could tell (discovery/v1: all ports), so it has no name.",
+		"An SRV record needs a port number, so a port without a number (discovery/v1: all ports) has no name.",
 	},
 	{
 		"`_<port>._<protocol>.<headless service>`, the port without a number",
 		each(slices.Concat(portName, alike), numberless), "AAAA SRV TXT PTR NS ANY HTTPS", "", "NXDOMAIN", "NODATA",
-		"A port without a number is none that an SRV record could tell (discovery/v1: all ports), so it has no name.",
+		"An SRV record needs a port number, so a port without a number (discovery/v1: all ports) has no name.",
 	},
 	{
 		"`<headless service>` of slices of host names, its endpoints and ports",

@@ -17,12 +17,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/bundle"
 )
 
-const aboutBundle = `Collect what a bug report needs into one archive: the status and the problems, how services with problems are merged,
-the records of the hub, the exports, imports and what is derived from them, Tombolo's own Deployments, pods, Events and logs,
-and all versions.
+const aboutBundle = `Collect the data for a bug report into one archive: the status and its problems, the merge of services with problems,
+the records of the hub, the exports, imports and derived objects, Tombolo's own Deployments, pods, Events and logs, and all
+versions.
 
-No Secrets are read. Annotations, values of environment variables and what looks like a credential are taken out. It does
-hold names of namespaces and services, and addresses: look into it before you hand it on.`
+The command does not read Secrets. It removes annotations, values of environment variables, and anything that resembles a
+credential. The archive does contain names of namespaces and services, and addresses: check it before you share it.`
 
 const examplesBundle = `  kubectl clusterset bundle --file clusterset.tar.gz
   tar -tzf clusterset.tar.gz`
@@ -38,7 +38,7 @@ func newBundle(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	b := &bundling{out: streams.Out, err: streams.ErrOut}
 	cmd := &cobra.Command{
 		Use:     "bundle",
-		Short:   "collect what a bug report needs",
+		Short:   "collect the data for a bug report",
 		Long:    aboutBundle,
 		Example: examplesBundle,
 		Args:    cobra.NoArgs,

@@ -20,13 +20,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutCheckNetwork = `Find out whether the members have the flat network that Tombolo needs: whether pods reach pods of the other clusters by their
-own addresses, in both IP families.
+const aboutCheckNetwork = `Check that the members have the flat network that Tombolo needs: that pods reach pods of the other clusters by their own
+addresses, in both IP families.
 
-First the ranges that the Members on the hub state are compared. Then a pod starts in each cluster that the kubeconfig leads
-to, and another that sends 64 KiB to all the others and wants them back: a network with a smaller MTU than its senders believe
-lets connections begin and then stand still. The pods run the agent's image in its namespace, with no rights, and are removed
-afterwards.`
+The command first compares the ranges of the Members on the hub. Then it starts a pod in each cluster of the kubeconfig, and
+a second one that sends 64 KiB to all the others and expects them back. This also finds a network whose MTU is smaller than
+the senders assume, in which connections open and then hang. The pods run the agent's image in its namespace, without
+rights, and are deleted afterwards.`
 
 const examplesCheckNetwork = `  kubectl clusterset check-network
   kubectl clusterset check-network --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
@@ -38,7 +38,7 @@ func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericioopti
 	n := &networkCheck{r: &report{out: streams.Out}}
 	cmd := &cobra.Command{
 		Use:     "check-network",
-		Short:   "send packets between pods of all clusters",
+		Short:   "check the network between the pods of all clusters",
 		Long:    aboutCheckNetwork,
 		Example: examplesCheckNetwork,
 		Args:    cobra.NoArgs,
@@ -64,8 +64,8 @@ type networkCheck struct {
 
 func (n *networkCheck) addFlags(flags *pflag.FlagSet) {
 	n.reading.addFlags(flags)
-	flags.StringVar(&n.image, "agent-image", "", "image of the pods; that of the cluster's agent where empty")
-	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "how long the pods may take to start, and again to end")
+	flags.StringVar(&n.image, "agent-image", "", "image of the pods; defaults to the image of the cluster's agent")
+	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "timeout for the start of the pods, and for their deletion")
 }
 
 func (n *networkCheck) run(ctx context.Context, found *survey.Clusterset) (err error) {

@@ -40,8 +40,8 @@ type cluster struct {
 type hubFlags struct{ kubeconfig, context string }
 
 func (f *hubFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with an administrator's rights; that of --kubeconfig where empty")
-	flags.StringVar(&f.context, "hub-context", "", "context of the hub; where empty, the current one of --hub-kubeconfig, which must be given then")
+	flags.StringVar(&f.kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with an administrator's rights; defaults to --kubeconfig")
+	flags.StringVar(&f.context, "hub-context", "", "context of the hub; defaults to the current context of --hub-kubeconfig, which is then required")
 }
 
 // errNoHub is returned where neither flag is given: the current context is the member's, and cannot be meant.
@@ -106,8 +106,8 @@ func connect(what, flags string, config *rest.Config, o installing) (*cluster, e
 type installing struct{ dryRun, force bool }
 
 func (o *installing) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.dryRun, "dry-run", false, "check, say what would be done, and change nothing")
-	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite what somebody else has changed in objects that this command has applied before")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "check and print the changes, without making them")
+	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
 }
 
 func (o installing) installer(c client.Client) apply.Installer {

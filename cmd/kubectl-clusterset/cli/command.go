@@ -51,16 +51,16 @@ func Run(ctx context.Context, build Build, args []string, streams genericiooptio
 	return ExitFailed
 }
 
-const about = `Join Kubernetes clusters into a clusterset, whose services all of them can use (Multi-Cluster Services API).
+const about = `Join Kubernetes clusters into a clusterset and share services between them (Multi-Cluster Services API).
 
-One API server is the hub: one of the members, or one of its own. It holds small records of what the members
-export, and is not on the way of any packet.
+One API server is the hub: that of a member, or a separate one. It stores small records of what the members export. No
+packet passes through it.
 
   kubectl clusterset init-hub --context hub
   kubectl clusterset join --context east --hub-context hub --cluster-id east
   kubectl clusterset join --context west --hub-context hub --cluster-id west
 
-Then create a ServiceExport beside a Service in one of them; the others get a ServiceImport, and
+Then create a ServiceExport for a Service in one of them. The others get a ServiceImport, and
 <service>.<namespace>.svc.clusterset.local resolves there.`
 
 // NewCommand returns the command with all its verbs; the streams are where they read and write. Run runs it.

@@ -23,12 +23,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutDiff = `Show what the agents would write now, in every cluster that the kubeconfig leads to and on the hub: for one service, or for
-all. Where all is well, nothing is shown: a change is on its way for a second at most.
+const aboutDiff = `Show what the agents would write now, in every cluster of the kubeconfig and on the hub, for one service or for all. In a
+healthy clusterset the output is empty, because agents write a change within a second.
 
-The agents' own controllers are run, and the API servers asked what they would say (dry run). What they would refuse is shown
-with the reason. Exit codes: 0 if nothing would be written; 1 if something would, if a member could not be looked at (--contexts
-says which to look at), if nothing is known of the service, or on an error.`
+The command runs the agents' own controllers with dry-run requests. It shows writes that an API server would refuse with the
+reason. Exit codes: 0 if nothing would be written; 1 if something would be written, if a member cannot be read (--contexts
+selects the members), if the service does not exist, or on an error.`
 
 // errDiffers says that agents have something to write. What it is has been printed.
 var errDiffers = errors.New("there is something to write: see above")

@@ -26,13 +26,13 @@ const zone = "clusterset.local"
 // corefileKey is the key of a ConfigMap that has CoreDNS' Corefile, wherever CoreDNS is installed as usual.
 const corefileKey = "Corefile"
 
-const aboutDNS = `Tell the DNS of the current context's cluster where the names of the clusterset are, by a marked change of its Corefile.
+const aboutDNS = `Configure the DNS of the current context's cluster for the names of the clusterset, by a marked change of its Corefile.
 
   --by tombolo     forwards clusterset.local to Tombolo's DNS, which join has installed
-  --by kubernetes  has CoreDNS' own plugin serve it, with the right that this takes
-  --by none        takes the change back; every other byte stays as it is
+  --by kubernetes  configures the plugin "kubernetes" of CoreDNS, and grants the right that it needs
+  --by none        removes the change; every other byte of the Corefile stays as it is
 
-Where another tool owns the Corefile and puts it back (k3s, AKS, EKS' add-on), see manifests/dns/corefile instead.`
+If another tool owns the Corefile and resets it (k3s, AKS, the EKS add-on), see manifests/dns/corefile instead.`
 
 // servers of the clusterset's names.
 const (
@@ -45,7 +45,7 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 	d := &dnsEdit{}
 	cmd := &cobra.Command{
 		Use:     "dns",
-		Short:   "have a cluster's DNS answer for the clusterset",
+		Short:   "configure a cluster's DNS for the clusterset",
 		Long:    aboutDNS,
 		Example: "  kubectl clusterset dns --context east --dry-run\n  kubectl clusterset dns --context east",
 		Args:    cobra.NoArgs,

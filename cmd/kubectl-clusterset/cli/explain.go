@@ -23,11 +23,12 @@ import (
 
 const aboutExplain = `Explain how the exports of a service become one service.
 
-The clusters that export it, from the oldest to the youngest: where they disagree, the oldest counts. For each thing that
-they should agree on, the value that counts, whose it is, and who says otherwise. Who serves which port, and whose ports
-nobody reaches. What of the hub's records is refused, and why. It reads the hub alone, and reruns what every member does.
+The output lists the exporting clusters, oldest first: the oldest wins a conflict. For each field it shows the value that is
+used, the cluster that it comes from, and the clusters with another value. It shows which clusters serve each port, which
+ports are not reachable, and which records are refused and why. The command reads only the hub, and computes the same merge
+as every member.
 
-The exit code is 1 where nobody exports the service.`
+The exit code is 1 if no cluster exports the service.`
 
 const examplesExplain = `  kubectl clusterset explain shop/web
   kubectl clusterset explain shop/web --hub-context hub -o yaml`

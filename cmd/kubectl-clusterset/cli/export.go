@@ -25,11 +25,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-const aboutExport = `Export Services of the cluster of the current context to its clusterset: create a ServiceExport beside each.
+const aboutExport = `Export Services of the current context's cluster: create a ServiceExport for each.
 
-Services are named, or picked by their labels with -l, or all of the namespace with --all. Those that cannot be exported are
-refused before anything is changed; of those that are picked, they are left out. Then it waits until the hub has the
-exports, and tells where other clusters export the same service differently.`
+Select Services by name, by label with -l, or all of the namespace with --all. If a named Service cannot be exported, the
+command fails before it changes anything; -l and --all skip such Services. Then the command waits until the hub stores the
+exports, and reports conflicts with other clusters.`
 
 const examplesExport = `  kubectl clusterset export web -n shop
   kubectl clusterset export web cart -n shop --context east --dry-run

@@ -18,8 +18,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-const aboutGet = `List the exports or imports of the cluster of the current context, with what kubectl get does not show: whether an
-export is ready and where other clusters disagree; which clusters serve an import, with how many ready endpoints each.`
+const aboutGet = `List the exports or imports of the current context's cluster, with data that kubectl get does not show: whether an
+export is ready and its conflicts; the clusters that serve an import, and the number of ready endpoints of each.`
 
 const examplesGet = `  kubectl clusterset get imports -A --context east
   kubectl clusterset get exports -n shop -o wide

@@ -16,10 +16,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 )
 
-const aboutGraph = `Draw the clusterset: who exports and imports what, with how many ready endpoints; where exporters disagree; who is silent.
+const aboutGraph = `Draw the clusterset: which members export and import each service, with the number of ready endpoints; conflicts; silent
+members.
 
--o svg is a matrix of services and members, which any browser shows. -o dot is a graph for graphviz. With -n, it has the
-services of that namespace only. Who imports what is known of the members that can be reached.`
+-o svg is a matrix of services and members that any browser can show. -o dot is a graph for graphviz. -n selects the services
+of one namespace. Imports are shown for the members that can be reached.`
 
 const examplesGraph = `  kubectl clusterset graph --file clusterset.svg
   kubectl clusterset graph -n shop -o dot | dot -Tpng > shop.png`

@@ -24,10 +24,10 @@ import (
 // minHub is the first version of Kubernetes whose admission policies know IP addresses and CIDRs.
 var minHub = version.MustParseGeneric("1.31")
 
-const aboutInitHub = `Make the cluster of the current context the hub of a clusterset.
+const aboutInitHub = `Make the current context's cluster the hub of a clusterset.
 
-Installs the kinds of the members' records, the policies that fence what a member may write, and the right
-to read that all members share. No pod runs for it. Run it again to bring a hub up to this version.`
+The command installs the kinds of the records, the admission policies that restrict what a member may write, and the right
+to read that all members share. The hub runs no pod for this. Run the command again to upgrade a hub to this version.`
 
 func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var o installing

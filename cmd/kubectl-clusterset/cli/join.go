@@ -20,24 +20,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutJoin = `Make the cluster of the current context a member of a clusterset.
+const aboutJoin = `Make the current context's cluster a member of a clusterset.
 
-Checks everything first, and changes nothing if a check fails. Then it admits the cluster on the hub (a namespace
-of its own there, in which its agent may write), and installs in the cluster the kinds of the Multi-Cluster Services
-API where they are missing, the agent with a short-lived token for the hub, and the DNS of the clusterset.
+The command checks everything first, and changes nothing if a check fails. Then it creates a namespace for the cluster on
+the hub, in which its agent may write. In the cluster it installs the kinds of the Multi-Cluster Services API if they are
+missing, the agent with a short-lived token for the hub, and the DNS of the clusterset.
 
-Run it again at any time: after an interruption, with other flags, or to renew the token. What was set before
-and is not set again stays as it is: the ranges that the hub has of the cluster, whatever the cluster shows by now
-(that is told), the namespaces, the way to the same hub, and arguments that somebody has given the agent.`
+You can run it again at any time: after an interruption, with other flags, or to renew the token. Settings without a flag
+stay as they are: the ranges of the Member on the hub (the command reports other ranges that it finds in the cluster), the
+namespaces, the URL of the same hub, and arguments of the agent that another user has changed.`
 
-const examplesJoin = `  # what would be done, and which addresses are found
+const examplesJoin = `  # show what the command would do, and which addresses it finds
   kubectl clusterset join --context east --hub-context hub --cluster-id east --dry-run
 
-  # the addresses given, as for clusters that do not tell them or that will grow
+  # set the addresses, if the cluster does not report them or will grow
   kubectl clusterset join --context east --hub-context hub --cluster-id east \
       --pod-cidrs 10.1.0.0/16,fd00:1::/48 --node-cidrs 192.0.2.0/24
 
-  # in earnest: two agents on two nodes, disruption budgets, network policies
+  # for production: two agents on two nodes, disruption budgets, network policies
   kubectl clusterset join --context east --hub-context hub --cluster-id east --profile production`
 
 // joinOptions are the flags of join.
@@ -67,18 +67,18 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	o.addFlags(flags)
 	o.addRuntimeFlags(flags)
 	o.hub.add(flags)
-	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; that of its ClusterProperty cluster.clusterset.k8s.io where empty")
-	flags.StringVar(&o.clusterSet, "clusterset", "", "the clusterset's name, for the ClusterProperty clusterset.k8s.io; as it is there, or else "+defaultClusterSet+", where empty")
-	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; as before, or else looked for in the cluster, where empty")
-	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; as before, or else the nodes' own addresses, where empty")
-	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; as before, or else looked for in the cluster, where empty")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; as before, or else all but the reserved ones, where empty")
-	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join although addresses overlap with another member's: packets may go astray")
-	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "believe without limit how old this cluster says its exports are, as when adopting services that are older than the hub; as before where it is not given, and =false takes it back")
-	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL as the cluster's pods reach it; as before, or else as in the kubeconfig, where empty")
-	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; as before, or else as in the kubeconfig, where empty")
-	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "start a pod of a few seconds, in --namespace, to see whether the hub can be reached from inside the cluster")
-	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "how long that pod may take, its image's download included")
+	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
+	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
+	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; defaults to those of the Member, or those found in the cluster")
+	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to those of the Member, or the nodes' addresses")
+	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to those of the Member, or those found in the cluster")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to those of the Member, or all but the reserved ones")
+	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
+	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "accept the ages that this cluster claims for its exports without limit, to adopt services that are older than the hub; defaults to the setting of the Member, and =false removes it")
+	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
+	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the one of an earlier join, or that of the kubeconfig")
+	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "check from a short-lived pod in --namespace that the cluster can reach the hub")
+	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "timeout of that pod, including the download of its image")
 	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
 }
 

@@ -21,24 +21,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutLeave = `Take the cluster of the current context out of its clusterset.
+const aboutLeave = `Remove the current context's cluster from its clusterset.
 
-Its agent stops first. Then its Member on the hub is suspended: the other members stop using its pods. The command waits
-until each member that is connected has sent its next heartbeat, for a minute at most, names those that did not, and
-deletes the Member with all its records. Then it deletes all that Tombolo has made in the cluster: imports and their
-Services, the agent, the DNS, the membership ClusterProperty. ServiceExports stay, without status, and so do the kinds of
-the Multi-Cluster Services API.
+The command first stops the agent. Then it suspends the Member on the hub, so that the other members stop using its pods. It
+waits for the next heartbeat of each connected member, for at most a minute, and lists those that sent none. It deletes the
+Member with all its records. Then it deletes everything that Tombolo has created in the cluster: imports and their Services,
+the agent, the DNS, the membership ClusterProperty. ServiceExports stay, without status, and so do the kinds of the
+Multi-Cluster Services API.
 
-Where one side is gone, leave on the other alone: --from hub for a member that is dead (with --cluster-id), --from
-member where the hub is. Run it again after an interruption.`
+If one side no longer exists, leave on the other one only: --from hub for a member that no longer exists (with
+--cluster-id), --from member if the hub no longer exists. Run the command again after an interruption.`
 
 const examplesLeave = `  kubectl clusterset leave --context east --hub-context hub --dry-run
   kubectl clusterset leave --context east --hub-context hub
 
-  # east is gone for good
+  # east no longer exists
   kubectl clusterset leave --from hub --cluster-id east --hub-context hub
 
-  # the hub is gone for good
+  # the hub no longer exists
   kubectl clusterset leave --from member --context east`
 
 // sides say where there is something to take away.
@@ -54,7 +54,7 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	l := &leaving{}
 	cmd := &cobra.Command{
 		Use:     "leave",
-		Short:   "take a cluster out, alive or dead",
+		Short:   "remove a cluster from the clusterset",
 		Long:    aboutLeave,
 		Example: examplesLeave,
 		Args:    cobra.NoArgs,
@@ -68,7 +68,7 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	}
 	l.addFlags(cmd.Flags())
 	l.at.add(cmd.Flags())
-	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; that of its ClusterProperty where empty")
+	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; defaults to its ClusterProperty")
 	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub, where the cluster is gone; or member, where the hub is")
 	return cmd
 }

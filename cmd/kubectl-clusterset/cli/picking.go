@@ -31,9 +31,9 @@ type picking struct {
 }
 
 func (p *picking) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&p.dryRun, "dry-run", false, "check, say what would be done, and change nothing")
-	flags.BoolVar(&p.all, "all", false, "all of the namespace")
-	flags.StringVarP(&p.selector, "selector", "l", "", "those whose Service has these labels")
+	flags.BoolVar(&p.dryRun, "dry-run", false, "check and print the changes, without making them")
+	flags.BoolVar(&p.all, "all", false, "all Services of the namespace")
+	flags.StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
 }
 
 var errWhich = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace")

@@ -35,15 +35,15 @@ type reading struct {
 
 func (o *reading) addFlags(flags *pflag.FlagSet) {
 	o.at.add(flags)
-	flags.Lookup("hub-context").Usage = "context of the hub; the one of --contexts that leads to a hub where empty"
-	flags.Lookup("hub-kubeconfig").Usage = "kubeconfig of the hub; that of --kubeconfig where empty"
-	flags.StringSliceVar(&o.contexts, "contexts", nil, "contexts of the members to look at, comma-separated; all of the kubeconfig where empty")
+	flags.Lookup("hub-context").Usage = "context of the hub; defaults to the one of --contexts that is a hub"
+	flags.Lookup("hub-kubeconfig").Usage = "kubeconfig of the hub; defaults to --kubeconfig"
+	flags.StringSliceVar(&o.contexts, "contexts", nil, "comma-separated contexts of the members to read; defaults to all of the kubeconfig")
 }
 
 // find returns what can be seen of the clusterset. Places that do not answer are told on warnings.
 func (o *reading) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
 	if *usual.Context != "" {
-		return nil, usageError{fmt.Errorf("--context=%s: this command looks at the whole clusterset; pass --contexts for the members to look at, and --hub-context for the hub", *usual.Context)}
+		return nil, usageError{fmt.Errorf("--context=%s: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub", *usual.Context)}
 	}
 	places, err := o.places(usual)
 	if err != nil {

@@ -44,9 +44,9 @@ const (
 )
 
 func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); as before, or else "+defaultProfile+", where empty")
-	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; that of this release where empty. A development build has none: pass it")
-	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; that of this release where empty. A development build has none: pass it")
+	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); defaults to the present one, or "+defaultProfile)
+	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; defaults to this release's image. A development build has none: set it")
+	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; defaults to this release's image. A development build has none: set it")
 }
 
 func (o *runtimeOptions) validate() error {

@@ -18,17 +18,16 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
-const aboutStatus = `Show the clusterset at a glance: what is wrong, with the next step for each; its members; its services.
+const aboutStatus = `Show the problems of the clusterset with the next step for each, its members, and its services.
 
-It reads the hub, and of the kubeconfig's contexts those members that answer. With the hub alone it tells what the hub
-knows; each member that can be reached adds its imports, those whose deletion is not confirmed, and what is wrong with
-its exports.
+The command reads the hub and the members of the kubeconfig that answer. With the hub alone it shows the data of the hub.
+Each member that can be reached adds its imports, its pending deletions, and the problems of its exports.
 
-With --namespace it lists the services of one namespace and their problems, besides the members and theirs. If there are
-many services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
-everything, in a shape that stays (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
+--namespace lists the services of one namespace and their problems, besides the members and theirs. If there are many
+services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
+everything in a stable format (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
 
-The exit code is 0, problems or not. With --exit-code it is 1 where there is an error or a warning.`
+The exit code is 0, with or without problems. With --exit-code it is 1 if there is an error or a warning.`
 
 const examplesStatus = `  kubectl clusterset status
   kubectl clusterset status --hub-context hub --contexts east,west
@@ -36,7 +35,7 @@ const examplesStatus = `  kubectl clusterset status
   kubectl clusterset status --watch
   kubectl clusterset status -o json | jq '.problems[] | select(.severity == "error")'
 
-  # in a job that alarms
+  # in a monitoring job
   kubectl clusterset status --exit-code`
 
 // pollInterval is the time between two looks of --watch.
@@ -77,7 +76,7 @@ func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	l.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP((*string)(&l.output), "output", "o", "", "wide, json or yaml")
 	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: where they are many, those with problems; or all")
-	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "go on, and print what changes")
+	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "keep running and print changes")
 	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 where there are problems")
 	return cmd
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutTrace = `Follow one service from its pods to its name, through every cluster that the kubeconfig leads to, and name the first hop
-that is broken and what to do about it.
+const aboutTrace = `Follow one service from its pods to its DNS name through every cluster of the kubeconfig, and report the first broken hop and
+what to do about it.
 
-The hops: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; and in each importing
-cluster the namespace, ServiceImport, derived Service and mirrored slices, what kube-proxy sees of them, and the DNS answer.
+The hops are: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; in each importing
+cluster the namespace, the ServiceImport, the derived Service and the mirrored slices, what kube-proxy sees of them, and the
+DNS answer.
 
-Nothing is changed: the agents' own controllers are run, and the API servers asked what they would say (dry run), with the
-agents' rights where you may impersonate them. --from names the cluster in which the service is wanted: there, a missing
-namespace is a fault and not a choice.`
+The command changes nothing: it runs the agents' own controllers with dry-run requests, with the agents' rights if you may
+impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error.`
 
 const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --from west
@@ -39,7 +39,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	t := &tracing{}
 	cmd := &cobra.Command{
 		Use:     "trace NAMESPACE/SERVICE",
-		Short:   "follow a service from its pods to its name, and find what is broken",
+		Short:   "follow a service from its pods to its name, and find the first broken hop",
 		Long:    aboutTrace,
 		Example: examplesTrace,
 		Args:    cobra.ExactArgs(1),
@@ -51,7 +51,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
 	cmd.Flags().DurationVar(&t.settle, "settle", 3*time.Second, "how long what looks broken may take to mend itself")
-	cmd.Flags().StringVarP((*string)(&t.output), "output", "o", "", "json or yaml; text where empty")
+	cmd.Flags().StringVarP((*string)(&t.output), "output", "o", "", "json or yaml; defaults to text")
 	return cmd
 }
 

@@ -15,10 +15,10 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-const aboutUnexport = `Take Services of the cluster of the current context out of the clusterset: delete their ServiceExports.
+const aboutUnexport = `Stop exporting Services of the current context's cluster: delete their ServiceExports.
 
-The other clusters stop sending traffic to this one at once; where nobody else exports the service, its import and its
-names go. The Services themselves stay. Services are named, or picked by their labels with -l, or --all.`
+The other clusters stop sending traffic to this one at once. If no other cluster exports the service, its imports and names
+are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all.`
 
 const examplesUnexport = `  kubectl clusterset unexport web -n shop
   kubectl clusterset unexport --all -n shop --context east --dry-run`
@@ -30,7 +30,7 @@ func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.
 	u := &unexporting{}
 	cmd := &cobra.Command{
 		Use:     "unexport SERVICE...",
-		Short:   "export Services no more",
+		Short:   "stop exporting Services of a cluster",
 		Long:    aboutUnexport,
 		Example: examplesUnexport,
 		Args:    cobra.ArbitraryArgs,

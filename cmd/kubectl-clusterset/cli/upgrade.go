@@ -15,17 +15,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-const aboutUpgrade = `Bring the cluster of the current context to this version: the kinds of the Multi-Cluster Services API where they
-are older (never a newer one back), the agent and the DNS.
+const aboutUpgrade = `Upgrade the current context's cluster to this version: the kinds of the Multi-Cluster Services API if they are older
+(newer ones stay), the agent and the DNS.
 
-Upgrade the hub first ("kubectl clusterset init-hub" does it), then the members, one after the other. What was imported
-stays in place meanwhile. Arguments that somebody has given the agent are kept, and named.`
+Upgrade the hub first with "kubectl clusterset init-hub", then the members, one after the other. Imports stay in place
+meanwhile. Arguments of the agent that another user has changed are kept and listed.`
 
 func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	u := &upgrading{runtimeOptions: runtimeOptions{build: build}}
 	cmd := &cobra.Command{
 		Use:     "upgrade",
-		Short:   "bring a member to this version",
+		Short:   "upgrade a member to this version",
 		Long:    aboutUpgrade,
 		Example: "  kubectl clusterset init-hub --context hub\n  kubectl clusterset upgrade --context east --dry-run\n  kubectl clusterset upgrade --context east",
 		Args:    cobra.NoArgs,

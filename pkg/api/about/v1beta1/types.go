@@ -39,7 +39,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:printcolumn:name="Value",type=string,JSONPath=`.spec.value`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// ClusterProperty is a fact about the cluster it lies in.
+// ClusterProperty is a property of the cluster that contains it.
 type ClusterProperty struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -17,7 +17,7 @@ const HeartbeatName = "heartbeat"
 // +kubebuilder:printcolumn:name="Cluster UID",type=string,JSONPath=`.spec.clusterUID`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'heartbeat'",message="a member's namespace has one Heartbeat, named heartbeat"
 
-// Heartbeat says that a member's agent is alive and how far its publication has come. The member writes it.
+// Heartbeat shows that a member's agent runs, and the state of its publication. The member writes it.
 type Heartbeat struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -25,16 +25,16 @@ type Heartbeat struct {
 	Spec HeartbeatSpec `json:"spec"`
 }
 
-// HeartbeatSpec is what a member says of itself.
+// HeartbeatSpec is the state of a member.
 type HeartbeatSpec struct {
-	// renewTime is when the member wrote this, by its own clock. It is for people to read: liveness is judged by whether
-	// renewals arrive, never by comparing clocks.
+	// renewTime is when the member wrote the object, by its own clock. It is for people to read: whether a member is silent depends on
+	// its renewals, not on clocks.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
 	RenewTime metav1.MicroTime `json:"renewTime"`
 
-	// clusterUID is the UID of the member's kube-system namespace. It tells two clusters apart that bear one ID.
+	// clusterUID is the UID of the member's kube-system namespace. It distinguishes two clusters with the same ID.
 	// +kubebuilder:validation:MaxLength=64
 	ClusterUID string `json:"clusterUID"`
 
@@ -43,34 +43,34 @@ type HeartbeatSpec struct {
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
 
-	// intervalSeconds is the time between renewals. Others wait for several of it, or of their own where that is longer, before they
-	// take the member for silent.
+	// intervalSeconds is the time between renewals. The member is silent after four intervals, or after four of the reader's own if
+	// those are longer.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
 
-	// services is how many services the member has published.
+	// services is the number of PublishedServices of the member.
 	// +kubebuilder:validation:Minimum=0
 	Services int32 `json:"services"`
 
-	// publication says whether everything the member exports is on the hub. Until it is Complete, the absence of a record
-	// means nothing, and nobody deletes anything because of it, unless it was seen to be deleted.
+	// publication is Complete if the hub stores all records of the member, otherwise Partial. While it is Partial, a missing record
+	// does not count as deleted, unless a watch has reported the deletion.
 	Publication Publication `json:"publication"`
 
-	// servicesVersion is the highest resource version of the member's PublishedServices when its publication became Complete.
-	// Who has not seen as much of that kind yet does not know all that the member exports.
+	// servicesVersion is the highest resource version of the member's PublishedServices. A reader that has not read that version yet
+	// does not have all records of the member.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ServicesVersion string `json:"servicesVersion,omitempty"`
 
-	// endpointsVersion is the same of its PublishedEndpoints.
+	// endpointsVersion is the same for its PublishedEndpoints.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	EndpointsVersion string `json:"endpointsVersion,omitempty"`
 }
 
-// Publication says how far a member has published its exports.
+// Publication is the state of the records of a member.
 // +kubebuilder:validation:Enum=Partial;Complete
 type Publication string
 

@@ -42,35 +42,33 @@ type MemberSpec struct {
 	// +listType=atomic
 	PodCIDRs []CIDR `json:"podCIDRs"`
 
-	// nodeCIDRs are the ranges of the member's nodes, whose addresses pods on the host's network have.
+	// nodeCIDRs are the ranges of the member's nodes. Pods in the host network have these addresses.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
 
-	// serviceCIDRs are the ranges of the member's Services. They tell which IP families it can import, and may well be
-	// the same in several members.
+	// serviceCIDRs are the ranges of the member's Services. They define the IP families that it can import. Several
+	// members may have the same ranges.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	ServiceCIDRs []CIDR `json:"serviceCIDRs,omitempty"`
 
-	// namespaces are those whose services the member may publish. Absent means all but the reserved ones.
+	// namespaces are the namespaces whose services the member may publish. If unset, these are all but the reserved ones.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	Namespaces []NamespaceName `json:"namespaces,omitempty"`
 
-	// claimedAges says how far the creation times that the member claims for its exports are believed. Bounded: back to
-	// 10 minutes before the hub first saw the export. Trusted: without limit, to adopt services that are older than the
-	// hub, or after the hub was rebuilt.
+	// claimedAges limits the ages that the member claims for its exports. Bounded: an export is at most 10 minutes older than its record
+	// on the hub. Trusted: without limit, to adopt services that are older than the hub, or after the hub was rebuilt.
 	// +kubebuilder:default=Bounded
 	// +optional
 	ClaimedAges ClaimedAges `json:"claimedAges,omitempty"`
 
-	// suspended takes all that the member exports away from the other members at once, and keeps it away until suspended is
-	// false again. "kubectl clusterset leave" sets it before it deletes the Member.
+	// suspended ends all exports of the member at once, until it is false again. "kubectl clusterset leave" sets it before it deletes the Member.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 }
@@ -86,11 +84,11 @@ type CIDR string
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 type NamespaceName string
 
-// ClaimedAges says how far a member's claims about the age of its exports are believed (spec R8).
+// ClaimedAges limits the ages that a member claims for its exports (spec R8).
 // +kubebuilder:validation:Enum=Bounded;Trusted
 type ClaimedAges string
 
-// How far claimed ages are believed.
+// The limits of claimed ages.
 const (
 	ClaimedAgesBounded ClaimedAges = "Bounded"
 	ClaimedAgesTrusted ClaimedAges = "Trusted"

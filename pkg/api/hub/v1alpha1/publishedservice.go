@@ -104,8 +104,8 @@ type PublishedServiceSpec struct {
 	// +mapType=atomic
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
-	// selection says which pods of an importing cluster join the service, in the clusters whose agents are told to let
-	// them. It is outside of the KEP, and there only where the exporter's agent is told so too.
+	// selection selects pods of an importing cluster that serve too, if both agents run with --derived-selector=oldest. It is not part
+	// of the KEP.
 	// +optional
 	Selection *PublishedSelection `json:"selection,omitempty"`
 }
