@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestWalk: the functions on the way of the data that ARCHITECTURE.md walks exist, and are fewer than a dozen.
+// TestWalk: the functions of the data flow in ARCHITECTURE.md exist, and are fewer than a dozen.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
@@ -19,11 +19,11 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, walk, _ := strings.Cut(string(text), "## The way of the data\n")
+	_, walk, _ := strings.Cut(string(text), "## Data flow\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	rows := regexp.MustCompile("(?m)^\\| [AB] \\| `([a-z]+)\\.(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\|").FindAllStringSubmatch(walk, -1)
 	if len(rows) < 8 || len(rows) >= 12 {
-		t.Errorf("the walk names %d functions", len(rows))
+		t.Errorf("the data flow names %d functions", len(rows))
 	}
 	for _, row := range rows {
 		pkg, receiver, function := row[1], row[2], row[3]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package survey looks at a clusterset from outside, as an administrator who can reach its hub and some or all of its
-// members. It changes nothing. The way of the data:
+// members. It changes nothing. The data flow:
 //
 //	Find         asks API servers who they are, and reads the hub
 //	Member.Look  reads a member, of one namespace or all, through the caches that its agent would have
