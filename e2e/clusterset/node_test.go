@@ -30,7 +30,7 @@ import (
 // hubMount is where the agent's Deployment mounts the Secret that leads to the hub.
 const hubMount = "/etc/tombolo/hub"
 
-// syncPeriod is the pause between two looks, each of which is several requests.
+// syncPeriod is the time between two runs of sync, each of which sends several requests.
 const syncPeriod = 250 * time.Millisecond
 
 // node stands for the nodes of a cluster that has none: it runs the pods of Tombolo as processes, with the command lines,
@@ -133,6 +133,12 @@ func (n *node) syncAgent(ctx context.Context) error {
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, hubMount, n.folder))
 	}
+	// The pod shows that the agent runs: leave waits until it is deleted.
+	pod := &corev1.Pod{ObjectMeta: *deployment.Spec.Template.ObjectMeta.DeepCopy(), Spec: *deployment.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = manifests.AgentNamespace, manifests.AgentDeployment
+	if err := n.client.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+		return client.IgnoreNotFound(err)
+	}
 	return n.startAgent(ctx, args)
 }
 
@@ -180,4 +186,8 @@ func (n *node) stopAgent() {
 	}
 	n.end()
 	n.end = nil
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}}
+	if err := n.client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		n.t.Logf("node of %s: %v", n.cluster.Name, err)
+	}
 }
