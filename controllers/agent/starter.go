@@ -174,7 +174,7 @@ func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWa
 	if err := caches.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
 		return err
 	}
-	store := hub.NewStore(who.id, clusterset.Fence{Denied: who.serviceCIDRs})
+	store := hub.NewStore(who.id, clusterset.AddressRanges{Denied: who.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.reachability)
 	parts := s.controllers(who, store, hubClient, metrics)
 	if err := metrics.tellOfOthers(parts.presence, store); err != nil {
@@ -220,13 +220,13 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 	}
 	return parts{
 		presence: present,
-		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Admitted: present.Admitted, Progress: progress, Outcomes: outcomes},
+		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},
 		imports: &imports.Reconciler{
-			Admitted: func() bool { return store.InitialListDone() && present.Admitted() },
-			Sources:  reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
+			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
+			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},

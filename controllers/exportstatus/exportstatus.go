@@ -85,14 +85,14 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 		return append(result, conditions.Exported(known.Rejection, conditions.Publication{}), conditions.Conflict(merge.Merged{}))
 	}
 	published := r.publication(known)
-	if known.Hub.Barred != nil {
+	if known.Hub.NotAllowed != nil {
 		return append(result, conditions.Exported(nil, published), conditions.Conflict(merge.Merged{}))
 	}
 	said := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
 	if published.Hub == conditions.HubSynced || published.Failure != "" || said == nil {
 		result = append(result, conditions.Exported(nil, published))
 	}
-	if known.Hub.Own != nil && known.Hub.Synced() { // its age is known, which says what counts
+	if known.Hub.Local != nil && known.Hub.Synced() { // its age is known, which says what counts
 		merged, _ := merge.Merge(known.Exports())
 		result = append(result, conditions.Conflict(merged))
 	}
@@ -112,8 +112,8 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	switch refusal := r.Refusal(); {
 	case refusal != "":
 		result.Failure = refusal
-	case known.Hub.Barred != nil: // its record may stand on the hub from before, but nobody takes it
-		result.Failure = known.Hub.Barred.Error()
+	case known.Hub.NotAllowed != nil: // its record may stand on the hub from before, but nobody takes it
+		result.Failure = known.Hub.NotAllowed.Error()
 	case known.Hub.Synced():
 		result.Hub = conditions.HubSynced
 	case known.Hub.Listed:

@@ -41,7 +41,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := hub.NewStore("own", clusterset.Fence{})
+			store := hub.NewStore("own", clusterset.AddressRanges{})
 			if test.hub != nil {
 				snapshot, err := hub.Read(t.Context(), test.hub)
 				if err != nil {
@@ -53,7 +53,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
 			}
 			decided := r.decide(sources.Sources{
-				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Own: &ours, Hub: store.Service(ours.Key),
+				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Local: &ours, Hub: store.Service(ours.Key),
 			})
 			got := ""
 			if conflict := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionConflict)); conflict != nil {
@@ -73,8 +73,8 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 func TestListedMeanwhile(t *testing.T) {
 	t.Parallel()
 	ours := exportOf("own", 80)
-	store := hub.NewStore("own", clusterset.Fence{})
-	known := sources.Sources{Key: ours.Key, Export: ready(), Own: &ours, Hub: store.Service(ours.Key)}
+	store := hub.NewStore("own", clusterset.AddressRanges{})
+	known := sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)}
 	snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: []clusterset.Export{ours}})
 	if err != nil {
 		t.Fatal(err)
@@ -119,13 +119,13 @@ func TestExportedMeansRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			store := snapshot.Store("own", clusterset.Fence{})
+			store := snapshot.Store("own", clusterset.AddressRanges{})
 			outcomes := publication.NewOutcomes()
 			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
 			r := &Reconciler{
 				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" },
 			}
-			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Own: &ours, Hub: store.Service(ours.Key)})
+			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)})
 			said := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
 			if said == nil || string(said.Status)+" "+said.Reason != test.want {
 				t.Errorf("Ready is %+v, want %s", said, test.want)

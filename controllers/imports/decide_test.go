@@ -164,12 +164,12 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{
-				place: admitted, known: sources.Sources{Key: key, Own: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices, Listed: test.synced}},
+				place: admitted, known: sources.Sources{Key: key, Local: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices, Listed: test.synced}},
 				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, missing: test.missing,
 				serviceImport: test.imported, named: test.derived, mirrored: test.mirrored,
 			}
 			if test.synced {
-				v.known.Hub.OwnMember = &hubv1alpha1.Member{}
+				v.known.Hub.LocalMember = &hubv1alpha1.Member{}
 			}
 			before := test.imported.DeepCopy()
 			d := decide(v)
@@ -244,7 +244,7 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	other.Selection = selection
 	v := view{
 		place: admitted, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-		known: sources.Sources{Key: key, Own: &own, Hub: hub.Service{
+		known: sources.Sources{Key: key, Local: &own, Hub: hub.Service{
 			Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{Cluster: "a", ID: "1", AddressType: "IPv4"}},
 		}},
 		ownSlices: []clusterset.Slice{{Cluster: "own", ID: "1", AddressType: "IPv4"}},
@@ -325,7 +325,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			v := view{
 				place: admitted, ownFamilies: dual, serviceImport: test.imported, named: test.named,
 				known: sources.Sources{Key: key, Hub: hub.Service{
-					Exports: []clusterset.Export{exportOf("a", 1, http)}, Listed: true, OwnMember: &hubv1alpha1.Member{},
+					Exports: []clusterset.Export{exportOf("a", 1, http)}, Listed: true, LocalMember: &hubv1alpha1.Member{},
 				}},
 			}
 			if diff := cmp.Diff(test.want, decide(v).site); diff != "" {

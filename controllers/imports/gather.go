@@ -99,9 +99,9 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		return view{}, err
 	}
 	v.missing = v.known.Hub.Missing
-	if v.known.Own != nil {
+	if v.known.Local != nil {
 		delete(v.missing, r.Sources.Cluster) // which its own API server knows
-		if v.ownSlices, err = r.Sources.OwnSlices(ctx, key); err != nil {
+		if v.ownSlices, err = r.Sources.LocalSlices(ctx, key); err != nil {
 			return view{}, err
 		}
 	}
@@ -126,7 +126,7 @@ func (r *Reconciler) place(ctx context.Context, namespace string) (place, error)
 		return absent, fmt.Errorf("get namespace %s: %w", namespace, err)
 	case !found.DeletionTimestamp.IsZero():
 		return absent, nil
-	case !r.Namespaces.Admits(namespace):
+	case !r.Namespaces.Allows(namespace):
 		return denied, nil
 	}
 	return admitted, nil

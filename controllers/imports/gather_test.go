@@ -32,7 +32,7 @@ func TestListedMeanwhile(t *testing.T) {
 	}
 	reads := 0
 	for at := 0; at == 0 || at <= reads; at++ { // before the first read, at each of them, and after the last
-		store := hub.NewStore("b", clusterset.Fence{})
+		store := hub.NewStore("b", clusterset.AddressRanges{})
 		member := &readings{before: func(n int) {
 			if n == at {
 				snapshot.Fill(store)

@@ -38,9 +38,9 @@ type Reconciler struct {
 	// Member reads this cluster from the same cache as Sources.
 	Member client.Reader
 	Writer apply.Writer
-	// Admitted reports whether the hub has been heard, or is away, and does not say that this cluster's ID is another's
+	// Allowed reports whether the hub has been heard, or is away, and does not say that this cluster's ID is another's
 	// (spec K2). Until then what this cluster holds stays as it is.
-	Admitted func() bool
+	Allowed func() bool
 	// IPFamilies are those that this cluster's Services can have.
 	IPFamilies []corev1.IPFamily
 	// State returns what is known of a member's life, and Policies what becomes of the endpoints of silent ones.
@@ -101,14 +101,14 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 
 // Reconcile makes what this cluster holds of one service what its exporters offer.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if !r.Admitted() { // before the hub's records are read: what is read must be what was heard
+	if !r.Allowed() { // before the hub's records are read: what is read must be what was heard
 		return reconcile.Result{}, nil
 	}
 	view, err := r.gather(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !r.Admitted() { // and after: a record may have come that says that they are another cluster's
+	if !r.Allowed() { // and after: a record may have come that says that they are another cluster's
 		return reconcile.Result{}, nil
 	}
 	if view.place == absent {

@@ -18,7 +18,7 @@ type NamespacePolicy struct {
 }
 
 // Admits reports whether services of a namespace are imported. Reserved namespaces never are.
-func (p NamespacePolicy) Admits(namespace string) bool {
+func (p NamespacePolicy) Allows(namespace string) bool {
 	return !clusterset.IsReservedNamespace(namespace) &&
 		!slices.Contains(p.Denied, namespace) &&
 		(len(p.Allowed) == 0 || slices.Contains(p.Allowed, namespace))

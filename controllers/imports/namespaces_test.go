@@ -32,7 +32,7 @@ func TestAdmits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.policy.Admits(test.namespace); got != test.want {
+			if got := test.policy.Allows(test.namespace); got != test.want {
 				t.Errorf("%+v admits %s: %v, want %v", test.policy, test.namespace, got, test.want)
 			}
 		})

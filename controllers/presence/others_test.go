@@ -86,7 +86,7 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 	scheme := runtime.NewScheme()
 	must(t, hubv1alpha1.AddToScheme(scheme))
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(held...).Build()
-	store := hub.NewStore("own", clusterset.Fence{})
+	store := hub.NewStore("own", clusterset.AddressRanges{})
 	clock := clocktesting.NewFakeClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
 	p := &presentMember{
 		Presence: &Presence{

@@ -21,8 +21,8 @@ type silence struct {
 	since, lastRead time.Time
 }
 
-// Admitted reports whether this cluster may use its ID.
-func (p *Presence) Admitted() bool { return p.Refusal() == "" }
+// Allowed reports whether this cluster may use its ID.
+func (p *Presence) Allowed() bool { return p.Refusal() == "" }
 
 // Refusal returns a message why this cluster may not use its ID, and "" if it may. A cluster that takes an ID over replaces the other
 // cluster's heartbeat first, so that the order of writes on the hub decides, and not a clock (spec K2).

@@ -54,7 +54,7 @@ func TestRivalExpired(t *testing.T) {
 			hubOf := &answer{}
 			p := &Presence{
 				Cluster: "a", Interval: 10 * time.Second, Grace: 40 * time.Second,
-				Store: hub.NewStore("a", clusterset.Fence{}), Live: hubOf, Clock: clock,
+				Store: hub.NewStore("a", clusterset.AddressRanges{}), Live: hubOf, Clock: clock,
 			}
 			for i, next := range answers {
 				clock.Step(next.after)

@@ -59,7 +59,7 @@ func TestUnansweredHeartbeats(t *testing.T) {
 		must(t, err)
 		silent := &unanswered{}
 		p := &Presence{
-			Cluster: "own", Interval: period, Store: snapshot.Store("own", clusterset.Fence{}), Hub: apply.ToHub(silent, "member-own"),
+			Cluster: "own", Interval: period, Store: snapshot.Store("own", clusterset.AddressRanges{}), Hub: apply.ToHub(silent, "member-own"),
 			Progress: publication.NewProgress(), Tracker: liveness.NewTracker(period, liveness.GracePeriods*period),
 			Clock: clock.RealClock{}, Log: logr.Discard(),
 		}

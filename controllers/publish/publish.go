@@ -36,8 +36,8 @@ import (
 type Reconciler struct {
 	Sources sources.Reader
 	Hub     apply.Writer
-	// Admitted reports whether this cluster may speak for its ID now (spec K2).
-	Admitted func() bool
+	// Allowed reports whether this cluster may speak for its ID now (spec K2).
+	Allowed  func() bool
 	Progress *publication.Progress
 	Outcomes *publication.Outcomes
 
@@ -85,7 +85,7 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 }
 
 // ready reports whether anything may be published at all. When that changes, everything comes again.
-func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.Admitted() }
+func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.Allowed() }
 
 // Reconcile makes the hub's records of one service what this cluster exports.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -98,12 +98,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !known.Hub.Synced() || !r.Admitted() { // a record may have come meanwhile that says that they are another cluster's
+	if !known.Hub.Synced() || !r.Allowed() { // a record may have come meanwhile that says that they are another cluster's
 		return reconcile.Result{}, nil
 	}
 	desired, outcome := r.decide(known, slices)
-	if known.Own != nil {
-		if outcome.HostNames, err = r.Sources.OwnHostNames(ctx, key); err != nil {
+	if known.Local != nil {
+		if outcome.HostNames, err = r.Sources.LocalHostNames(ctx, key); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -121,10 +121,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sources.Sources, []clusterset.Slice, error) {
 	known, err := r.Sources.Read(ctx, key)
-	if err != nil || known.Own == nil {
+	if err != nil || known.Local == nil {
 		return known, nil, err
 	}
-	slices, err := r.Sources.OwnSlices(ctx, key)
+	slices, err := r.Sources.LocalSlices(ctx, key)
 	return known, slices, err
 }
 
@@ -136,18 +136,18 @@ type records struct {
 
 // frees reports whether the hub is to hold fewer records than it does, so that a quota has room for others.
 func (d records) frees(observed hub.Service) bool {
-	return d.service == nil && observed.Own != nil || len(d.endpoints) < len(observed.OwnEndpoints)
+	return d.service == nil && observed.Local != nil || len(d.endpoints) < len(observed.LocalEndpoints)
 }
 
 // decide returns the records of what is exported, and what is left out of them because the hub or the other clusters
 // would refuse it.
 func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, publication.Outcome) {
-	if known.Own == nil {
+	if known.Local == nil {
 		return records{service: inactive(known)}, publication.Outcome{}
 	}
-	fenced, refused := export.Fenced(own, known.Hub.OwnFence())
+	inRanges, refused := export.InRanges(own, known.Hub.LocalRanges())
 	outcome := publication.Outcome{LeftOut: texts(refused)}
-	bounded, surplus := clusterset.Bounded(fenced, clusterset.Slice.Count)
+	bounded, surplus := clusterset.Bounded(inRanges, clusterset.Slice.Count)
 	if surplus != nil {
 		outcome.Surplus = surplus.Error()
 	}
@@ -161,10 +161,10 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 // inactive returns the record of a ServiceExport that exports nothing at present: the one that the hub holds, marked, so that the
 // export keeps its age (spec E6); nil if the hub holds none, or if the service may not be exported at all.
 func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
-	if known.Rejection == nil || known.Rejection.Reason == export.ReasonNamespaceReserved || known.Hub.Own == nil {
+	if known.Rejection == nil || known.Rejection.Reason == export.ReasonNamespaceReserved || known.Hub.Local == nil {
 		return nil
 	}
-	record := known.Hub.Own.DeepCopy()
+	record := known.Hub.Local.DeepCopy()
 	record.Spec.Inactive, record.Spec.ExportedAt = true, known.Export.CreationTimestamp
 	return record
 }
@@ -172,8 +172,8 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 // apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
 // service complete. It returns the highest versions of the records that it has found or written.
 func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
-	service := plan.PublishedService(desired.service, observed.Own)
-	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.OwnEndpoints)
+	service := plan.PublishedService(desired.service, observed.Local)
+	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)
 	if len(desired.endpoints) == 0 {
 		writtenService, err := apply.Do(ctx, r.Hub, service)
 		if err == nil {
@@ -192,14 +192,14 @@ func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Se
 // highest returns the highest versions of this cluster's own records of a service: those that were observed, and those that
 // were written since.
 func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints) hub.Versions {
-	if observed.Own != nil {
-		services = append(services, observed.Own)
+	if observed.Local != nil {
+		services = append(services, observed.Local)
 	}
 	var result hub.Versions
 	for _, record := range services {
 		result = result.Latest(hub.Versions{Services: record.ResourceVersion})
 	}
-	for _, record := range slices.Concat(endpoints, observed.OwnEndpoints) {
+	for _, record := range slices.Concat(endpoints, observed.LocalEndpoints) {
 		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
 	}
 	return result

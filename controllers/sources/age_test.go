@@ -31,11 +31,11 @@ func (m members) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// TestOwnAge: a cluster takes its own export for as old as the others do, which is not what its ServiceExport claims: so all
+// TestLocalAge: a cluster takes its own export for as old as the others do, which is not what its ServiceExport claims: so all
 // merge to the same. Before the hub has recorded it, or says what the claim is worth, it is younger than any.
 //
 // spec: R7, R8
-func TestOwnAge(t *testing.T) {
+func TestLocalAge(t *testing.T) {
 	t.Parallel()
 	recorded := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(recorded)}}
@@ -69,8 +69,8 @@ func TestOwnAge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			known := seen.Store("own", clusterset.Fence{}).Service(clusterset.ServiceKey{Namespace: "shop", Name: "web"})
-			known.Own = tc.record
+			known := seen.Store("own", clusterset.AddressRanges{}).Service(clusterset.ServiceKey{Namespace: "shop", Name: "web"})
+			known.Local = tc.record
 			if got := effectiveAge(recorded.Add(tc.claimed), known); !got.Equal(tc.want) {
 				t.Errorf("age %s, want %s", got, tc.want)
 			}

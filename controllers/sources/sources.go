@@ -43,9 +43,9 @@ type Sources struct {
 	Key clusterset.ServiceKey
 	// Export is this cluster's ServiceExport, nil if there is none or it is being deleted.
 	Export *mcsv1beta1.ServiceExport
-	// Own is what it exports; nil if nothing. Its age is the effective one (spec R8): until the hub has recorded the
+	// Local is what it exports; nil if nothing. Its age is the effective one (spec R8): until the hub has recorded the
 	// export, it is younger than any other.
-	Own *clusterset.Export
+	Local *clusterset.Export
 	// Rejection is why a ServiceExport exports nothing; nil where it exports, or where there is none.
 	Rejection *export.Rejection
 	// Hub is what the others export, and this cluster's own records.
@@ -57,10 +57,10 @@ var unrecorded = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Exports returns all exports of the service, this cluster's own among them, as far as it is acceptable.
 func (s Sources) Exports() []clusterset.Export {
-	if s.Own == nil {
+	if s.Local == nil {
 		return s.Hub.Exports
 	}
-	if s.Hub.Barred != nil { // whatever it says: nobody else takes it (spec R7)
+	if s.Hub.NotAllowed != nil { // whatever it says: nobody else takes it (spec R7)
 		return s.Hub.Exports
 	}
 	return append(slices.Clone(s.Hub.Exports), s.acceptable())
@@ -71,12 +71,12 @@ func (s Sources) Exports() []clusterset.Export {
 // everybody agrees (spec R7) and the import of what others export is not held up (spec C7). Where there is no record it
 // is the export without what can be illegal in it: its metadata.
 func (s Sources) acceptable() clusterset.Export {
-	own := *s.Own
+	own := *s.Local
 	if record.Check(own) == nil {
 		return own
 	}
-	if s.Hub.OwnExport != nil {
-		return *s.Hub.OwnExport
+	if s.Hub.LocalExport != nil {
+		return *s.Hub.LocalExport
 	}
 	own.Labels, own.Annotations = nil, nil
 	return own
@@ -85,14 +85,14 @@ func (s Sources) acceptable() clusterset.Export {
 // Record returns the record of the local export as the hub should store it, with the age that the ServiceExport claims: importers
 // bound the age themselves (spec R8). There must be a local export.
 func (s Sources) Record() *hubv1alpha1.PublishedService {
-	own := *s.Own
+	own := *s.Local
 	own.Age = s.Export.CreationTimestamp.UTC()
 	return record.EncodeService(own)
 }
 
 // IsPublished reports whether the hub stores the record of the local export as it should be. It does not compare endpoints.
 func (s Sources) IsPublished() bool {
-	return s.Own != nil && len(plan.PublishedService(s.Record(), s.Hub.Own)) == 0
+	return s.Local != nil && len(plan.PublishedService(s.Record(), s.Hub.Local)) == 0
 }
 
 // Read returns what is known of a service. Nothing it returns may be changed.
@@ -136,7 +136,7 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 	if r.Selector == clusterset.OldestSelector {
 		own.Selection = export.Selection(service)
 	}
-	result.Own = &own
+	result.Local = &own
 	return result, nil
 }
 
@@ -151,33 +151,33 @@ func forgetSelections(known *hub.Service) {
 	for i := range known.Exports {
 		known.Exports[i].Selection = nil
 	}
-	if known.OwnExport != nil {
-		known.OwnExport.Selection = nil
+	if known.LocalExport != nil {
+		known.LocalExport.Selection = nil
 	}
 }
 
 func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
-	if recorded.Own == nil || recorded.OwnMember == nil {
+	if recorded.Local == nil || recorded.LocalMember == nil {
 		return unrecorded
 	}
-	return record.EffectiveAge(claimed, recorded.Own.CreationTimestamp.Time, recorded.OwnMember.Spec.ClaimedAges)
+	return record.EffectiveAge(claimed, recorded.Local.CreationTimestamp.Time, recorded.LocalMember.Spec.ClaimedAges)
 }
 
-// OwnSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but
+// LocalSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but
 // for the names of nodes, which they carry here.
-func (r Reader) OwnSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
-	list, err := r.ownSlices(ctx, key)
+func (r Reader) LocalSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
+	list, err := r.localSlices(ctx, key)
 	return export.Slices(r.Cluster, list), err
 }
 
-// OwnHostNames returns the names of those EndpointSlices that are not exported because they have host names.
-func (r Reader) OwnHostNames(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
-	list, err := r.ownSlices(ctx, key)
+// LocalHostNames returns the names of those EndpointSlices that are not exported because they have host names.
+func (r Reader) LocalHostNames(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
+	list, err := r.localSlices(ctx, key)
 	return export.HostNames(list), err
 }
 
-// ownSlices returns the EndpointSlices of this cluster's Service of that name, from the cache. They must not be changed.
-func (r Reader) ownSlices(ctx context.Context, key clusterset.ServiceKey) ([]*discoveryv1.EndpointSlice, error) {
+// localSlices returns the EndpointSlices of this cluster's Service of that name, from the cache. They must not be changed.
+func (r Reader) localSlices(ctx context.Context, key clusterset.ServiceKey) ([]*discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)

@@ -50,7 +50,7 @@ func TestExports(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sources.Sources{Own: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, OwnExport: test.recorded, Barred: test.barred}}
+			s := sources.Sources{Local: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, LocalExport: test.recorded, NotAllowed: test.barred}}
 			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
 				t.Errorf("exports (-want +got):\n%s", diff)
 			}

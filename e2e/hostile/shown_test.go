@@ -70,7 +70,7 @@ func (w *world) tells(t *testing.T, k key, texts ...string) {
 	t.Helper()
 	seen, err := hub.Read(t.Context(), w.hubKube)
 	must(t, err)
-	refused := fmt.Sprint(errors.Join(seen.Store("c", clusterset.Fence{}).Service(k).Refused...))
+	refused := fmt.Sprint(errors.Join(seen.Store("c", clusterset.AddressRanges{}).Service(k).Refused...))
 	for _, text := range texts {
 		if !strings.Contains(refused, text) {
 			t.Errorf("refused of %s, without %q: %s", k, text, refused)

@@ -84,15 +84,15 @@ func (h *hub) testAddresses(t *testing.T) {
 			}
 			remove(t, tc.member, e)
 		})
-		// The importer's fence and the hub's agree.
-		t.Run(name+", fence", func(t *testing.T) {
-			fence := clusterset.Fence{Allowed: prefixes("0.0.0.0/0", "::/0")}
+		// The importer's address ranges and the hub's agree.
+		t.Run(name+", ranges", func(t *testing.T) {
+			ranges := clusterset.AddressRanges{Allowed: prefixes("0.0.0.0/0", "::/0")}
 			if tc.member == a {
-				fence.Allowed = prefixes("10.1.0.0/16", "fd00:1::/32", "192.0.2.0/28", "2001:db8:1::/64")
+				ranges.Allowed = prefixes("10.1.0.0/16", "fd00:1::/32", "192.0.2.0/28", "2001:db8:1::/64")
 			}
 			family := discoveryv1.AddressType(tc.member.endpoints(addresses(tc.address)).Spec.AddressType)
-			if err := fence.Check(string(tc.address), family); (err != nil) != (tc.want != "") && tc.address != "255.255.255.255" {
-				t.Errorf("clusterset.Fence: %v, the hub: %q", err, tc.want)
+			if err := ranges.Check(string(tc.address), family); (err != nil) != (tc.want != "") && tc.address != "255.255.255.255" {
+				t.Errorf("clusterset.AddressRanges: %v, the hub: %q", err, tc.want)
 			}
 		})
 	}

@@ -177,36 +177,36 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-func TestFence(t *testing.T) {
+func TestAddressRanges(t *testing.T) {
 	t.Parallel()
-	fence := clusterset.Fence{
+	ranges := clusterset.AddressRanges{
 		Allowed: prefixes(t, "10.1.0.0/16", "192.168.7.0/24", "fd01::/48"),
 		Denied:  prefixes(t, "10.1.128.0/20", "fd01:0:0:ffff::/64"),
 	}
-	everything := clusterset.Fence{Allowed: prefixes(t, "0.0.0.0/0", "::/0")}
+	everything := clusterset.AddressRanges{Allowed: prefixes(t, "0.0.0.0/0", "::/0")}
 	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
 	const kind = " is loopback, link-local, multicast, broadcast or unspecified"
 	cases := map[string]struct {
-		fence   clusterset.Fence
+		ranges  clusterset.AddressRanges
 		address string
 		family  discoveryv1.AddressType
 		want    string
 	}{
-		"a pod's":                       {fence, "10.1.2.3", v4, ""},
-		"a node's":                      {fence, "192.168.7.1", v4, ""},
-		"IPv6":                          {fence, "fd01::1", v6, ""},
-		"the last below a denied range": {fence, "10.1.127.255", v4, ""},
-		"no address":                    {fence, "web.example.com", v4, `"web.example.com" is no IP address`},
-		"empty":                         {fence, "", v4, `"" is no IP address`},
-		"a port behind it":              {fence, "10.1.2.3:80", v4, `"10.1.2.3:80" is no IP address`},
-		"IPv6 written long":             {fence, "fd01:0::1", v6, `"fd01:0::1" is not in canonical form`},
-		"IPv6 in upper case":            {fence, "FD01::1", v6, `"FD01::1" is not in canonical form`},
+		"a pod's":                       {ranges, "10.1.2.3", v4, ""},
+		"a node's":                      {ranges, "192.168.7.1", v4, ""},
+		"IPv6":                          {ranges, "fd01::1", v6, ""},
+		"the last below a denied range": {ranges, "10.1.127.255", v4, ""},
+		"no address":                    {ranges, "web.example.com", v4, `"web.example.com" is no IP address`},
+		"empty":                         {ranges, "", v4, `"" is no IP address`},
+		"a port behind it":              {ranges, "10.1.2.3:80", v4, `"10.1.2.3:80" is no IP address`},
+		"IPv6 written long":             {ranges, "fd01:0::1", v6, `"fd01:0::1" is not in canonical form`},
+		"IPv6 in upper case":            {ranges, "FD01::1", v6, `"FD01::1" is not in canonical form`},
 		"IPv6 with a zone":              {everything, "fd01::1%eth0", v6, `"fd01::1%eth0" is not in canonical form`},
 		"IPv4 in IPv6":                  {everything, "::ffff:10.1.2.3", v6, `"::ffff:10.1.2.3" is not in canonical form`},
 		"IPv4 in IPv6, said to be IPv4": {everything, "::ffff:10.1.2.3", v4, `"::ffff:10.1.2.3" is not in canonical form`},
-		"IPv4 in an IPv6 slice":         {fence, "10.1.2.3", v6, "10.1.2.3 is no IPv6 address"},
-		"IPv6 in an IPv4 slice":         {fence, "fd01::1", v4, "fd01::1 is no IPv4 address"},
-		"an address in an FQDN slice":   {fence, "10.1.2.3", discoveryv1.AddressTypeFQDN, "10.1.2.3 is no FQDN address"},
+		"IPv4 in an IPv6 slice":         {ranges, "10.1.2.3", v6, "10.1.2.3 is no IPv6 address"},
+		"IPv6 in an IPv4 slice":         {ranges, "fd01::1", v4, "fd01::1 is no IPv4 address"},
+		"an address in an FQDN slice":   {ranges, "10.1.2.3", discoveryv1.AddressTypeFQDN, "10.1.2.3 is no FQDN address"},
 		"loopback":                      {everything, "127.0.0.1", v4, "127.0.0.1" + kind},
 		"loopback, IPv6":                {everything, "::1", v6, "::1" + kind},
 		"unspecified":                   {everything, "0.0.0.0", v4, "0.0.0.0" + kind},
@@ -215,17 +215,17 @@ func TestFence(t *testing.T) {
 		"multicast, IPv6":               {everything, "ff02::1", v6, "ff02::1" + kind},
 		"link-local":                    {everything, "169.254.169.254", v4, "169.254.169.254" + kind},
 		"link-local, IPv6":              {everything, "fe80::1", v6, "fe80::1" + kind},
-		"denied":                        {fence, "10.1.128.1", v4, "10.1.128.1 is in a range of the importing cluster's own"},
-		"denied, IPv6":                  {fence, "fd01:0:0:ffff::1", v6, "fd01:0:0:ffff::1 is in a range of the importing cluster's own"},
-		"outside":                       {fence, "10.2.0.1", v4, "10.2.0.1 is outside the cluster's pod and node CIDRs"},
-		"outside, IPv6":                 {fence, "fd02::1", v6, "fd02::1 is outside the cluster's pod and node CIDRs"},
-		"an empty fence":                {clusterset.Fence{}, "10.1.2.3", v4, "10.1.2.3 is outside the cluster's pod and node CIDRs"},
+		"denied":                        {ranges, "10.1.128.1", v4, "10.1.128.1 is in a range of the importing cluster's own"},
+		"denied, IPv6":                  {ranges, "fd01:0:0:ffff::1", v6, "fd01:0:0:ffff::1 is in a range of the importing cluster's own"},
+		"outside":                       {ranges, "10.2.0.1", v4, "10.2.0.1 is outside the cluster's pod and node CIDRs"},
+		"outside, IPv6":                 {ranges, "fd02::1", v6, "fd02::1 is outside the cluster's pod and node CIDRs"},
+		"no range":                      {clusterset.AddressRanges{}, "10.1.2.3", v4, "10.1.2.3 is outside the cluster's pod and node CIDRs"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := ""
-			if err := tc.fence.Check(tc.address, tc.family); err != nil {
+			if err := tc.ranges.Check(tc.address, tc.family); err != nil {
 				got = err.Error()
 			}
 			if got != tc.want {

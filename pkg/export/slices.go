@@ -49,9 +49,9 @@ func HostNames(sources []*discoveryv1.EndpointSlice) []string {
 	return result
 }
 
-// Fenced returns the slices without the addresses that the hub would refuse, and an error for each of those. An
+// InRanges returns the slices without the addresses that the hub would refuse, and an error for each of those. An
 // endpoint that loses all its addresses is left out; the others of its slice stay (design decision 4).
-func Fenced(sources []clusterset.Slice, fence clusterset.Fence) ([]clusterset.Slice, []error) {
+func InRanges(sources []clusterset.Slice, ranges clusterset.AddressRanges) ([]clusterset.Slice, []error) {
 	var refused []error
 	result := make([]clusterset.Slice, 0, len(sources))
 	for _, source := range sources {
@@ -59,7 +59,7 @@ func Fenced(sources []clusterset.Slice, fence clusterset.Fence) ([]clusterset.Sl
 		for _, endpoint := range source.Endpoints {
 			var addresses []string
 			for _, address := range endpoint.Addresses {
-				if err := fence.Check(address, source.AddressType); err != nil {
+				if err := ranges.Check(address, source.AddressType); err != nil {
 					refused = append(refused, err)
 					continue
 				}

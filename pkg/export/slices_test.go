@@ -177,9 +177,9 @@ func TestSlicesShareNothing(t *testing.T) {
 	}
 }
 
-func TestFenced(t *testing.T) {
+func TestInRanges(t *testing.T) {
 	t.Parallel()
-	fence := clusterset.Fence{Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")}}
+	ranges := clusterset.AddressRanges{Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")}}
 	endpoints := func(addresses ...[]string) func(*clusterset.Slice) {
 		return func(s *clusterset.Slice) {
 			for _, a := range addresses {
@@ -218,7 +218,7 @@ func TestFenced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := fmt.Sprint(tc.sources)
-			got, refused := export.Fenced(tc.sources, fence)
+			got, refused := export.InRanges(tc.sources, ranges)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}

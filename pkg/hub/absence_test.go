@@ -234,9 +234,9 @@ func TestNotUsedIsNotMissing(t *testing.T) {
 		t.Errorf("an inactive record is an export: %+v", exports)
 	}
 	f.watch(kindService, table.Update, publishedBy(t, "a", k))
-	fenced := memberOf("a")
-	fenced.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
-	f.watch(kindMember, table.Update, fenced)
+	changed := memberOf("a")
+	changed.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
+	f.watch(kindMember, table.Update, changed)
 	f.want("refused", k, "nothing")
 }
 
@@ -257,7 +257,7 @@ func TestSuspended(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	f.watch(kindMember, table.Update, suspended("own"))
-	if f.Service(k).Barred == nil {
+	if f.Service(k).NotAllowed == nil {
 		t.Error("a suspended cluster may publish")
 	}
 }

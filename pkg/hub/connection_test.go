@@ -23,7 +23,7 @@ import (
 // read of it, also when it is found to be away.
 func TestReturn(t *testing.T) {
 	t.Parallel()
-	store := NewStore("own", clusterset.Fence{})
+	store := NewStore("own", clusterset.AddressRanges{})
 	var events []Event
 	var states []Reachability
 	c := NewConnection(store, nil, logr.Discard(), func(r Reachability) { states = append(states, r) })
@@ -62,7 +62,7 @@ func TestReturn(t *testing.T) {
 // TestAway: a hub that answers nothing is away at once, also to one that has just started.
 func TestAway(t *testing.T) {
 	t.Parallel()
-	store := NewStore("own", clusterset.Fence{})
+	store := NewStore("own", clusterset.AddressRanges{})
 	c := NewConnection(store, nil, logr.Discard(), func(Reachability) {})
 	for i, k := range kinds {
 		if store.InitialListDone() {
@@ -91,7 +91,7 @@ func (h *hubStub) Watch(context.Context, client.ObjectList, ...client.ListOption
 func TestFirstList(t *testing.T) {
 	t.Parallel()
 	stub := &hubStub{}
-	c := NewConnection(NewStore("own", clusterset.Fence{}), stub, logr.Discard(), func(Reachability) {})
+	c := NewConnection(NewStore("own", clusterset.AddressRanges{}), stub, logr.Discard(), func(Reachability) {})
 	source := c.source(kindService, &hubv1alpha1.PublishedServiceList{})
 	stream := metav1.ListOptions{SendInitialEvents: new(true)}
 	want := func(when string, streamed bool) {

@@ -23,16 +23,16 @@ type Service struct {
 	Refused []error
 	// RefusedTotal is how many there are.
 	RefusedTotal int
-	// OwnMember is this cluster's own Member; nil where none is known. It must not be changed.
-	OwnMember *hubv1alpha1.Member
-	// Own and OwnEndpoints are this cluster's own records; nil where there are none. They must not be changed.
-	Own          *hubv1alpha1.PublishedService
-	OwnEndpoints []*hubv1alpha1.PublishedEndpoints
-	// OwnExport is what the others take from Own; nil where they take nothing.
-	OwnExport *clusterset.Export
-	// Barred is why this cluster's Member keeps it from publishing the service, so that nobody else takes its export, and what to
+	// LocalMember is this cluster's own Member; nil where none is known. It must not be changed.
+	LocalMember *hubv1alpha1.Member
+	// Local and LocalEndpoints are this cluster's own records; nil where there are none. They must not be changed.
+	Local          *hubv1alpha1.PublishedService
+	LocalEndpoints []*hubv1alpha1.PublishedEndpoints
+	// LocalExport is what the others take from Local; nil where they take nothing.
+	LocalExport *clusterset.Export
+	// NotAllowed is why this cluster's Member keeps it from publishing the service, so that nobody else takes its export, and what to
 	// do; nil where it does not, or none is known.
-	Barred error
+	NotAllowed error
 	// Missing is what the hub does not hold of that which this cluster has imported, though nothing says that it is deleted.
 	Missing map[clusterset.ClusterID]Missing
 	// Listed says that the hub's records of all kinds had been seen.
@@ -41,16 +41,16 @@ type Service struct {
 
 // Synced reports whether the hub's records of all kinds had been seen, this cluster's own Member among them: Store.Synced at
 // the moment of which all the rest is.
-func (s Service) Synced() bool { return s.Listed && s.OwnMember != nil }
+func (s Service) Synced() bool { return s.Listed && s.LocalMember != nil }
 
-// OwnFence returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
-func (s Service) OwnFence() clusterset.Fence {
-	if s.OwnMember == nil {
-		return clusterset.Fence{}
+// LocalRanges returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
+func (s Service) LocalRanges() clusterset.AddressRanges {
+	if s.LocalMember == nil {
+		return clusterset.AddressRanges{}
 	}
-	p, err := record.NewPolicy(s.OwnMember, clusterset.Fence{})
+	p, err := record.NewPolicy(s.LocalMember, clusterset.AddressRanges{})
 	if err != nil { // the hub admits no such Member: nothing may pass
-		return clusterset.Fence{}
+		return clusterset.AddressRanges{}
 	}
 	return p.Ranges
 }
@@ -77,10 +77,10 @@ func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 
 func (s *Store) service(key clusterset.ServiceKey) Service {
 	result := Service{
-		OwnMember: s.members[s.own], Own: s.services[key][s.own], OwnExport: s.ownExport(key), Barred: s.barred(key), Listed: s.isListed(),
+		LocalMember: s.members[s.own], Local: s.services[key][s.own], LocalExport: s.localExport(key), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
-		result.OwnEndpoints = append(result.OwnEndpoints, s.endpoints[key][s.own][name])
+		result.LocalEndpoints = append(result.LocalEndpoints, s.endpoints[key][s.own][name])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
 		if id == s.own || s.members[id] == nil || s.isGone(id) || s.services[key][id].Spec.Inactive {
@@ -91,13 +91,13 @@ func (s *Store) service(key clusterset.ServiceKey) Service {
 	return result
 }
 
-// ownExport returns the export that our own record stands for; nil where there is none, or none that others accept.
-func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
+// localExport returns the export that other clusters read from the local record; nil if there is no record, or none that they accept.
+func (s *Store) localExport(key clusterset.ServiceKey) *clusterset.Export {
 	own, member := s.services[key][s.own], s.members[s.own]
 	if own == nil || own.Spec.Inactive || member == nil {
 		return nil
 	}
-	p, err := record.NewPolicy(member, clusterset.Fence{})
+	p, err := record.NewPolicy(member, clusterset.AddressRanges{})
 	if err != nil { // the hub admits no such Member
 		return nil
 	}
@@ -108,9 +108,9 @@ func (s *Store) ownExport(key clusterset.ServiceKey) *clusterset.Export {
 	return &export
 }
 
-// barred returns why our own Member keeps us from publishing a service, in the words of the hub's policy; nil where it does
-// not, or none is known.
-func (s *Store) barred(key clusterset.ServiceKey) error {
+// notAllowed returns why the local Member does not allow this cluster to publish a service, in the words of the hub's policy; nil if it
+// does, or if the Member is not known.
+func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 	member := s.members[s.own]
 	if member == nil {
 		return nil
@@ -118,7 +118,7 @@ func (s *Store) barred(key clusterset.ServiceKey) error {
 	if member.Spec.Suspended {
 		return fmt.Errorf("the Member of cluster %s is suspended: an administrator of the hub sets spec.suspended to false", s.own)
 	}
-	p, err := record.NewPolicy(member, clusterset.Fence{})
+	p, err := record.NewPolicy(member, clusterset.AddressRanges{})
 	if err != nil { // the hub admits no such Member
 		return err
 	}

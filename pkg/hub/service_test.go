@@ -43,17 +43,17 @@ func ownWeb() clusterset.Export {
 	}
 }
 
-// TestOwnExport: our own record says what others take from it, with the age that they take it for.
+// TestLocalExport: our own record says what others take from it, with the age that they take it for.
 //
 // spec: C7, R7, R8
-func TestOwnExport(t *testing.T) {
+func TestLocalExport(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
 	own := record.EncodeService(ownWeb())
 	own.CreationTimestamp = metav1.NewTime(epoch)
 	see := func(step string, want *clusterset.Export) {
 		t.Helper()
-		if diff := cmp.Diff(want, f.Service(ownWeb().Key).OwnExport, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, f.Service(ownWeb().Key).LocalExport, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step, diff)
 		}
 	}
@@ -75,24 +75,24 @@ func TestOwnExport(t *testing.T) {
 	see("with a Member of another", nil)
 }
 
-// TestBarred: our own Member may keep us from publishing, whatever stands on the hub from before.
+// TestNotAllowed: our own Member may keep us from publishing, whatever stands on the hub from before.
 //
 // spec: C7, R7
-func TestBarred(t *testing.T) {
+func TestNotAllowed(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
 	see := func(step, want string) {
 		t.Helper()
 		known := f.Service(ownWeb().Key)
 		got := ""
-		if known.Barred != nil {
-			got = known.Barred.Error()
+		if known.NotAllowed != nil {
+			got = known.NotAllowed.Error()
 		}
 		if got != want {
-			t.Errorf("%s: barred because %q, want %q", step, got, want)
+			t.Errorf("%s: not allowed because %q, want %q", step, got, want)
 		}
-		if want != "" && known.OwnExport != nil {
-			t.Errorf("%s: others take %+v", step, known.OwnExport)
+		if want != "" && known.LocalExport != nil {
+			t.Errorf("%s: others take %+v", step, known.LocalExport)
 		}
 	}
 	see("without a Member", "")

@@ -55,7 +55,7 @@ func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 
 // Store returns a Store with the snapshot, for the member own, or for no member if own is empty. Members whose publication is Complete
 // are confirmed.
-func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.Fence) *Store {
+func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store {
 	store := NewStore(own, denied)
 	s.Fill(store)
 	return store

@@ -17,7 +17,7 @@ import (
 // keeps its content until newer objects are read.
 type Store struct {
 	own    clusterset.ClusterID
-	denied clusterset.Fence
+	denied clusterset.AddressRanges
 
 	mu          sync.RWMutex
 	members     map[clusterset.ClusterID]*hubv1alpha1.Member
@@ -62,7 +62,7 @@ type Event struct {
 }
 
 // NewStore returns an empty store for a member. denied are the address ranges that it does not import from other members.
-func NewStore(own clusterset.ClusterID, denied clusterset.Fence) *Store {
+func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store {
 	return &Store{
 		own:        own,
 		denied:     denied,

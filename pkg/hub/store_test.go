@@ -30,7 +30,7 @@ type fill struct {
 
 func newFill(t *testing.T) *fill {
 	t.Helper()
-	f := &fill{Store: NewStore("own", clusterset.Fence{}), t: t}
+	f := &fill{Store: NewStore("own", clusterset.AddressRanges{}), t: t}
 	f.Subscribe(func(e Event) { f.events = append(f.events, e) })
 	f.SubscribeMembers(func(s MemberEvent) { f.signs = append(f.signs, s) })
 	return f
@@ -121,9 +121,9 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// TestOwnHeartbeatLost: whoever writes this cluster's heartbeat is told that it is gone, whatever it said. Of another's there is nothing to
+// TestLocalHeartbeatLost: whoever writes this cluster's heartbeat is told that it is gone, whatever it said. Of another's there is nothing to
 // do: its silence will tell.
-func TestOwnHeartbeatLost(t *testing.T) {
+func TestLocalHeartbeatLost(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
 	f.list(kindMember, memberOf("own"), memberOf("a"))

@@ -44,7 +44,7 @@ func BenchmarkDecode(b *testing.B) {
 			for _, e := range size.Exports() {
 				record := onTheHub(b, EncodeService(e))
 				services = append(services, record)
-				policies[record.Namespace] = Policy{ID: e.Cluster, Ranges: clusterset.Fence{Allowed: []netip.Prefix{netip.MustParsePrefix(clustersettest.SizedNetwork)}}}
+				policies[record.Namespace] = Policy{ID: e.Cluster, Ranges: clusterset.AddressRanges{Allowed: []netip.Prefix{netip.MustParsePrefix(clustersettest.SizedNetwork)}}}
 			}
 			for _, s := range size.Slices() {
 				endpoints = append(endpoints, onTheHub(b, EncodeEndpoints(size.Exports()[0].Key, s)))

@@ -135,7 +135,7 @@ func checkTargetPort(target intstr.IntOrString) error {
 	return nil
 }
 
-func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, ranges clusterset.Fence) error {
+func checkEndpoint(e clusterset.Endpoint, family discoveryv1.AddressType, ranges clusterset.AddressRanges) error {
 	for _, address := range e.Addresses {
 		if err := ranges.Check(address, family); err != nil {
 			return err

@@ -39,7 +39,7 @@ var (
 func berlin() Policy {
 	return Policy{
 		ID: "berlin",
-		Ranges: clusterset.Fence{
+		Ranges: clusterset.AddressRanges{
 			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48")},
 			Denied:  []netip.Prefix{netip.MustParsePrefix("10.1.255.0/24")},
 		},
@@ -375,11 +375,11 @@ func TestNewPolicy(t *testing.T) {
 			},
 		}
 	}
-	denied := clusterset.Fence{Denied: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
+	denied := clusterset.AddressRanges{Denied: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
 	got, err := NewPolicy(member("member-berlin", "berlin", "10.1.0.0/16", "fd01::/48"), denied)
 	want := Policy{
 		ID: "berlin",
-		Ranges: clusterset.Fence{
+		Ranges: clusterset.AddressRanges{
 			Allowed: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("192.168.0.0/24")},
 			Denied:  denied.Denied,
 		},
@@ -603,7 +603,7 @@ func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.Publi
 	}
 }
 
-// FuzzDecodeEndpoints: what is accepted is inside the fence and within bounds, and is the same when it is published
+// FuzzDecodeEndpoints: what is accepted is inside the address ranges and within bounds, and is the same when it is published
 // again. What is left out is told.
 func FuzzDecodeEndpoints(f *testing.F) {
 	for _, endpoints := range [][]clusterset.Endpoint{

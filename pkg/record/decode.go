@@ -31,7 +31,7 @@ const ageAllowance = 10 * time.Minute
 type Policy struct {
 	ID clusterset.ClusterID
 	// Ranges are the addresses that the member may publish.
-	Ranges clusterset.Fence
+	Ranges clusterset.AddressRanges
 	// Namespaces are those from which it may publish; nil for all but the reserved ones.
 	Namespaces  []hubv1alpha1.NamespaceName
 	ClaimedAges hubv1alpha1.ClaimedAges
@@ -39,7 +39,7 @@ type Policy struct {
 
 // NewPolicy returns the policy of a Member. denied are the ranges from which this cluster imports no address. It is an error if the
 // cluster ID is not the one of the namespace, or a range cannot be parsed.
-func NewPolicy(member *hubv1alpha1.Member, denied clusterset.Fence) (Policy, error) {
+func NewPolicy(member *hubv1alpha1.Member, denied clusterset.AddressRanges) (Policy, error) {
 	id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace)
 	if !ok || member.Spec.ClusterID != string(id) {
 		return Policy{}, fmt.Errorf("member %s: cluster ID %q does not belong to its namespace", member.Namespace, member.Spec.ClusterID)
@@ -51,7 +51,7 @@ func NewPolicy(member *hubv1alpha1.Member, denied clusterset.Fence) (Policy, err
 	}
 	return Policy{
 		ID:          id,
-		Ranges:      clusterset.Fence{Allowed: allowed, Denied: denied.Denied},
+		Ranges:      clusterset.AddressRanges{Allowed: allowed, Denied: denied.Denied},
 		Namespaces:  member.Spec.Namespaces,
 		ClaimedAges: member.Spec.ClaimedAges,
 	}, nil
@@ -263,7 +263,7 @@ func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]cluster
 }
 
 // decodeGroup returns the endpoints of a group that are in the ranges, and why the others are refused.
-func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, ranges clusterset.Fence) ([]clusterset.Endpoint, []error) {
+func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, ranges clusterset.AddressRanges) ([]clusterset.Endpoint, []error) {
 	size := max(1, int(group.AddressesPerEndpoint))
 	count := len(group.Addresses) / size
 	switch {

@@ -195,7 +195,7 @@ func ReadHub(ctx context.Context, place Place) (*Hub, error) {
 	}
 	return &Hub{
 		Place: place, Snapshot: snapshot, Now: told.now(), Renewed: snapshot.Renewed(),
-		Records: snapshot.Store("", clusterset.Fence{}),
+		Records: snapshot.Store("", clusterset.AddressRanges{}),
 	}, nil
 }
 

@@ -86,7 +86,7 @@ func (m *Member) Look(ctx context.Context, h *Hub, namespace string) (*Look, err
 // Against has the look use a newer snapshot of the hub.
 func (l *Look) Against(h *Hub) {
 	l.hub = h
-	l.store = h.Snapshot.Store(l.Member.ID, clusterset.Fence{Denied: l.Member.Settings.ServiceCIDRs})
+	l.store = h.Snapshot.Store(l.Member.ID, clusterset.AddressRanges{Denied: l.Member.Settings.ServiceCIDRs})
 	l.reader.Hub = l.store
 }
 

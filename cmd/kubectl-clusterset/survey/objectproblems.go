@@ -63,7 +63,7 @@ func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport)
 // has lost its label the label back.
 func (a *assessment) problemOfObstacle(s Sight, object *mcsv1beta1.ServiceImport) {
 	key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
-	if clusterset.HasLostMark(object) || !s.Namespaces.Admits(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
+	if clusterset.HasLostMark(object) || !s.Namespaces.Allows(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
 		return
 	}
 	a.add(Problem{

@@ -24,9 +24,9 @@ import (
 
 // Rehearsal is what the agent of a member would do about one service now.
 type Rehearsal struct {
-	// Known is what the agent knows of the service, and OwnSlices the endpoints that its cluster has of it.
-	Known     sources.Sources
-	OwnSlices []clusterset.Slice
+	// Known is what the agent knows of the service, and LocalSlices the endpoints that its cluster has of it.
+	Known       sources.Sources
+	LocalSlices []clusterset.Slice
 	// Outcome is what is left out of the records on the hub.
 	Outcome publication.Outcome
 	// Published, Status and Imported are the writes that are due: to the hub, to the ServiceExport's status, and to what
@@ -47,8 +47,8 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	if r.Known, err = l.reader.Read(ctx, key); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
 	}
-	if r.Known.Own != nil {
-		if r.OwnSlices, err = l.reader.OwnSlices(ctx, key); err != nil {
+	if r.Known.Local != nil {
+		if r.LocalSlices, err = l.reader.LocalSlices(ctx, key); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
 		}
 	}
@@ -56,7 +56,7 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	outcomes := publication.NewOutcomes()
 	published := &publish.Reconciler{
 		Sources: l.reader, Hub: apply.ToHub(l.published, l.Member.ID.HubNamespace()).Rehearse(noted(&r.Published)),
-		Admitted: admitted, Progress: publication.NewProgress(), Outcomes: outcomes,
+		Allowed: admitted, Progress: publication.NewProgress(), Outcomes: outcomes,
 	}
 	r.PublishedErr = rehearsed(ctx, published, request)
 	r.Outcome = outcomes.Of(key)
@@ -66,7 +66,7 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	}
 	r.StatusErr = rehearsed(ctx, status, request)
 	imported := &imports.Reconciler{
-		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Admitted: admitted,
+		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: admitted,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.state, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(),
 		Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},

@@ -163,7 +163,7 @@ func (t *tracer) round(ctx context.Context) ([]Step, error) {
 	t.exported = len(t.hub.Records.Service(t.Key).Exports) > 0
 	for _, v := range views {
 		steps = append(steps, v.exporting(t.hub)...)
-		t.exported = t.exported || v.Known.Own != nil
+		t.exported = t.exported || v.Known.Local != nil
 	}
 	steps = append(steps, t.unreachable(views)...)
 	if !t.exported && !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken }) {

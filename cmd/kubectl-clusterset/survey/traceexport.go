@@ -17,7 +17,7 @@ import (
 // exporting follows the service from its Service to the hub, in a cluster that exports it or has done so; it returns
 // nothing for others.
 func (v *view) exporting(h *Hub) []Step {
-	if v.Known.Export == nil && v.Known.Hub.Own == nil && len(v.Published) == 0 {
+	if v.Known.Export == nil && v.Known.Hub.Local == nil && len(v.Published) == 0 {
 		return nil
 	}
 	var steps []Step
@@ -47,12 +47,12 @@ func (v *view) exporting(h *Hub) []Step {
 // exported says what the cluster exports, and whether there is anybody behind it.
 func (v *view) exported() []Step {
 	var ports []string
-	for _, port := range v.Known.Own.Ports {
+	for _, port := range v.Known.Local.Ports {
 		ports = append(ports, port.String())
 	}
-	steps := []Step{v.step(HopExport, OK, fmt.Sprintf("exported, as %s %s", v.Known.Own.Type, strings.Join(ports, ", ")), "")}
+	steps := []Step{v.step(HopExport, OK, fmt.Sprintf("exported, as %s %s", v.Known.Local.Type, strings.Join(ports, ", ")), "")}
 	ready, all := 0, 0
-	for _, slice := range v.OwnSlices {
+	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {
 			all++
 			if endpoint.Ready != clusterset.False {
@@ -78,8 +78,8 @@ func (v *view) recorded(h *Hub) []Step {
 	member := fmt.Sprintf("the hub's administrator corrects the ranges of Member %s/%s", v.id().HubNamespace(), hubv1alpha1.MemberName)
 	switch {
 	case v.Known.Export == nil:
-	case v.Known.Hub.Barred != nil:
-		steps = append(steps, v.step(HopRecord, Broken, v.Known.Hub.Barred.Error(), "see the message"))
+	case v.Known.Hub.NotAllowed != nil:
+		steps = append(steps, v.step(HopRecord, Broken, v.Known.Hub.NotAllowed.Error(), "see the message"))
 	case len(v.Outcome.LeftOut) > 0:
 		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.LeftOut, "; "), member))
 	case v.Outcome.Surplus != "":

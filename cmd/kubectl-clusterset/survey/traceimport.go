@@ -76,7 +76,7 @@ func (v *view) place(from clusterset.ClusterID) (Step, bool) {
 	case v.namespace == nil:
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: there is no namespace %s here", namespace),
 			fmt.Sprintf("kubectl --context %s create namespace %s", v.look.Member.Place.Name, namespace)), false
-	case !v.look.namespaces.Admits(namespace):
+	case !v.look.namespaces.Allows(namespace):
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: the agent is told to import nothing into namespace %s", namespace),
 			"change --allow-namespaces or --deny-namespaces of the agent"), false
 	}

@@ -32,7 +32,7 @@ func (v *view) proxied() []Step {
 	here := 0
 	for _, port := range v.derived.Spec.Ports {
 		count := reached(v.slices, port)
-		here += reached(v.ownSlices(), port)
+		here += reached(v.localSlices(), port)
 		counts = append(counts, fmt.Sprintf("%s %d", port.Name, count))
 		if count == 0 {
 			without = append(without, port.Name)
@@ -73,7 +73,7 @@ func (v *view) portNames() string {
 
 // ownSlices returns those with the cluster's own endpoints. A derived Service with a selector has Kubernetes' own besides,
 // which name no cluster.
-func (v *view) ownSlices() []discoveryv1.EndpointSlice {
+func (v *view) localSlices() []discoveryv1.EndpointSlice {
 	return slices.DeleteFunc(slices.Clone(v.slices), func(slice discoveryv1.EndpointSlice) bool {
 		source := slice.Labels[mcsv1beta1.LabelSourceCluster]
 		return source != "" && source != string(v.id())

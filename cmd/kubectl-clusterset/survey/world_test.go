@@ -119,7 +119,7 @@ func (r *records) hub(t testing.TB) *survey.Hub {
 	}
 	return &survey.Hub{
 		Place: survey.Place{Name: "hub", Config: &rest.Config{Host: "https://hub.example"}}, Snapshot: snapshot,
-		Records: snapshot.Store("", clusterset.Fence{}), Now: now, Renewed: snapshot.Renewed(),
+		Records: snapshot.Store("", clusterset.AddressRanges{}), Now: now, Renewed: snapshot.Renewed(),
 	}
 }
 

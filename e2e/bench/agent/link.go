@@ -57,7 +57,7 @@ func openLink(ctx context.Context, m *member) (*link, error) {
 		return nil, err
 	}
 	l := &link{WithWatch: c, ended: make(chan struct{}), state: hub.Unreachable}
-	connection := hub.NewConnection(hub.NewStore(m.id, clusterset.Fence{}), l, logr.Discard(), l.changed)
+	connection := hub.NewConnection(hub.NewStore(m.id, clusterset.AddressRanges{}), l, logr.Discard(), l.changed)
 	go func() {
 		defer close(l.ended)
 		_ = connection.Start(ctx) // never fails, as it says

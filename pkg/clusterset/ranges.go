@@ -13,17 +13,17 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// Fence says which addresses a cluster may announce (design decision 4).
-type Fence struct {
-	// Allowed are the cluster's pod and node CIDRs. Nothing outside them passes.
+// AddressRanges are the ranges in which the addresses of a cluster must be (design decision 4).
+type AddressRanges struct {
+	// Allowed are the pod and node CIDRs of the cluster. No other address is allowed.
 	Allowed []netip.Prefix
-	// Denied are ranges that never pass, such as the importing cluster's own service CIDRs.
+	// Denied are ranges that are never allowed, such as the importing cluster's own service CIDRs.
 	Denied []netip.Prefix
 }
 
-// Check returns nil where address is in canonical form, of the family given, of the kind that a backend can have,
-// and inside the fence; otherwise an error that says why not.
-func (f Fence) Check(address string, family discoveryv1.AddressType) error {
+// Check returns nil if an address is in canonical form, of the given family, of a kind that an endpoint can have,
+// and in the ranges, and otherwise an error with the reason.
+func (r AddressRanges) Check(address string, family discoveryv1.AddressType) error {
 	ip, err := netip.ParseAddr(address)
 	switch {
 	case err != nil:
@@ -34,9 +34,9 @@ func (f Fence) Check(address string, family discoveryv1.AddressType) error {
 		return fmt.Errorf("%s is no %s address", address, family)
 	case !ip.IsGlobalUnicast():
 		return fmt.Errorf("%s is loopback, link-local, multicast, broadcast or unspecified", address)
-	case contains(f.Denied, ip):
+	case contains(r.Denied, ip):
 		return fmt.Errorf("%s is in a range of the importing cluster's own", address)
-	case !contains(f.Allowed, ip):
+	case !contains(r.Allowed, ip):
 		return fmt.Errorf("%s is outside the cluster's pod and node CIDRs", address)
 	}
 	return nil
