@@ -105,8 +105,19 @@ func (p *Presence) Start(ctx context.Context) error {
 
 // outdated reports whether the hub has no local Heartbeat, or the publication has changed since the last one was written.
 func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
-	published := p.Progress.Publication()
+	published, _ := p.publication()
 	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing
+}
+
+// publication returns the state of the publication and the number of services with local records. The publication is Partial until the
+// controller publish has processed the last list of the hub, which may lack records.
+func (p *Presence) publication() (publication.Publication, int) {
+	services, listing := p.Store.LocalServices()
+	published := p.Progress.Publication()
+	if published.Listing != listing {
+		published = publication.Publication{State: hubv1alpha1.PublicationPartial, Listing: published.Listing}
+	}
+	return published, services
 }
 
 // renew writes the Heartbeat once, with the version of the observed one. The deadline is one interval, so that a hub that does not
@@ -114,7 +125,7 @@ func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
 func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
 	defer cancel()
-	published := p.Progress.Publication()
+	published, services := p.publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec: hubv1alpha1.HeartbeatSpec{
@@ -122,7 +133,7 @@ func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) e
 			ClusterUID:       p.ClusterUID,
 			AgentVersion:     p.AgentVersion,
 			IntervalSeconds:  int32(math.Ceil(p.Interval.Seconds())),
-			Services:         int32(p.Store.LocalServices()),
+			Services:         int32(services),
 			Publication:      published.State,
 			ServicesVersion:  published.Versions.Services,
 			EndpointsVersion: published.Versions.Endpoints,

@@ -205,19 +205,17 @@ func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, end
 	return result
 }
 
-// failed notes that the hub understood the request and said no, and returns the error. What is invalid stays so until it is changed,
-// and is done with; what is forbidden, by a quota say, is not: while the hub should hold it and does not, the publication is
-// not complete.
+// failed stores the refusal of a record, and returns the error. A record that the schema refuses is done with until it changes. A record
+// that a quota, a right or an admission policy refuses keeps the publication Partial: the hub should store it. An API server that has
+// just started refuses every record, as Invalid, until its policies have found the Member.
 func (r *Reconciler) failed(key clusterset.ServiceKey, listing int, err error, outcome publication.Outcome) error {
 	if errors.Is(err, apply.ErrStale) || !apply.IsRefused(err) {
 		return err
 	}
 	outcome.Failure = apply.Reason(err)
 	r.Outcomes.Set(key, outcome)
-	if apply.IsInvalid(err) {
-		r.Progress.Done(key, listing, hub.Versions{})
-	}
 	if apply.IsFinal(err) {
+		r.Progress.Done(key, listing, hub.Versions{})
 		return reconcile.TerminalError(err)
 	}
 	return err

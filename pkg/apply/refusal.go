@@ -87,9 +87,6 @@ func IsFinal(err error) bool {
 	})
 }
 
-// IsInvalid reports whether an API server said of all that failed that it is invalid or too large, by a schema or by a policy.
-func IsInvalid(err error) bool { return every(err, isInvalid) }
-
 func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

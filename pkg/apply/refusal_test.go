@@ -81,29 +81,29 @@ func TestRefused(t *testing.T) {
 	policy.ErrStatus.Reason = "Invalid" // as ValidatingAdmissionPolicies answer
 	foreign := fmt.Errorf("create: %w", ErrForeign)
 	away := errors.New("connection refused")
-	type verdict struct{ final, invalid, refused, foreign bool }
+	type verdict struct{ final, refused, foreign bool }
 	for name, test := range map[string]struct {
 		err  error
 		want verdict
 	}{
 		"none":                       {nil, verdict{}},
-		"a schema":                   {invalid(1), verdict{final: true, invalid: true, refused: true}},
-		"too large":                  {apierrors.NewRequestEntityTooLargeError("3 MiB"), verdict{final: true, invalid: true, refused: true}},
-		"a policy":                   {policy, verdict{invalid: true, refused: true}},
-		"a schema and a policy":      {errors.Join(invalid(1), policy), verdict{invalid: true, refused: true}},
-		"a refusal of a policy":      {refusal{policy}, verdict{invalid: true, refused: true}},
+		"a schema":                   {invalid(1), verdict{final: true, refused: true}},
+		"too large":                  {apierrors.NewRequestEntityTooLargeError("3 MiB"), verdict{final: true, refused: true}},
+		"a policy":                   {policy, verdict{refused: true}},
+		"a schema and a policy":      {errors.Join(invalid(1), policy), verdict{refused: true}},
+		"a refusal of a policy":      {refusal{policy}, verdict{refused: true}},
 		"a quota":                    {fmt.Errorf("publish: %w", quota), verdict{refused: true}},
 		"another's":                  {foreign, verdict{refused: true, foreign: true}},
 		"no answer":                  {away, verdict{}},
 		"a schema and a quota":       {fmt.Errorf("publish: %w", errors.Join(invalid(1), quota)), verdict{refused: true}},
-		"two schemas":                {errors.Join(invalid(1), fmt.Errorf("create: %w", invalid(2))), verdict{final: true, invalid: true, refused: true}},
+		"two schemas":                {errors.Join(invalid(1), fmt.Errorf("create: %w", invalid(2))), verdict{final: true, refused: true}},
 		"another's and a quota":      {errors.Join(foreign, quota), verdict{refused: true}},
 		"a quota and no answer":      {errors.Join(quota, away), verdict{}},
 		"nested, one without answer": {errors.Join(invalid(1), fmt.Errorf("write: %w", errors.Join(foreign, away))), verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (verdict{IsFinal(test.err), IsInvalid(test.err), IsRefused(test.err), IsForeign(test.err)}); got != test.want {
+			if got := (verdict{IsFinal(test.err), IsRefused(test.err), IsForeign(test.err)}); got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})

@@ -203,11 +203,11 @@ func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
 }
 
-// LocalServices returns the number of services with local records.
-func (s *Store) LocalServices() int {
+// LocalServices returns the number of services with local records, and of which list of the hub that is.
+func (s *Store) LocalServices() (services, listing int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.published[s.own]
+	return s.published[s.own], s.listing
 }
 
 // LocalKeys returns the services with local records, in no order.
