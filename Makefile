@@ -37,7 +37,7 @@ ASSETS_DIR := $(or $(KUBEBUILDER_ASSETS),$(CURDIR)/bin)
 # The race detector needs a C compiler that finds its headers. Asked only by the targets that test.
 find-cc = for c in "$${CC:-cc}" cc gcc clang; do if echo '\#include <stdlib.h>' | "$$c" -E - >/dev/null 2>&1; then echo "$$c"; break; fi; done
 
-# How programs are built and run, by tests too (e2e/lab.Build): what is compiled for one of them is there for the others.
+# How programs are built and run, by tests too (e2e/framework/lab.Build): what is compiled for one of them is there for the others.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath
 GO_RUN := CGO_ENABLED=0 go run -trimpath
 
@@ -89,7 +89,7 @@ endif
 lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
-	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/probe
+	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
@@ -150,18 +150,18 @@ test: assets kubectl demo-binaries ## all tests that need no root, with the race
 .PHONY: manifests-check
 manifests-check: assets kubectl ## an API server takes every kustomization, and each right in them is used
 	@export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
-	go test -count=1 -timeout 20m ./manifests/... ./e2e/audit ./e2e/install; \
-	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/agent ./e2e/dns
+	go test -count=1 -timeout 20m ./manifests/... ./e2e/framework/audit ./e2e/integration/install; \
+	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/integration/agent ./e2e/integration/dns
 
 # Where the agent's and the DNS server's metrics are left for tools/monitoring.
 SCRAPES := $(CURDIR)/out/scrapes
 .PHONY: trace-check
 trace-check: assets ## break services at 50 hops drawn at random, and have "kubectl clusterset trace" name each (SEED=)
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestTrace$$' ./e2e/trace -args -draws=50 -seed=$(or $(SEED),0)
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestTrace$$' ./e2e/integration/trace -args -draws=50 -seed=$(or $(SEED),0)
 
 .PHONY: monitoring-check
 monitoring-check: assets ## alerts and dashboard ask for what an agent and a DNS server tell; the alerts fire; the runbook has them
-	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/monitoring
+	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring
 	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && go test -count=1 -timeout 5m ./...
 
 # make e2e STORY='an exported service' VARIANT=command-plugin tells one story in one variant, and skips the lab's own tests.
@@ -173,7 +173,7 @@ E2E_PARALLEL ?= 4
 .PHONY: e2e
 e2e: lab-assets ## tell the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)' VARIANT='$(VARIANT)'; \
-	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/lab; fi; \
+	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/framework/lab; fi; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 # make chaos CHAOS_SEED=7 repeats a run; CHAOS_FAULTS='hub restarted,quota used up' has these faults only, and CHAOS_TIME=15m

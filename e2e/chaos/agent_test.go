@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // heartbeat is the agents' interval. A member is silent after four of them, and no agent takes that long to start, even

@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // zone is the domain of the clusterset.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/tombolo-mcs/tombolo/e2e/background"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
 )
 
 // TestWrongAnswersAreFound: the demo is worth nothing if it is content with any answer.

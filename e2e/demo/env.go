@@ -15,7 +15,7 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/tombolo-mcs/tombolo/e2e/background"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
 )
 
 // env prints, for a shell to evaluate, where the clusters and the DNS of cluster-b are.

@@ -16,7 +16,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/tombolo-mcs/tombolo/e2e/background"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
 )
 
 func main() { background.Main("The demo failed", command) }

@@ -18,7 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // namespace is where the story plays, in both members.

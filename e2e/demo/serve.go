@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tombolo-mcs/tombolo/e2e/background"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
 )
 
 // serveCommand is what up starts. It is not for users.

@@ -23,8 +23,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tombolo-mcs/tombolo/e2e/background"
-	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
 // serveCommand is what up starts. It is not for users.

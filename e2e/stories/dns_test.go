@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
 // dnsServersDifferAsDocumented: what both servers of names say of a service with an address and of a headless one is the

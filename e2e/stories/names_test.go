@@ -16,7 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// records are what DNS says: see e2e/probe.
+// records are what DNS says: see e2e/framework/probe.
 type records struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`

@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/tombolo-mcs/tombolo/e2e/complete"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/walk"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
 // quickstart is what docs/quickstart.md asks for: two clusters, of which one becomes the hub too.

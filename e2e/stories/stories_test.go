@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
 // variants are the clustersets that all stories run in: both installers, both servers of names, a hub apart and one that

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
 // summary is the table at the end: which story was told where, and how long it took.

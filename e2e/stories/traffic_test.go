@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// answer is what became of one request: see e2e/probe.
+// answer is what became of one request: see e2e/framework/probe.
 type answer struct {
 	Time    time.Time `json:"time"`
 	MS      float64   `json:"ms"`

@@ -76,7 +76,7 @@ func pauseFiles(ctx context.Context, k kitchen) ([]file, error) {
 }
 
 func probeFiles(ctx context.Context, k kitchen) ([]file, error) {
-	content, err := goBuild(ctx, k.root, "./e2e/probe", "", k.target, k.out)
+	content, err := goBuild(ctx, k.root, "./e2e/framework/probe", "", k.target, k.out)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func main() {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("monitoring", flag.ContinueOnError)
 	root := flags.String("root", "../..", "the repository's root")
-	folder := flags.String("scrapes", "../../out/scrapes", "where the test of e2e/monitoring has left its scrapes")
+	folder := flags.String("scrapes", "../../out/scrapes", "where the test of e2e/integration/monitoring has left its scrapes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

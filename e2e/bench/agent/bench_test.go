@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestMain(m *testing.M) {

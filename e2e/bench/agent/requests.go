@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // requests are how many there have been, by cluster, verb and resource, as the API servers count them. The watches are

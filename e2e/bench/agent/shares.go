@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // shares is the CPU time that each process has used, by what it is.

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
 // What the names of the benchmark lead to.

@@ -22,7 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
-	"github.com/tombolo-mcs/tombolo/e2e/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // floorOfCeiling is what a constant answer has been seen to reach in a second of a core, and leastOfFloor the share of it

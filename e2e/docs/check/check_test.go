@@ -51,12 +51,12 @@ func TestProblems(t *testing.T) {
 		"no reason":      {"<!-- not run: -->\n~~~sh\nls\n~~~", []string{"1: say why the block is not run"}},
 		"a useless mark": {"<!-- not run: it is dear -->\n\na", []string{"1: this mark is above no sh block: take it away"}},
 		"a walk by no test": {
-			"# A\n<!-- walked by: e2e/clusterset.TestNo -->\n~~~sh\nls\n~~~",
-			[]string{"2: e2e/clusterset has no TestNo"},
+			"# A\n<!-- walked by: e2e/integration/cli.TestNo -->\n~~~sh\nls\n~~~",
+			[]string{"2: e2e/integration/cli has no TestNo"},
 		},
 		"a walk of another document": {
-			"# A\n<!-- walked by: e2e/clusterset.TestInstallDocument -->\n~~~sh\nls\n~~~",
-			[]string{"2: the tests of e2e/clusterset do not read x.md"},
+			"# A\n<!-- walked by: e2e/integration/cli.TestInstallDocument -->\n~~~sh\nls\n~~~",
+			[]string{"2: the tests of e2e/integration/cli do not read x.md"},
 		},
 		"a reason within a walk": {
 			"# A\n<!-- walked by: e2e/docs/check.TestIndex -->\n~~~sh\nls\n~~~\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~",
@@ -88,21 +88,21 @@ func TestProblems(t *testing.T) {
 		"a comment":                    {"    ls # all; make no-such\n", nil},
 		"a text that is given to read": {"<!-- not run: - -->\n~~~sh\ncat <<END\nmake no-such\nEND\n~~~", nil},
 
-		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/walk~, ~cmd/kubectl-clusterset/cli.NewCommand~, ~e2e/tour.TestTour~, ~docs/install.md~", nil},
+		"paths that there are": {"manifests/hub, manifests/overlays/…, manifests/no…, ~e2e/framework/walk~, ~cmd/kubectl-clusterset/cli.NewCommand~, ~e2e/integration/tour.TestTour~, ~docs/install.md~", nil},
 		"a path of manifests":  {"one\n\n~~~text\nkubectl apply -k manifests/no-such.\n~~~", []string{"4: there is no manifests/no-such"}},
 		"a path of sources":    {"~pkg/no-such/~", []string{"1: there is no pkg/no-such/"}},
 		"lines with proofs": {
-			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/hub.TestHub~ (Rights), ~e2e/tour.TestTour~ |\n\n| A | B |\n|---|---|\n| a | b |", nil,
+			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/integration/hub.TestHub~ (Rights), ~e2e/integration/tour.TestTour~ |\n\n| A | B |\n|---|---|\n| a | b |", nil,
 		},
 		"a line without a proof": {
 			"| A | The test that proves it |\n| :--- | ---: |\n| a | all of them |",
 			[]string{"3: no test proves this line: write `folder.TestName` into its last column"},
 		},
 		"a proof that there is not": {
-			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/hub.TestHub~ (Wrongs) |\n| b \\| c | ~e2e/hub.TestNo~ |",
-			[]string{"3: e2e/hub.TestHub has no part Wrongs", "4: e2e/hub has no TestNo"},
+			"| A | The test that proves it |\n| --- | --- |\n| a | ~e2e/integration/hub.TestHub~ (Wrongs) |\n| b \\| c | ~e2e/integration/hub.TestNo~ |",
+			[]string{"3: e2e/integration/hub.TestHub has no part Wrongs", "4: e2e/integration/hub has no TestNo"},
 		},
-		"a test": {"~e2e/tour.TestNo~", []string{"1: e2e/tour has no TestNo"}},
+		"a test": {"~e2e/integration/tour.TestNo~", []string{"1: e2e/integration/tour has no TestNo"}},
 
 		"manifests": {"~~~yaml\napiVersion: hub.tombolo-mcs.io/v1alpha1\nkind: Member\nmetadata: {name: member}\nspec: {clusterID: a, podCIDRs: [10.0.0.0/8]}\n" +
 			"---\napiVersion: example.com/v1\nkind: Unknown\nno: matter\n~~~", nil},

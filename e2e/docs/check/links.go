@@ -80,7 +80,7 @@ var (
 )
 
 // checkPaths returns the paths of this repository that there are not: those of manifests wherever they stand, others where
-// a code span is one. A span such as e2e/agent.TestWrites names a test.
+// a code span is one. A span such as e2e/integration/agent.TestWrites names a test.
 func checkPaths(d *document, known *facts) []problem {
 	var problems []problem
 	for i, line := range d.lines {

@@ -8,7 +8,7 @@
 // Each block marked sh is either run by a test that follows the document, or says why it is not. One comment says so, right
 // below a heading for all of its section, or right above a block:
 //
-//	<!-- walked by: e2e/clusterset.TestInstallDocument -->
+//	<!-- walked by: e2e/integration/cli.TestInstallDocument -->
 //	<!-- not run: it needs a cluster of EKS -->
 package main
 

@@ -1,0 +1,178 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package complete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+)
+
+// HubName is the name, and the context, of a hub that is no member.
+const HubName = "hub"
+
+// Variant is one of the ways to install Tombolo.
+type Variant struct {
+	// Name as in "command-plugin".
+	Name string
+	// HubAmongMembers has the first member be the hub as well. Else the hub lives apart.
+	HubAmongMembers bool
+	// Installer is who installs.
+	Installer Installer
+	// DNS is who answers for the clusterset.
+	DNS DNS
+}
+
+// Installer is a way to install Tombolo.
+type Installer string
+
+// The ways to install.
+const (
+	ByCommand   Installer = "kubectl clusterset"
+	ByKustomize Installer = "kustomize"
+	// ByNobody leaves it to whoever starts the clusters: all of them are late.
+	ByNobody Installer = "nobody"
+)
+
+// DNS is a server of the clusterset's names.
+type DNS string
+
+// The servers, by the names of their plugins.
+const (
+	OurPlugin     DNS = "clusterset"
+	CoreDNSPlugin DNS = "kubernetes"
+)
+
+// Options say what a clusterset consists of.
+type Options struct {
+	Variant
+	// Members are the clusters' names, which are their IDs too, in their order.
+	Members []string
+	// Late are clusters that run, and have not joined.
+	Late []string
+	// Oldest is the name of a cluster that runs the oldest Kubernetes that Tombolo supports. Empty: none does.
+	Oldest string
+	// Logs is as in lab.Options.
+	Logs string
+	// Log receives a line for each step.
+	Log func(format string, args ...any)
+}
+
+// Clusterset is a lab of complete clusters with Tombolo installed. Close ends it.
+type Clusterset struct {
+	*lab.Lab
+	Options Options
+	// Hub may be one of the members.
+	Hub *lab.Cluster
+	// Kubeconfig is the path of a file with a context for each cluster, by its name. The hub's is "hub" if it lives apart.
+	Kubeconfig string
+
+	programs programs
+}
+
+// Start starts the clusters, installs Tombolo in all but the late ones, and returns when each is a member. On an error
+// nothing is left behind.
+func Start(ctx context.Context, o Options) (*Clusterset, error) {
+	programs, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	var clusters []lab.ClusterOptions
+	if !o.HubAmongMembers {
+		clusters = append(clusters, lab.MachineHub())
+	}
+	for _, name := range o.names() {
+		c := lab.CompleteMember(name)
+		if name == o.Oldest {
+			c.Release = lab.Oldest
+		}
+		clusters = append(clusters, c)
+	}
+	l, err := lab.New(ctx, lab.Options{Clusters: clusters, Logs: o.Logs, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	c := &Clusterset{Lab: l, Options: o, Hub: l.Cluster(o.hub()), programs: programs}
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return c, nil
+}
+
+func (o Options) hub() string {
+	if o.HubAmongMembers {
+		return o.names()[0]
+	}
+	return HubName
+}
+
+// names returns those of the clusters that are members or may become such, in their order.
+func (o Options) names() []string { return slices.Concat(o.Members, o.Late) }
+
+func (c *Clusterset) install(ctx context.Context) error {
+	if err := c.writeKubeconfig(); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, cluster := range c.Clusters() {
+		if cluster.Node != nil {
+			g.Go(func() error { return c.prepare(gctx, cluster) })
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if c.Options.Installer == ByNobody {
+		return nil
+	}
+	if err := c.installHub(ctx); err != nil {
+		return err
+	}
+	for _, name := range c.Options.Members {
+		if err := c.Join(ctx, name); err != nil {
+			return fmt.Errorf("cluster %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// prepare brings a cluster to where Tombolo finds one: with its images, and a DNS of its own.
+func (c *Clusterset) prepare(ctx context.Context, cluster *lab.Cluster) error {
+	if err := cluster.Node.LoadImages(ctx, c.programs.images...); err != nil {
+		return err
+	}
+	if err := cluster.Apply(ctx, c.clusterDNS(cluster)); err != nil {
+		return err
+	}
+	c.sayf("cluster %s: images loaded, its own DNS installed", cluster.Name)
+	return nil
+}
+
+func (c *Clusterset) sayf(format string, args ...any) {
+	if c.Options.Log != nil {
+		c.Options.Log(format, args...)
+	}
+}
+
+// writeKubeconfig writes one file for all clusters.
+func (c *Clusterset) writeKubeconfig() error {
+	file := clientcmdapi.NewConfig()
+	for _, cluster := range c.Clusters() {
+		config := cluster.Config()
+		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
+	}
+	file.CurrentContext = c.Options.names()[0]
+	c.Kubeconfig = filepath.Join(c.Folder(), "kubeconfig")
+	return clientcmd.WriteToFile(*file, c.Kubeconfig)
+}

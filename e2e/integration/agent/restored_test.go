@@ -1,0 +1,240 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestHubRestored: a hub that is restored from an older backup is at an earlier resource version than agents have seen. They
+// notice: what the backup lacks is recorded again, what it should not hold is deleted, and what comes later gets through. Where it lacks
+// the records of a member that publishes nothing again, what the others have of it stays until the member is suspended.
+//
+// spec: E3, I2
+func TestHubRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	w.unfence(t) // an API server that was restarted may take half a minute until its policies find the Members again
+	a, b := w.members["a"], w.members["b"]
+	for _, m := range []*member{a, b} {
+		m.start(t)
+	}
+	ns := namespace(t, a, b)
+	offered := func(name string, n int) key {
+		service := clusterIPService(key{Namespace: ns, Name: name}, port("http", 80))
+		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", n)))
+		b.imported(t, client.ObjectKeyFromObject(service))
+		return client.ObjectKeyFromObject(service)
+	}
+	kept, withdrawn := offered("kept", 1), offered("withdrawn", 2)
+	w.enroll(t, "ghost", hubv1alpha1.ClaimedAgesBounded)
+	w.forgeBeat(t, "ghost")
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, w.hub.Backup(t.Context(), backup))
+
+	must(t, a.Delete(t.Context(), export(withdrawn)))
+	b.gone(t, withdrawn)
+	change(t, w.hubKube)
+	later := offered("later", 3)
+	lost := w.haunt(t, ns)
+	joined := w.joinLate(t, ns)
+	for i, k := range lost {
+		for _, m := range []*member{a, b} { // what a member has not seen when the hub goes, it cannot miss
+			m.imported(t, k)
+			m.endpoints(t, k, haunted(i))
+		}
+	}
+	for _, m := range []*member{a, b} { // what is in its cache, by which it judges
+		m.gauge(t, "tombolo_imports", float64(2+len(lost)+len(joined)))
+		m.gauge(t, "tombolo_imports_not_ready", 0)
+	}
+	must(t, w.hub.Restore(t.Context(), backup))
+
+	record := &hubv1alpha1.PublishedService{}
+	eventually(t, func(ctx context.Context) error {
+		return w.hubKube.Get(ctx, key{Namespace: "member-a", Name: ns + "." + later.Name}, record)
+	})
+	eventually(t, func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, key{Namespace: "member-a", Name: ns + "." + withdrawn.Name}, record); client.IgnoreNotFound(err) != nil {
+			return err
+		} else if err == nil {
+			return fmt.Errorf("%s is still recorded", withdrawn)
+		}
+		return nil
+	})
+	b.gone(t, withdrawn)
+	b.endpoints(t, kept, "a 10.1.0.1:http:8080")
+	b.endpoints(t, later, "a 10.1.0.3:http:8080")
+	b.endpoints(t, offered("new", 4), "a 10.1.0.4:http:8080")
+
+	for i, k := range lost {
+		for _, m := range []*member{a, b} {
+			m.holds(t, k)
+			m.endpoints(t, k, haunted(i))
+		}
+	}
+	// Of a cluster that joined after the backup the hub has no Member: its endpoints leave what others serve, all else stays.
+	b.endpoints(t, joined[0], "late 10.99.1.1:http:8080")
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080")
+	for _, k := range joined {
+		b.holds(t, k)
+	}
+	if i, _ := b.imported(t, joined[1]); len(i.Status.Clusters) != 2 {
+		t.Errorf("exporters of %s: %v", joined[1], i.Status.Clusters)
+	}
+	local := slice(clusterIPService(joined[1], port("http", 80)), "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")
+	local.Endpoints[0].Conditions.Ready = new(false)
+	must(t, b.Update(t.Context(), local))
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080") // the last resort
+	w.suspend(t, "ghost")
+	for _, k := range lost {
+		a.gone(t, k)
+		b.gone(t, k)
+	}
+	b.imported(t, kept)
+	w.enroll(t, "late", hubv1alpha1.ClaimedAgesBounded) // it joins again, without these services
+	w.forgeBeat(t, "late")
+	b.gone(t, joined[0])
+	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080")
+}
+
+// joinLate has cluster late join and export two services, the second of which b exports too.
+func (w *world) joinLate(t *testing.T, ns string) []key {
+	t.Helper()
+	b := w.members["b"]
+	alone, shared := key{Namespace: ns, Name: "late-alone"}, key{Namespace: ns, Name: "late-shared"}
+	service := clusterIPService(shared, port("http", 80))
+	b.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1"))
+	w.enroll(t, "late", hubv1alpha1.ClaimedAgesBounded)
+	w.forgeBeat(t, "late")
+	w.forgeAs(t, "late", alone, nil, "10.99.1.1")
+	w.forgeAs(t, "late", shared, nil, "10.99.1.2")
+	must(t, w.renew(t.Context(), "late")) // now it is known to be alive
+	b.endpoints(t, alone, "late 10.99.1.1:http:8080")
+	b.endpoints(t, shared, "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080")
+	for _, m := range w.members {
+		m.imported(t, alone)
+		m.imported(t, shared)
+	}
+	return []key{alone, shared}
+}
+
+// renew renews the heartbeat of a member that has no agent.
+func (w *world) renew(ctx context.Context, id string) error {
+	beat := &hubv1alpha1.Heartbeat{}
+	if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName}, beat); err != nil {
+		return err
+	}
+	beat.Spec.RenewTime = metav1.NowMicro()
+	return w.hubKube.Update(ctx, beat)
+}
+
+// forgeBeat creates the heartbeat of a member that has no agent.
+func (w *world) forgeBeat(t *testing.T, id string) {
+	t.Helper()
+	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
+	}))
+}
+
+// haunt records services of member ghost, which has no agent.
+func (w *world) haunt(t *testing.T, ns string) []key {
+	t.Helper()
+	var keys []key
+	for i := range 3 {
+		k := key{Namespace: ns, Name: fmt.Sprintf("ghost-%02d", i)}
+		w.forgeAs(t, "ghost", k, nil, fmt.Sprintf("10.99.0.%d", i+1))
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// haunted is what member ghost contributes to the service that it has recorded as the n-th, as member.endpoints has it.
+func haunted(n int) string { return fmt.Sprintf("ghost 10.99.0.%d:http:8080", n+1) }
+
+// change changes a cluster more often than an API server does by itself when it starts.
+func change(t *testing.T, c client.Client) {
+	t.Helper()
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "changes"}}
+	must(t, c.Create(t.Context(), o))
+	for i := range 200 {
+		o.Data = map[string]string{"n": strconv.Itoa(i)}
+		must(t, c.Update(t.Context(), o))
+	}
+}
+
+// TestMemberRestored: a member's API server is restored from a backup under its running agent. The agent lists again: what the backup
+// lacks is imported and published again, what it should not hold is withdrawn, what is outdated is corrected, and later changes get
+// through in both directions.
+//
+// spec: E3, I1, I2, D7
+func TestMemberRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	a.start(t)
+	b.start(t)
+	ns := namespace(t, a, b)
+	offer := func(from, to *member, name string, n int) key {
+		service := clusterIPService(key{Namespace: ns, Name: name}, port("http", 80))
+		from.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%s.0.%d", subnets[from.id], n)))
+		to.imported(t, client.ObjectKeyFromObject(service))
+		return client.ObjectKeyFromObject(service)
+	}
+	kept, withdrawn, moved := offer(a, b, "kept", 1), offer(a, b, "withdrawn", 2), offer(a, b, "moved", 3)
+	ownWithdrawn := offer(b, a, "own-withdrawn", 1)
+	before, _ := b.imported(t, kept)
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, b.cluster.Backup(t.Context(), backup))
+
+	must(t, a.Delete(t.Context(), export(withdrawn)))
+	b.gone(t, withdrawn)
+	a.move(t, moved, "10.1.0.33")
+	b.endpoints(t, moved, "a 10.1.0.33:http:8080")
+	must(t, b.Delete(t.Context(), export(ownWithdrawn)))
+	a.gone(t, ownWithdrawn)
+	change(t, b)
+	later, ownLater := offer(a, b, "later", 4), offer(b, a, "own-later", 2)
+	must(t, b.cluster.Restore(t.Context(), backup))
+
+	b.imported(t, later)
+	b.endpoints(t, later, "a 10.1.0.4:http:8080")
+	b.endpoints(t, moved, "a 10.1.0.33:http:8080")
+	b.gone(t, withdrawn)
+	a.gone(t, ownLater)
+	a.imported(t, ownWithdrawn)
+	a.endpoints(t, ownWithdrawn, "b 10.2.0.1:http:8080")
+	b.endpoints(t, kept, "a 10.1.0.1:http:8080")
+	if after, _ := b.imported(t, kept); after.UID != before.UID || !slices.Equal(after.Spec.IPs, before.Spec.IPs) {
+		t.Errorf("the import that the backup holds was %s %v and is %s %v", before.UID, before.Spec.IPs, after.UID, after.Spec.IPs)
+	}
+	b.endpoints(t, offer(a, b, "new", 5), "a 10.1.0.5:http:8080")
+	a.endpoints(t, offer(b, a, "own-new", 3), "b 10.2.0.3:http:8080")
+}
+
+// subnets are the second octets of the members' pods.
+var subnets = map[string]string{"a": "1", "b": "2"}
+
+// move gives the first endpoint of a service another address.
+func (m *member) move(t *testing.T, k key, address string) {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{}
+	must(t, m.Get(t.Context(), key{Namespace: k.Namespace, Name: k.Name + "-v4"}, s))
+	s.Endpoints[0].Addresses = []string{address}
+	must(t, m.Update(t.Context(), s))
+}

@@ -1,0 +1,382 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// hubSecret is where the manifests have the agent's token for the hub.
+var hubSecret = key{Namespace: manifests.AgentNamespace, Name: "tombolo-hub"}
+
+// TestRights drives the agents down every path on which they write, delete or tell something, and compares what the audit
+// logs say that they asked for with the rights that the manifests give: each is used, and nothing is refused.
+//
+//nolint:tparallel // one story after the other
+func TestRights(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
+	a, b := w.members["a"], w.members["b"]
+	for _, m := range w.members {
+		must(t, m.Create(t.Context(), expiringSecret()))
+	}
+	for _, m := range w.members {
+		m.lead(t, m, manifests.AgentNamespace, func(*agent.Options) {})
+	}
+	t.Run("Lagging", func(t *testing.T) { testLagging(t, w) })
+	stopA, stopB := a.startWith(t, released), b.startWith(t, released)
+	for _, m := range w.members {
+		m.renewedToken(t)
+	}
+	t.Run("ExportWithdraw", func(t *testing.T) { testExportWithdraw(t, a, b) })
+	t.Run("Headless", func(t *testing.T) { testHeadless(t, a, b) })
+	t.Run("Conflict", func(t *testing.T) { testConflict(t, a, b) })
+	t.Run("Drift", func(t *testing.T) { testDrift(t, a, b) })
+	t.Run("Obstructed", func(t *testing.T) { testObstructedTwice(t, a, b) })
+	t.Run("RecordsByHand", func(t *testing.T) { testRecordsByHand(t, w) })
+	t.Run("RecordsOfNobody", func(t *testing.T) { testRecordsOfNobody(t, w) })
+	t.Run("RecreatedAtOnce", func(t *testing.T) { testRecreatedAtOnce(t, w) })
+	t.Run("Terminating", func(t *testing.T) { testTerminating(t, w) })
+	t.Run("HubAway", func(t *testing.T) { testHubGoes(t, w) })
+	stopB = testHeld(t, w, stopB) // the agent that it starts outlives it
+	t.Run("Left", func(t *testing.T) { testLeft(t, w, stopA) })
+	stopB()
+	eventually(t, func(context.Context) error { // a watch is logged when it has ended
+		problems, err := w.misfits()
+		if err == nil && len(problems) > 0 {
+			err = errors.New("rights and requests do not fit:\n" + strings.Join(problems, "\n"))
+		}
+		return err
+	})
+}
+
+// released sets what the manifests do, but for the leader election, which an agent on a busy machine may lose.
+func released(o *agent.Options) {
+	o.Namespace, o.HubSecret, o.TokenLifetime = manifests.AgentNamespace, hubSecret, 72*time.Hour
+}
+
+// audited returns the options of a cluster whose API server logs requests, and which has controllers. It does not stream
+// lists, as old ones do not, so that clients both list and watch.
+func audited(o lab.ClusterOptions) lab.ClusterOptions {
+	o.Audit, o.Controllers = true, lab.DefaultControllers()
+	o.APIServerArgs = []string{"--feature-gates=WatchList=false"}
+	return o
+}
+
+// expiringSecret returns a Secret whose token has to be renewed.
+func expiringSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubSecret.Namespace, Name: hubSecret.Name,
+		Annotations: map[string]string{clusterset.AnnotationTokenExpires: time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+	}}
+}
+
+// renewedToken waits until the member's agent has put a token into its Secret.
+func (m *member) renewedToken(t *testing.T) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := m.Get(ctx, hubSecret, secret); err != nil {
+			return err
+		}
+		if len(secret.Data[clusterset.HubSecretToken]) == 0 {
+			return errors.New("the token for the hub is not renewed")
+		}
+		return nil
+	})
+}
+
+// lead runs the member's agent until it has been elected leader in a namespace and that has been told there. Meanwhile it
+// may lose the lease, where the machine is busy.
+func (m *member) lead(t *testing.T, where client.Client, namespace string, adjust func(*agent.Options)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	run := func() <-chan error {
+		return m.run(ctx, t, func(o *agent.Options) {
+			o.Election, o.Namespace = agent.ElectLeader, namespace
+			adjust(o)
+		})
+	}
+	ended := run()
+	eventually(t, func(ctx context.Context) error {
+		select {
+		case err := <-ended:
+			t.Logf("agent of %s: %v; starting it again", m.id, err)
+			ended = run()
+		default:
+		}
+		list := &corev1.EventList{}
+		if err := where.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" }) {
+			return errors.New("nobody has told that it leads")
+		}
+		return nil
+	})
+	cancel()
+	<-ended
+}
+
+// testObstructedTwice: an Event that is told again is patched.
+func testObstructedTwice(t *testing.T, a, b *member) {
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	foreign := &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{}},
+	}
+	must(t, b.Create(t.Context(), foreign))
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service)
+	eventually(t, func(ctx context.Context) error {
+		service.Spec.Ports[0].Port++
+		if err := a.Update(ctx, service); err != nil {
+			return errors.Join(err, a.Get(ctx, k, service))
+		}
+		if n := b.said(t, k, "ServiceImportObstructed"); n < 2 {
+			return fmt.Errorf("it is told %d times", n)
+		}
+		return nil
+	})
+}
+
+// testHubGoes: the hub goes away and comes back.
+func testHubGoes(t *testing.T, w *world) {
+	must(t, w.hub.APIServer.Stop(t.Context()))
+	for _, m := range w.members {
+		m.gauge(t, "tombolo_hub_connected", 0)
+	}
+	must(t, w.hub.APIServer.Start(t.Context()))
+	for _, m := range w.members {
+		m.gauge(t, "tombolo_hub_connected", 1)
+		m.beats(t, w)
+	}
+}
+
+// testLagging: an agent gets an object past its cache where that does not have the agent's own last write yet. So what it
+// watches comes late, and services are exported, changed and withdrawn until that has happened to all kinds.
+func testLagging(t *testing.T, w *world) {
+	for _, m := range w.members {
+		m.startWith(t, func(o *agent.Options) {
+			released(o)
+			o.Member, o.Hub = lagging(o.Member), lagging(o.Hub)
+		})
+	}
+	ns := namespace(t, w.members["a"], w.members["b"])
+	for round := range 20 {
+		for _, m := range w.members {
+			var keys []key
+			for i := range 5 {
+				keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("%s-%d-%d", m.id, round, i)})
+			}
+			atOnce(t, keys, m.exportOne)
+			for _, k := range keys {
+				m.imported(t, k)
+				m.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+			}
+			atOnce(t, keys, m.alter)
+			atOnce(t, keys, m.alter)
+			for _, k := range keys {
+				eventually(t, func(ctx context.Context) error { return w.altered(ctx, m.id, k) })
+			}
+			atOnce(t, keys, func(ctx context.Context, k key) error { return m.Delete(ctx, export(k)) })
+			for _, k := range keys {
+				m.gone(t, k)
+			}
+		}
+		problems, err := w.misfits()
+		must(t, err)
+		problems = slices.DeleteFunc(problems, func(p string) bool { return !strings.Contains(p, "never used: get ") })
+		if len(problems) == 0 {
+			return
+		}
+	}
+	t.Error("the caches were never seen to lag for all kinds")
+}
+
+// altered returns nil once the hub holds a service of exportOne as it is when it has been altered twice.
+func (w *world) altered(ctx context.Context, id string, k key) error {
+	service, endpoints := &hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpointsList{}
+	if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, service); err != nil {
+		return err
+	}
+	if port := service.Spec.Ports[0].Port; port != 82 {
+		return fmt.Errorf("port %d of %s is published", port, k)
+	}
+	if err := w.hubKube.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
+		return err
+	}
+	for _, e := range endpoints.Items {
+		if string(e.Spec.Service) == k.Name && e.Spec.Ports[0].Port == 8082 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the endpoints of %s are not published anew", k)
+}
+
+// lag is how late an agent of testLagging hears of changes.
+const lag = 300 * time.Millisecond
+
+// lagging returns the configuration of a client to which whatever it watches comes late.
+func lagging(config *rest.Config) *rest.Config {
+	result := rest.CopyConfig(config)
+	result.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && request.URL.Query().Get("watch") == "true" {
+				response.Body = lateBody{ReadCloser: response.Body, ctx: request.Context()}
+			}
+			return response, err
+		})
+	})
+	return result
+}
+
+// lateBody is read late.
+type lateBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (b lateBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	late, cancel := context.WithTimeout(b.ctx, lag)
+	defer cancel()
+	<-late.Done()
+	return n, err
+}
+
+// alter changes the ports of a service and of its endpoint.
+func (m *member) alter(ctx context.Context, k key) error {
+	service, source := &corev1.Service{}, &discoveryv1.EndpointSlice{}
+	if err := errors.Join(m.Get(ctx, k, service), m.Get(ctx, key{Namespace: k.Namespace, Name: k.Name + "-v4"}, source)); err != nil {
+		return err
+	}
+	service.Spec.Ports[0].Port++
+	*source.Ports[0].Port++
+	return errors.Join(m.Update(ctx, service), m.Update(ctx, source))
+}
+
+// testHeld: b does not believe what it has missed, until its administrator does. It returns how to stop its agent.
+func testHeld(t *testing.T, w *world, stopB func()) func() {
+	a, b := w.members["a"], w.members["b"]
+	ns := namespace(t, a, b)
+	var keys []key
+	for i := range many {
+		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
+	}
+	atOnce(t, keys, a.exportOne)
+	for _, k := range keys {
+		b.imported(t, k)
+	}
+	stopB()
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	for _, k := range keys {
+		w.noRecords(t, "a", k)
+	}
+	stopB = b.startWith(t, released)
+	for _, k := range keys {
+		b.gone(t, k)
+	}
+	return stopB
+}
+
+// testLeft: a leaves, and its namespace on the hub with it.
+func testLeft(t *testing.T, w *world, stopA func()) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	stopA()
+	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-a"}}
+	must(t, w.hubKube.Delete(t.Context(), left))
+	b.gone(t, k)
+	eventually(t, func(ctx context.Context) error {
+		return absent(w.hubKube.Get(ctx, client.ObjectKeyFromObject(left), left))
+	})
+}
+
+// misfits returns what does not fit between the rights of the agents and what the audit logs say: all of them together in
+// their clusters, where they are the same ServiceAccount, and each on the hub.
+func (w *world) misfits() ([]string, error) {
+	objects, err := manifests.Render("agent")
+	if err != nil {
+		return nil, err
+	}
+	account := key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
+	var clusters []*lab.Cluster
+	for _, m := range w.members {
+		clusters = append(clusters, m.cluster)
+	}
+	problems, err := misfits(account, objects, clusters...)
+	if err != nil {
+		return nil, err
+	}
+	for id := range w.members {
+		ofAll, err := manifests.Hub()
+		if err != nil {
+			return nil, err
+		}
+		ofOne, err := manifests.Member(manifests.MemberOptions{ClusterID: clusterset.ClusterID(id)})
+		if err != nil {
+			return nil, err
+		}
+		onHub, err := misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.hub)
+		if err != nil {
+			return nil, err
+		}
+		for _, problem := range onHub {
+			problems = append(problems, id+" on the hub: "+problem)
+		}
+	}
+	slices.Sort(problems)
+	return problems, nil
+}
+
+// misfits returns what does not fit between the rights that objects give to a ServiceAccount and what it asks of clusters.
+func misfits(account key, objects []*unstructured.Unstructured, clusters ...*lab.Cluster) ([]string, error) {
+	rights, err := audit.Rights(objects, account)
+	if err != nil {
+		return nil, err
+	}
+	if len(rights) == 0 {
+		return nil, fmt.Errorf("%s has no rights", account)
+	}
+	requests := sets.New[audit.Request]()
+	for _, cluster := range clusters {
+		some, err := audit.Requests(cluster.AuditLog(), account)
+		if err != nil {
+			return nil, err
+		}
+		requests = requests.Union(some)
+	}
+	return audit.Compare(account, rights, requests), nil
+}

@@ -1,0 +1,98 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// TestDerivedSelector: where the agents are told so, the derived Service has the oldest export's selector, a cluster's own
+// matching pods join by Kubernetes' own controller, and none is there twice. Told otherwise, all of that goes again.
+//
+// spec: D8, E1, I5
+func TestDerivedSelector(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Member("a"), lab.ClusterOptions{Name: "b", Controllers: lab.DefaultControllers()})
+	a, b := w.members["a"], w.members["b"]
+	selecting := func(o *agent.Options) { o.Selector = clusterset.OldestSelector }
+	a.startWith(t, selecting)
+	stop := b.startWith(t, selecting)
+
+	k := key{Namespace: namespace(t, a, b), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	service.Spec.Selector = map[string]string{"app": "web"}
+	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	b.runPod(t, k.Namespace, "web", "10.2.0.1")
+	_, derived := b.imported(t, k)
+	if diff := cmp.Diff(service.Spec.Selector, derived.Spec.Selector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	if target := derived.Spec.Ports[0].TargetPort.IntValue(); target != 8080 {
+		t.Errorf("the target port is %d, want that of the exporter's pods", target)
+	}
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
+
+	younger := clusterIPService(k, port("http", 80))
+	younger.Spec.Selector = map[string]string{"app": "web"}
+	b.exportService(t, younger)
+	a.endpoints(t, k, "b 10.2.0.1:http:8080") // a's own are for Kubernetes to find; there is no such controller here
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
+
+	stop()
+	b.start(t)
+	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	_, after := b.imported(t, k)
+	if after.Spec.Selector != nil {
+		t.Errorf("the derived Service still selects %v", after.Spec.Selector)
+	}
+	if diff := cmp.Diff(derived.Spec.ClusterIPs, after.Spec.ClusterIPs); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+}
+
+// runPod creates a pod that is as it would be if it ran.
+func (m *member) runPod(t *testing.T, namespace, app, address string) {
+	t.Helper()
+	if err := m.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}); !apierrors.IsAlreadyExists(err) {
+		must(t, err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app, Labels: map[string]string{"app": app}},
+		Spec: corev1.PodSpec{
+			NodeName:                     "node-1",
+			AutomountServiceAccountToken: new(false),
+			Containers:                   []corev1.Container{{Name: app, Image: app}},
+		},
+	}
+	eventually(t, func(ctx context.Context) error { // there is no pod before the namespace's ServiceAccount
+		if err := m.Create(ctx, pod); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return nil
+	})
+	eventually(t, func(ctx context.Context) error {
+		if err := m.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		if err := m.Status().Update(ctx, pod); err != nil {
+			return fmt.Errorf("run pod %s: %w", app, err)
+		}
+		return nil
+	})
+}

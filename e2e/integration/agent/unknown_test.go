@@ -1,0 +1,320 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+const (
+	imported = "The service is imported."
+	leftOut  = imported + ` Left out: %s, which this cluster's API server does not know. ` +
+		`Upgrade this cluster and restart the agent, or export the service without it.`
+)
+
+// TestUnknownSettings: what an importer's API server does not know, or does not take over, is left out of the import and
+// reported; it is tried once in the life of an agent.
+//
+// spec: D6, D7
+//
+//nolint:tparallel // the second story begins where the first ends
+func TestUnknownSettings(t *testing.T) {
+	t.Parallel()
+	old := lab.Member("b")
+	old.Audit = true
+	old.APIServerArgs = []string{"--emulated-version=1.33"} // before PreferSameNode
+	w := newWorld(t, lab.Member("a"), old, lab.Member("c"))
+	t.Run("forged", func(t *testing.T) { testForgedSettings(t, w) })
+	t.Run("older", func(t *testing.T) { testOlderImporter(t, w) })
+}
+
+// testForgedSettings has member a export settings that no Kubernetes knows, to member b.
+func testForgedSettings(t *testing.T, w *world) {
+	b := w.members["b"]
+	stop := b.start(t)
+	ns := namespace(t, b)
+	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
+		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
+	}))
+	newDistribution := func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "PreferSomethingNew" }
+	web, other := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "other"}
+	w.forge(t, web, newDistribution, "10.1.0.1")
+	b.leavesOut(t, web, `trafficDistribution "PreferSomethingNew"`)
+	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, web, "SettingLeftOut") })
+	b.endpoints(t, web, "a 10.1.0.1:http:8080")
+	if n := b.refused(t); n != 1 {
+		t.Errorf("the API server refused %d writes, want 1", n)
+	}
+
+	// It is not tried again: not for the next look, and not for another service.
+	w.move(t, web, "10.1.0.2")
+	b.endpoints(t, web, "a 10.1.0.2:http:8080")
+	w.forge(t, other, newDistribution, "10.1.0.3")
+	b.leavesOut(t, other, `trafficDistribution "PreferSomethingNew"`)
+	if n := b.refused(t); n != 1 {
+		t.Errorf("the API server refused %d writes, want 1", n)
+	}
+
+	// A change of the import is no new reason to say it.
+	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.Ports[0].Port = 81 })
+	eventually(t, func(context.Context) error {
+		serviceImport, _ := b.imported(t, web)
+		if c := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready"); serviceImport.Spec.Ports[0].Port != 81 || c.ObservedGeneration != serviceImport.Generation {
+			return fmt.Errorf("the import still has port %d and condition %+v", serviceImport.Spec.Ports[0].Port, c)
+		}
+		return nil
+	})
+
+	// A restarted agent tries again, is refused again, and changes nothing.
+	serviceBefore, importBefore := b.versionsOf(t, web)
+	stop()
+	b.start(t)
+	w.move(t, web, "10.1.0.4")
+	b.endpoints(t, web, "a 10.1.0.4:http:8080") // it has looked
+	w.move(t, web, "10.1.0.5")
+	b.endpoints(t, web, "a 10.1.0.5:http:8080")
+	if serviceAfter, importAfter := b.versionsOf(t, web); serviceAfter != serviceBefore || importAfter != importBefore {
+		t.Errorf("versions %s and %s became %s and %s without need", serviceBefore, importBefore, serviceAfter, importAfter)
+	}
+	if n := b.said(t, web, "SettingLeftOut"); n != 1 {
+		t.Errorf("it was said %d times that something is left out", n)
+	}
+	if n := b.refused(t); n < 2 || n > 3 { // both services may be tried at once
+		t.Errorf("the API server refused %d writes, want 2 or 3", n)
+	}
+
+	// Two at once, in a headless service too; what is known is taken over.
+	for name, kind := range map[string]mcsv1beta1.ServiceImportType{"pets": mcsv1beta1.Headless, "both": mcsv1beta1.ClusterSetIP} {
+		k := key{Namespace: ns, Name: name}
+		w.forge(t, k, func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Type, s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = kind, "Near", "example.com/PreferOther"
+		}, "10.1.0.6")
+		b.leavesOut(t, k, `internalTrafficPolicy "Near" and trafficDistribution "example.com/PreferOther"`)
+	}
+	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "PreferClose" })
+	b.distributes(t, web, "PreferClose", imported)
+}
+
+// testOlderImporter has member c export what its own API server knows and b's does not, and then an admission policy of
+// c drop it in silence.
+func testOlderImporter(t *testing.T, w *world) {
+	b, c := w.members["b"], w.members["c"]
+	stop := c.start(t)
+	b.start(t)
+	k := key{Namespace: namespace(t, b, c), Name: "web"}
+	service := clusterIPService(k, port("http", 80))
+	service.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferSameNode)
+	c.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.3.0.1"))
+	c.distributes(t, k, "PreferSameNode", imported)
+	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
+	b.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
+	b.hints(t, k, map[string]string{"10.3.0.1": ""})
+
+	stop()
+	dropping := c.dropDistribution(t)
+	stop = c.start(t)
+	must(t, c.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: c.derivedName(t, k)}}))
+	c.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
+	eventually(t, func(ctx context.Context) error { return c.hasEvent(ctx, k, "SettingLeftOut") })
+
+	// The API server has learnt it, and a restarted agent tries again.
+	dropping()
+	stop()
+	c.start(t)
+	c.distributes(t, k, "PreferSameNode", imported)
+	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
+}
+
+// dropDistribution has the member's API server drop the traffic distribution of derived Services, until stop is called.
+func (m *member) dropDistribution(t *testing.T) (stop func()) {
+	t.Helper()
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "older"},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+			}}}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "derived", Expression: "object.metadata.name.startsWith('derived-') && has(object.spec.trafficDistribution)",
+			}},
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionv1.JSONPatch{Expression: `[JSONPatch{op: "remove", path: "/spec/trafficDistribution"}]`},
+			}},
+		},
+	}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "older"}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: "older"},
+	}
+	probe := func(want string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			service := clusterIPService(key{Namespace: "default", Name: "derived-probe"}, port("http", 80))
+			service.Spec.TrafficDistribution = new("PreferClose")
+			if err := m.Create(ctx, service, client.DryRunAll); err != nil {
+				return err
+			}
+			if got := distribution(service); got != want {
+				return fmt.Errorf("the probe's traffic distribution is %q, want %q", got, want)
+			}
+			return nil
+		}
+	}
+	must(t, m.Create(t.Context(), policy))
+	must(t, m.Create(t.Context(), binding))
+	eventually(t, probe(""))
+	return func() {
+		must(t, m.Delete(t.Context(), binding))
+		eventually(t, probe("PreferClose"))
+	}
+}
+
+// leavesOut waits until an import is ready without these settings.
+func (m *member) leavesOut(t *testing.T, k key, settings string) {
+	t.Helper()
+	m.distributes(t, k, "", fmt.Sprintf(leftOut, settings))
+	serviceImport, derived := m.imported(t, k)
+	if *derived.Spec.InternalTrafficPolicy != "Cluster" || *serviceImport.Spec.InternalTrafficPolicy != "Cluster" {
+		t.Errorf("internal traffic policies are %q and %q", *derived.Spec.InternalTrafficPolicy, *serviceImport.Spec.InternalTrafficPolicy)
+	}
+}
+
+// distributes waits until an import and its derived Service have this traffic distribution, and the import says this.
+func (m *member) distributes(t *testing.T, k key, want, message string) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		serviceImport, derived := m.imported(t, k)
+		inImport := ""
+		if d := serviceImport.Spec.TrafficDistribution; d != nil {
+			inImport = *d
+		}
+		said := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready").Message
+		if inImport != want || distribution(derived) != want || said != message {
+			return fmt.Errorf("%s: traffic distributions of %s are %q and %q, want %q; message %q\nwant    %q",
+				m.id, k, inImport, distribution(derived), want, said, message)
+		}
+		return nil
+	})
+}
+
+func distribution(service *corev1.Service) string {
+	if service.Spec.TrafficDistribution == nil {
+		return ""
+	}
+	return *service.Spec.TrafficDistribution
+}
+
+// hints waits until each address that is mirrored for an import has a hint for this zone, or none where it is empty.
+func (m *member) hints(t *testing.T, k key, want map[string]string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		mirrored, err := m.mirrored(ctx, k)
+		if err != nil {
+			return err
+		}
+		got := map[string]string{}
+		for _, s := range mirrored {
+			for _, e := range s.Endpoints {
+				zones := []string{}
+				if e.Hints != nil {
+					for _, zone := range e.Hints.ForZones {
+						zones = append(zones, zone.Name)
+					}
+					for _, node := range e.Hints.ForNodes {
+						zones = append(zones, "node "+node.Name)
+					}
+				}
+				got[e.Addresses[0]] = strings.Join(zones, ",")
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("%s: hints of %s (-want +got):\n%s", m.id, k, diff)
+		}
+		return nil
+	})
+}
+
+// derivedName returns the recorded name of an import's derived Service.
+func (m *member) derivedName(t *testing.T, k key) string {
+	t.Helper()
+	_, derived := m.imported(t, k)
+	return derived.Name
+}
+
+// refused returns how many writes of derived Services the member's API server has refused as invalid.
+func (m *member) refused(t *testing.T) int {
+	t.Helper()
+	answers, err := audit.Answers(m.cluster.AuditLog())
+	must(t, err)
+	count := 0
+	for _, a := range answers {
+		if a.Resource == "services" && a.Code == http.StatusUnprocessableEntity {
+			count++
+		}
+	}
+	return count
+}
+
+// versionsOf returns the resource versions of a derived Service and its import.
+func (m *member) versionsOf(t *testing.T, k key) (service, serviceImport string) {
+	t.Helper()
+	i, s := m.imported(t, k)
+	return s.ResourceVersion, i.ResourceVersion
+}
+
+// said returns how often something was said of an import.
+func (m *member) said(t *testing.T, k key, reason string) int {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	must(t, m.List(t.Context(), list, client.InNamespace(k.Namespace)))
+	said := 0
+	for _, event := range list.Items {
+		switch {
+		case event.Reason != reason || event.Regarding.Name != k.Name:
+		case event.Series == nil:
+			said++
+		default:
+			said += int(event.Series.Count)
+		}
+	}
+	return said
+}
+
+// edit changes the record of a service of member a.
+func (w *world) edit(t *testing.T, k key, change func(*hubv1alpha1.PublishedService)) {
+	t.Helper()
+	record := &hubv1alpha1.PublishedService{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
+	change(record)
+	must(t, w.hubKube.Update(t.Context(), record))
+}
+
+// move gives the forged endpoints of a service of member a another address.
+func (w *world) move(t *testing.T, k key, address hubv1alpha1.IPAddress) {
+	t.Helper()
+	record := &hubv1alpha1.PublishedEndpoints{}
+	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
+	record.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
+	must(t, w.hubKube.Update(t.Context(), record))
+}

@@ -1,0 +1,398 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// crowd is how many services are exported at once where writes are counted.
+const crowd = 200
+
+// TestWrites counts what the API servers are asked to write, refused requests included: what a service costs when it is
+// exported, changed and withdrawn, and that nothing is written, nor said, where nothing changes, of whatever kind a service is.
+//
+// spec: C3, D7
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	stopA, stopB := a.start(t), b.start(t)
+	ns := namespace(t, a, b)
+	var keys []key
+	for i := range crowd {
+		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
+	}
+	sources := 0 // none, one or two slices each
+	for i, k := range keys {
+		service := clusterIPService(k, port("http", 80))
+		must(t, a.Create(t.Context(), service))
+		for j := range i % 3 {
+			must(t, a.Create(t.Context(), slice(service, strconv.Itoa(j), discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.%d.%d", j, i+1))))
+			sources++
+		}
+	}
+	for _, m := range []*member{a, b} { // whose controller makes it, whenever
+		eventually(t, func(ctx context.Context) error {
+			return m.Get(ctx, key{Namespace: ns, Name: "default"}, &corev1.ServiceAccount{})
+		})
+	}
+	unchanged := w.settled(t) // the Services are in the agents' caches before they are exported
+	statuses := a.watchExports(t, ns)
+
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Create(ctx, export(k)) })
+	for _, k := range keys {
+		a.imported(t, k)
+		b.imported(t, k)
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+	for i, k := range keys {
+		want := []string{fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.1.%d:http:8080", i+1)}[:i%3]
+		a.endpoints(t, k, want...)
+		b.endpoints(t, k, want...)
+	}
+	exported := w.settled(t)
+	for name, n := range statuses() {
+		if n > 2 {
+			t.Errorf("the status of %s was written %d times, want 2 at most", name, n)
+		}
+	}
+	const said = "a serviceexports/status PUT 200" // "pending" and "exported", unless the hub is faster
+	exported.cost(t, "exported", unchanged, writes{
+		"a serviceexports POST 201":      crowd, // by this test
+		said:                             min(2*crowd, exported.since(unchanged)[said]),
+		"hub publishedservices POST 201": crowd, "hub publishedendpoints POST 201": sources,
+		"a services POST 201": crowd, "a serviceimports POST 201": crowd, "a serviceimports/status PUT 200": crowd, "a endpointslices POST 201": sources,
+		"b services POST 201": crowd, "b serviceimports POST 201": crowd, "b serviceimports/status PUT 200": crowd, "b endpointslices POST 201": sources,
+	})
+
+	atOnce(t, keys, a.change)
+	for i := 2; i < crowd; i += 3 {
+		b.endpoints(t, keys[i], fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.2.%d:http:8080", i+1))
+	}
+	changed := w.settled(t)
+	changed.cost(t, "changed", exported, writes{
+		"a services PUT 200": crowd, "hub publishedendpoints PUT 200": crowd / 3, // what is private does not travel
+		"a endpointslices PUT 200": 2 * (crowd / 3), "b endpointslices PUT 200": crowd / 3,
+	})
+
+	w.exportEveryKind(t, ns)
+	varied, remarksA, remarksB := w.settled(t), a.remarks(t, ns), b.remarks(t, ns)
+	stopA()
+	stopB()
+	a.start(t)
+	b.start(t)
+	for _, m := range []*member{a, b} {
+		eventually(t, func(ctx context.Context) error { return m.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	}
+	restarted := w.settled(t)
+	restarted.cost(t, "restarted", varied, nil)
+	if diff := cmp.Diff([]map[string]int{remarksA, remarksB}, []map[string]int{a.remarks(t, ns), b.remarks(t, ns)}); diff != "" {
+		t.Errorf("Events of a and b, before and after they were restarted (-before +after):\n%s", diff)
+	}
+
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	for _, k := range keys {
+		a.gone(t, k)
+		b.gone(t, k)
+	}
+	w.settled(t).cost(t, "withdrawn", restarted, writes{
+		"a serviceexports DELETE 200":      crowd, // by this test
+		"hub publishedservices DELETE 200": crowd, "hub publishedendpoints DELETE 200": sources,
+		"a services DELETE 200": crowd, "a serviceimports DELETE 200": crowd, "a endpointslices DELETE 200": sources,
+		"b services DELETE 200": crowd, "b serviceimports DELETE 200": crowd, "b endpointslices DELETE 200": sources,
+	})
+}
+
+// exportEveryKind exports services of which there is more to write than of a plain one, and returns when that has been done.
+func (w *world) exportEveryKind(t *testing.T, ns string) {
+	t.Helper()
+	a, b := w.members["a"], w.members["b"]
+	named := func(name string) key { return key{Namespace: ns, Name: name} }
+	disputed, varied, long := w.dispute(t, ns), named("varied"), named(strings.Repeat("long-", 12)+"est")
+	a.exportVariant(t, varied, "10.1.9.2", unchanged) // it has labels, annotations and hints
+	dual := clusterIPService(named("dual"), port("http", 80), port("admin", 81))
+	pets := headlessService(named("pets"), port("http", 80))
+	far := clusterIPService(long, port("", 80))
+	for i, service := range []*corev1.Service{dual, pets, far} {
+		first := slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.9.%d", i+3))
+		second := slice(service, "v6", discoveryv1.AddressTypeIPv6, fmt.Sprintf("fd00:1::9:%d", i+3))
+		if service == pets {
+			first.Endpoints[0].Hostname, second.Endpoints[0].Hostname = new("pet-0"), new("pet-1")
+		}
+		a.exportService(t, service, first, second)
+	}
+	for _, m := range []*member{a, b} {
+		m.hints(t, varied, map[string]string{"10.1.9.2": "zone-1"})
+		m.endpoints(t, named("dual"), "a 10.1.9.3:http:8080", "a 10.1.9.3:admin:8081", "a fd00:1::9:3:http:8080", "a fd00:1::9:3:admin:8081")
+		m.endpoints(t, named("pets"), "a 10.1.9.4:http:8080", "a fd00:1::9:4:http:8080")
+		for _, k := range []key{disputed, varied, long, named("dual"), named("pets")} {
+			m.imported(t, k)
+		}
+	}
+	for _, k := range []key{varied, long, named("dual"), named("pets")} {
+		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+}
+
+// changes are how often each object has changed, as a watch has told, and their versions now.
+type changes struct {
+	mu       sync.Mutex
+	count    map[string]int
+	versions map[string]string
+}
+
+// watchExports begins to count how often each ServiceExport of a namespace changes that is created from now on: it is its status that
+// does. It returns what ends that, and returns the counts.
+func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]int) {
+	t.Helper()
+	watching, err := m.cluster.Client(m.Scheme())
+	must(t, err)
+	watcher, err := watching.Watch(t.Context(), &mcsv1beta1.ServiceExportList{}, client.InNamespace(ns))
+	must(t, err)
+	seen := &changes{count: map[string]int{}, versions: map[string]string{}}
+	go func() {
+		for event := range watcher.ResultChan() {
+			if e, ok := event.Object.(*mcsv1beta1.ServiceExport); ok {
+				seen.note(e, event.Type)
+			}
+		}
+	}()
+	return func() map[string]int {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			list := &mcsv1beta1.ServiceExportList{}
+			if err := m.List(ctx, list, client.InNamespace(ns)); err != nil {
+				return err
+			}
+			now := map[string]string{}
+			for _, e := range list.Items {
+				now[e.Name] = e.ResourceVersion
+			}
+			return seen.reached(now)
+		})
+		watcher.Stop()
+		return seen.count
+	}
+}
+
+func (c *changes) note(object client.Object, what watch.EventType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.versions[object.GetName()] = object.GetResourceVersion()
+	if what == watch.Modified {
+		c.count[object.GetName()]++
+	}
+}
+
+// reached returns nil once the objects have been seen at these versions.
+func (c *changes) reached(versions map[string]string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if diff := cmp.Diff(versions, c.versions); diff != "" {
+		return fmt.Errorf("versions (-there +seen):\n%s", diff)
+	}
+	return nil
+}
+
+// remarks returns how often each Event of a namespace has occurred, by its reason and object.
+func (m *member) remarks(t *testing.T, ns string) map[string]int {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	must(t, m.List(t.Context(), list, client.InNamespace(ns)))
+	remarks := map[string]int{}
+	for _, event := range list.Items {
+		count := 1
+		if event.Series != nil {
+			count = int(event.Series.Count)
+		}
+		remarks[event.Reason+" "+event.Regarding.Kind+" "+event.Regarding.Name] += count
+	}
+	return remarks
+}
+
+// change edits what concerns nobody else of a service, and the address of its second slice if it has one.
+func (m *member) change(ctx context.Context, k key) error {
+	service := &corev1.Service{}
+	if err := m.Get(ctx, k, service); err != nil {
+		return err
+	}
+	service.Labels, service.Annotations = map[string]string{"private": "yes"}, map[string]string{"private": "yes"}
+	if err := m.Update(ctx, service); err != nil {
+		return err
+	}
+	second := &discoveryv1.EndpointSlice{}
+	if err := m.Get(ctx, key{Namespace: k.Namespace, Name: k.Name + "-1"}, second); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	second.Endpoints[0].Addresses[0] = strings.Replace(second.Endpoints[0].Addresses[0], "10.1.1.", "10.1.2.", 1)
+	return m.Update(ctx, second)
+}
+
+// atOnce calls do for all services, several at a time.
+func atOnce(t *testing.T, keys []key, do func(context.Context, key) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, k := range keys {
+		group.Go(func() error { return do(ctx, k) })
+	}
+	must(t, group.Wait())
+}
+
+// writes are how many requests to write there have been, by cluster, verb, resource and answer.
+type writes map[string]int
+
+// cost compares what was written since an earlier count with what that may cost.
+func (w writes) cost(t *testing.T, what string, earlier writes, want writes) {
+	t.Helper()
+	spent := w.since(earlier)
+	t.Logf("%s:\n%s", what, spent)
+	if diff := cmp.Diff(want, spent, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s: writes (-want +got):\n%s", what, diff)
+	}
+}
+
+// since returns those that have come since others were counted.
+func (w writes) since(earlier writes) writes {
+	result := writes{}
+	for what, n := range w {
+		if n > earlier[what] {
+			result[what] = n - earlier[what]
+		}
+	}
+	return result
+}
+
+func (w writes) String() string {
+	var text strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(w)) {
+		fmt.Fprintf(&text, "%6d %s\n", w[what], what)
+	}
+	return text.String()
+}
+
+// aside are the resources that are written without a change of any service: by the agents to show that they live, by the
+// controllers of the hub, and by the API servers for themselves.
+var aside = []string{
+	"leases", "heartbeats", "events", "serviceaccounts/token", "resourcequotas", "resourcequotas/status", "ipaddresses",
+	"subjectaccessreviews", "tokenreviews",
+}
+
+// changing are the verbs of requests that write.
+var changing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
+
+// writes asks the API servers of all clusters.
+func (w *world) writes(ctx context.Context) (writes, error) {
+	result := writes{}
+	if err := result.count(ctx, "hub", w.hub); err != nil {
+		return nil, err
+	}
+	for id, m := range w.members {
+		if err := result.count(ctx, id, m.cluster); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}
+
+// count adds the writes to one cluster.
+func (w writes) count(ctx context.Context, name string, cluster *lab.Cluster) error {
+	all, err := cluster.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if slices.Contains(changing, r.Verb) && !slices.Contains(aside, r.Resource) {
+			w[fmt.Sprintf("%s %s %s %s", name, r.Resource, r.Verb, r.Code)] += r.Count
+		}
+	}
+	return nil
+}
+
+// settled waits until nothing has been written for two heartbeats of every member, and returns what was written until
+// then.
+func (w *world) settled(t *testing.T) writes {
+	t.Helper()
+	var last writes
+	eventually(t, func(ctx context.Context) error {
+		before, err := w.writes(ctx)
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			w.beat(t)
+		}
+		if last, err = w.writes(ctx); err != nil {
+			return err
+		}
+		if news := last.since(before); len(news) > 0 {
+			return fmt.Errorf("still written:\n%s", news)
+		}
+		return nil
+	})
+	return last
+}
+
+// beats waits for the member's next heartbeat.
+func (m *member) beats(t *testing.T, w *world) {
+	t.Helper()
+	eventually(t, w.nextHeartbeat(m.id))
+}
+
+// beat waits for the next heartbeat of all members.
+func (w *world) beat(t *testing.T) {
+	t.Helper()
+	var renewed []func(context.Context) error
+	for id := range w.members {
+		renewed = append(renewed, w.nextHeartbeat(id))
+	}
+	eventually(t, func(ctx context.Context) error {
+		var errs []error // all are asked each time, as the first answer of each is what the next is compared with
+		for _, check := range renewed {
+			errs = append(errs, check(ctx))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// nextHeartbeat returns a function that returns nil once a member has renewed the heartbeat that it had when the function was
+// called first.
+func (w *world) nextHeartbeat(id string) func(context.Context) error {
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	name := key{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName}
+	version := ""
+	return func(ctx context.Context) error {
+		if err := w.hubKube.Get(ctx, name, heartbeat); err != nil {
+			return err
+		}
+		if version == "" || version == heartbeat.ResourceVersion {
+			version = heartbeat.ResourceVersion
+			return fmt.Errorf("%s has not renewed its heartbeat", id)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,227 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// testInitHub makes a cluster a hub. A dry run changes nothing, a second run either.
+func (w *world) testInitHub(t *testing.T) {
+	t.Helper()
+	w.refused(t, w.join("east", "--pod-cidrs 10.1.0.0/16"), cli.ExitFailed, "is no hub yet", "init-hub")
+	clean := w.traces(t, "hub", "east")
+	w.must(t, "init-hub --context hub --dry-run")
+	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of init-hub (-before +after):\n%s", diff)
+	}
+	w.must(t, "init-hub --context hub")
+	w.unchanged(t, "init-hub --context hub")
+}
+
+// testLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run either, and
+// nothing that is printed is a secret.
+//
+// spec: K1, K3
+func (w *world) testLifeOfAMember(t *testing.T) {
+	startNode(t, w.Cluster("east"), w.agent)
+	isHub := w.traces(t, "hub", "east")
+
+	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
+	w.refusedAsDevelopmentBuild(t)
+	w.must(t, join+" --dry-run")
+	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of join (-before +after):\n%s", diff)
+	}
+	out := w.must(t, join)
+	w.unchanged(t, w.join("east", "")) // what was given once stays
+	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
+	w.get(t, "hub", member)
+	if diff := cmp.Diff([]hubv1alpha1.NamespaceName{"shop", "default"}, member.Spec.Namespaces); diff != "" || member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
+		t.Errorf("joined again, with less flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
+	}
+	w.must(t, w.join("east", "--trust-claimed-ages=false --wait 0"))
+	w.get(t, "hub", member)
+	if member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
+		t.Errorf("the hub still believes ages that are %s", member.Spec.ClaimedAges)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
+	w.get(t, "east", secret)
+	if token := string(secret.Data["token"]); token == "" || strings.Contains(out, token) {
+		t.Error("there is no token, or it has been printed")
+	}
+
+	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is none of a release's", "--agent-image")
+	w.must(t, "upgrade --context east --agent-image example/agent:v2")
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	w.get(t, "east", agent)
+	if got := agent.Spec.Template.Spec.Containers[0].Image; got != "example/agent:v2" {
+		t.Errorf("after the upgrade, the image is %s", got)
+	}
+	dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"}}
+	w.get(t, "east", dns)
+	if got := dns.Spec.Template.Spec.Containers[0].Image; got != "example.com/tombolo/tombolo-dns:v0.0.0-test" {
+		t.Errorf("after the upgrade, the image of the DNS is %s", got)
+	}
+	w.givenByHand(t, agent)
+	w.scaledByHand(t, agent)
+	w.exports(t)
+
+	before := w.traces(t, "hub", "east")
+	w.must(t, "leave --context east --hub-context hub --dry-run")
+	if diff := cmp.Diff(before, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("a dry run of leave (-before +after):\n%s", diff)
+	}
+	w.refused(t, "leave --context east --hub-context hub --cluster-id west", cli.ExitFailed, `this cluster calls itself "east", not "west"`)
+	w.must(t, "leave --context east --hub-context hub")
+	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
+		t.Errorf("after leaving (-before +after):\n%s", diff)
+	}
+	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	w.get(t, "east", export)
+	if len(export.Status.Conditions) != 0 {
+		t.Errorf("an export of a cluster that has left says %v", export.Status.Conditions)
+	}
+	w.must(t, "leave --from member --context east") // there is nothing left to do
+	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
+}
+
+// refusedAsDevelopmentBuild: a development build knows no images, so it needs flags for those that do not run already.
+func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
+	t.Helper()
+	released := w.build
+	defer func() { w.build = released }()
+	w.build = cli.Build{Version: "devel"}
+	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --wait 0")
+	const why = "this command is a development build (devel), for which no images were released: pass "
+	w.refused(t, join, cli.ExitFailed, why+"--agent-image and --dns-image", "nothing has been changed")
+	w.refused(t, join+" --agent-image example/agent:v1", cli.ExitFailed, why+"--dns-image with", "nothing has been changed")
+	w.must(t, join+" --agent-image example/agent:v1 --profile agent --dry-run")
+}
+
+// unchanged runs a command that must find everything as it should be, and returns what it prints.
+func (w *world) unchanged(t *testing.T, command string) string {
+	t.Helper()
+	out := w.must(t, command)
+	if strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
+		t.Errorf("$ kubectl clusterset %s\nonce more:\n%s", command, out)
+	}
+	return out
+}
+
+// givenByHand: arguments that somebody has given the agent stay, with nothing forced, and are named.
+func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
+	t.Helper()
+	const given = "--deny-namespaces=elsewhere"
+	container := &agent.Spec.Template.Spec.Containers[0]
+	want := append([]string{given}, container.Args...)
+	container.Args = slices.Clone(want)
+	w.update(t, "east", agent)
+	for _, command := range []string{w.join("east", "--wait 0"), "upgrade --context east --agent-image example/agent:v2"} {
+		if out := w.unchanged(t, command); !strings.Contains(out, "kept: "+given+" (") {
+			t.Errorf("$ kubectl clusterset %s\n%sdoes not say that %s is kept", command, out, given)
+		}
+	}
+	w.get(t, "east", agent)
+	if diff := cmp.Diff(want, agent.Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("arguments that were given by hand (-want +got):\n%s", diff)
+	}
+}
+
+// scaledByHand: what somebody else has changed is not overwritten unasked.
+func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
+	t.Helper()
+	replicas := int32(3)
+	agent.Spec.Replicas = &replicas
+	w.update(t, "east", agent)
+	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: somebody else has changed it", "--force-conflicts overwrites")
+	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
+	w.get(t, "east", agent)
+	if *agent.Spec.Replicas != 1 {
+		t.Errorf("with --force-conflicts there are %d replicas", *agent.Spec.Replicas)
+	}
+}
+
+// exports has the agent export a Service and import it, so that there is something to take away.
+func (w *world) exports(t *testing.T) {
+	t.Helper()
+	web := metav1.ObjectMeta{Namespace: "default", Name: "web"}
+	w.create(t, "east", &corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: web})
+	w.eventually(t, "an import", func() bool {
+		imported := &mcsv1beta1.ServiceImportList{}
+		return w.client(t, "east").List(t.Context(), imported) == nil && len(imported.Items) == 1
+	})
+	w.eventually(t, "an export's status", func() bool {
+		exported := &mcsv1beta1.ServiceExportList{}
+		return w.client(t, "east").List(t.Context(), exported) == nil && len(exported.Items) == 1 && len(exported.Items[0].Status.Conditions) > 0
+	})
+}
+
+func (w *world) eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	w.await(t, 100*time.Millisecond, what, done)
+}
+
+// await looks again after a pause, until what it waits for is there.
+func (w *world) await(t *testing.T, pause time.Duration, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), pause, 3*time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Fatalf("there is no %s: %v", what, err)
+	}
+}
+
+// testDNS: the Corefile is changed as asked, and changed back.
+func (w *world) testDNS(t *testing.T) {
+	w.refused(t, "dns --context east", cli.ExitFailed, "ConfigMap kube-system/coredns has no Corefile", "--configmap")
+	w.create(t, "east", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}})
+	w.refused(t, "dns --context east", cli.ExitFailed, "there is no Service tombolo-system/tombolo-dns", "--by kubernetes")
+	corefile := func() string {
+		t.Helper()
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
+		w.get(t, "east", config)
+		return config.Data["Corefile"]
+	}
+	out := w.must(t, "dns --context east --by kubernetes --dry-run")
+	if corefile() != kubeadmCorefile || strings.Contains(out, "CoreDNS notices") {
+		t.Errorf("a dry run has changed the Corefile, or says so:\n%s", out)
+	}
+	w.must(t, "dns --context east --by kubernetes")
+	if got := corefile(); !strings.Contains(got, "multicluster clusterset.local") {
+		t.Errorf("by CoreDNS' own plugin:\n%s", got)
+	}
+	w.unchanged(t, "dns --context east --by kubernetes")
+	if found := w.traces(t, "east")["east"]; len(found) != 2 {
+		t.Errorf("CoreDNS' own plugin has the rights %v", found)
+	}
+	w.create(t, "east", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}})
+	w.create(t, "east", &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.101.0.53", Ports: []corev1.ServicePort{{Port: 53}}},
+	})
+	w.must(t, "dns --context east")
+	if got := corefile(); strings.Contains(got, "multicluster") || !strings.Contains(got, "forward . 10.101.0.53") {
+		t.Errorf("by Tombolo's DNS:\n%s", got)
+	}
+	w.unchanged(t, "dns --context east")
+	w.must(t, "dns --context east --by none")
+	if diff := cmp.Diff(kubeadmCorefile, corefile()); diff != "" {
+		t.Errorf("changed back (-want +got):\n%s", diff)
+	}
+}

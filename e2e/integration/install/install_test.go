@@ -1,0 +1,198 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install_test installs Tombolo as its users do: with kubectl and the kustomizations of manifests.
+package install_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// TestKustomizations: each kustomization that is meant for users can be applied and applied again without a change, its
+// pods fit the restricted Pod Security level, and deleting it, and deleting it again, leaves nothing behind.
+func TestKustomizations(t *testing.T) {
+	t.Parallel()
+	l := lab.Start(t, lab.ClusterOptions{Name: "a", Controllers: lab.DefaultControllers()})
+	cluster := l.Cluster("a")
+	run := kubectl(t, cluster)
+	before := traces(t, cluster)
+	for _, names := range [][]string{
+		{"overlays/production"},
+		{"overlays/dns-only"},
+		{"overlays/managed-member"},
+		{"dns/corefile"},
+		{"hub", "overlays/example-member"},
+		{"hub", "overlays/managed"},
+	} {
+		for _, name := range names { // a member needs the hub
+			applyTwice(t, run, name)
+		}
+		admitPods(t, cluster)
+		for _, name := range slices.Backward(names) {
+			run("delete", "-k", pathOf(t, name), "--timeout=6m")
+			run("delete", "-k", pathOf(t, name), "--timeout=6m", "--ignore-not-found")
+		}
+		if diff := cmp.Diff(before, traces(t, cluster)); diff != "" {
+			t.Errorf("%v, deleted, leave something behind (-before +after):\n%s", names, diff)
+		}
+	}
+}
+
+// TestDryRun: an API server takes every kustomization that there is, those included that others are made of.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	run := kubectl(t, lab.Start(t, lab.Member("a")).Cluster("a"))
+	run("apply", "-k", pathOf(t, "hub")) // which knows what a Member is
+	run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
+	for _, namespace := range []string{"tombolo-system", "member-cluster-a"} { // where those lie that do not make it
+		run("create", "namespace", namespace)
+	}
+	all := kustomizations(t)
+	if len(all) < 12 {
+		t.Errorf("there are %d kustomizations only: %v", len(all), all)
+	}
+	for _, name := range all {
+		run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", pathOf(t, name))
+	}
+}
+
+// kustomizations returns all that can be applied as they are: components cannot, nor what has yet to be put into a namespace,
+// nor monitoring, whose kinds are the Prometheus Operator's (tools/monitoring decodes those strictly).
+func kustomizations(t *testing.T) []string {
+	t.Helper()
+	root := pathOf(t, ".")
+	var names []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte("kind: Component")) || bytes.Contains(text, []byte("namespace: member-CLUSTERID")) {
+			return nil
+		}
+		name, err := filepath.Rel(root, filepath.Dir(path))
+		if name != "agent/workload" && !strings.HasPrefix(name, "monitoring") { // the former has no namespace either
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func pathOf(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "manifests", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// applyTwice applies a kustomization, and again, which changes nothing.
+func applyTwice(t *testing.T, run func(...string) string, name string) {
+	t.Helper()
+	path := pathOf(t, name)
+	run("apply", "-k", path)
+	if name == "hub" {
+		run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
+	}
+	applied := specs(run, path)
+	run("apply", "-k", path)
+	if diff := cmp.Diff(applied, specs(run, path)); diff != "" {
+		t.Errorf("%s, applied again, changes (-before +after):\n%s", name, diff)
+	}
+}
+
+// specs returns the generation of each object of a kustomization that has one.
+func specs(run func(...string) string, path string) string {
+	return run("get", "-k", path, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)
+}
+
+// admitPods has the API server admit a pod of each Deployment of ours, as its controller would create it: again and again
+// where a quota has not been counted yet.
+func admitPods(t *testing.T, cluster *lab.Cluster) {
+	t.Helper()
+	c, err := cluster.Client(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments := &appsv1.DeploymentList{}
+	if err := c.List(t.Context(), deployments); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels},
+			Spec:       d.Spec.Template.Spec,
+		}
+		lab.Eventually(t, time.Minute, func(ctx context.Context) error {
+			if err := c.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
+				return fmt.Errorf("a pod of %s is not admitted: %w", d.Name, err)
+			}
+			return nil
+		})
+	}
+}
+
+// kubectl returns a function that runs kubectl as an administrator of the cluster and returns what it prints.
+func kubectl(t *testing.T, cluster *lab.Cluster) func(args ...string) string {
+	t.Helper()
+	program := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("this needs kubectl: run make assets kubectl (%v)", err)
+	}
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("$ kubectl %s\n%s%s%v", strings.Join(args, " "), out.String(), errs.String(), err)
+		}
+		return out.String()
+	}
+}
+
+// traces returns what could be ours in a cluster.
+func traces(t *testing.T, cluster *lab.Cluster) []string {
+	t.Helper()
+	found, err := membership.Traces(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,227 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring_test scrapes a real agent and a real DNS server, as Prometheus would. With SCRAPES set, it leaves what
+// they said in that folder, for tools/monitoring to compare alerts and dashboards with.
+package monitoring_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const patience = 90 * time.Second
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// TestScrape: an agent and a DNS server at work tell all that alerts and dashboards ask for.
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
+	hub, a, b := l.Cluster("hub"), l.Cluster("a"), l.Cluster("b")
+	must(t, membership.InitHub(t.Context(), hub))
+	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
+	agents := map[string]string{}
+	for i, cluster := range []*lab.Cluster{a, b} {
+		_, err := membership.Join(t.Context(), hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
+		must(t, err)
+		_, err = membership.InstallAgent(t.Context(), cluster)
+		must(t, err)
+		agents[cluster.Name] = startAgent(t, program, hub, cluster)
+	}
+	exportService(t, a)
+	exportService(t, b)
+	server, dnsMetrics := startDNS(t, coredns, a)
+
+	keep(t, "agent.prom", awaitScrape(t, agents["a"],
+		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
+		"tombolo_imports 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
+		`tombolo_member_live{member="b"} 1`, `tombolo_unconfirmed_services{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
+		`tombolo_propagation_seconds_count{source="local"}`, `tombolo_propagation_seconds_count{source="remote"}`,
+	))
+	zones := `zones="clusterset.local."`
+	await(t, func(context.Context) error { return ask(server, "web.default.svc.clusterset.local.") })
+	keep(t, "dns.prom", awaitScrape(t, dnsMetrics,
+		"coredns_clusterset_synced{"+zones+"} 1", "coredns_clusterset_crd_served{"+zones+"} 1",
+		`coredns_clusterset_services{type="ClusterSetIP",`+zones+"} 1", "coredns_clusterset_endpoints{"+zones+"} 0",
+		"coredns_clusterset_last_event_timestamp_seconds{", "coredns_clusterset_watch_errors_total{",
+		"coredns_clusterset_refused_objects{", "coredns_clusterset_rebuild_duration_seconds_count{", "coredns_dns_requests_total{",
+	))
+}
+
+// startAgent runs the agent's program as its pod does, but for the ports and the lease, and returns where its metrics are.
+func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string {
+	t.Helper()
+	local, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentServiceAccount)
+	must(t, err)
+	remote, err := hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(cluster.Name).HubNamespace(), manifests.MemberServiceAccount)
+	must(t, err)
+	ranges := make([]string, 0, len(cluster.ServiceCIDRs))
+	for _, r := range cluster.ServiceCIDRs {
+		ranges = append(ranges, r.String())
+	}
+	free, err := lab.FreeAddresses(1)
+	must(t, err)
+	address := free[0]
+	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
+	start(t, program, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
+		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0")
+	return address
+}
+
+// startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where it and its metrics are.
+func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metrics string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "dns", "plugin", "Corefile"))
+	must(t, err)
+	number, err := lab.FreePort()
+	must(t, err)
+	free, err := lab.FreeAddresses(1)
+	must(t, err)
+	port := strconv.Itoa(number)
+	server, metrics = net.JoinHostPort("127.0.0.1", port), free[0]
+	corefile := strings.NewReplacer(
+		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+cluster.Kubeconfig()+"\n    }\n",
+		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus "+metrics,
+	).Replace(string(text))
+	path := filepath.Join(t.TempDir(), "Corefile")
+	must(t, os.WriteFile(path, []byte(corefile), 0o600))
+	start(t, program, "-conf", path)
+	return server, metrics
+}
+
+// exportService exports default/web from a cluster.
+func exportService(t *testing.T, cluster *lab.Cluster) {
+	t.Helper()
+	scheme, err := agent.Scheme()
+	must(t, err)
+	c, err := cluster.Client(scheme)
+	must(t, err)
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}
+	must(t, c.Create(t.Context(), &corev1.Service{
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+	}))
+	must(t, c.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: meta}))
+}
+
+// build builds a command of this repository and returns its path.
+func build(t *testing.T, command string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), command)
+	must(t, lab.Build(t.Context(), "../../..", command, path))
+	return path
+}
+
+// start runs a program until the test ends.
+func start(t *testing.T, program string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
+}
+
+// awaitScrape returns what is told at an address, once lines begin with all of these.
+func awaitScrape(t *testing.T, address string, beginnings ...string) []byte {
+	t.Helper()
+	var text []byte
+	await(t, func(ctx context.Context) error {
+		var err error
+		if text, err = scrape(ctx, address); err != nil {
+			return err
+		}
+		for _, beginning := range beginnings {
+			if !strings.Contains(string(text), "\n"+beginning) {
+				return fmt.Errorf("no line of %s begins with %s", address, beginning)
+			}
+		}
+		return nil
+	})
+	return text
+}
+
+func scrape(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+// ask returns an error unless the name has an address.
+func ask(server, name string) error {
+	m := new(dns.Msg)
+	m.SetQuestion(name, dns.TypeA)
+	reply, _, err := new(dns.Client).Exchange(m, server)
+	if err != nil {
+		return err
+	}
+	if len(reply.Answer) == 0 {
+		return fmt.Errorf("%s: %s", name, dns.RcodeToString[reply.Rcode])
+	}
+	return nil
+}
+
+// keep writes a scrape to the folder that SCRAPES names.
+func keep(t *testing.T, name string, text []byte) {
+	t.Helper()
+	folder := os.Getenv("SCRAPES")
+	if folder == "" {
+		return
+	}
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+}
+
+func await(t *testing.T, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("not within %s: %v", patience, last)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
