@@ -17,7 +17,7 @@ type NamespacePolicy struct {
 	Denied []string
 }
 
-// Admits reports whether services of a namespace are imported. Reserved namespaces never are.
+// Allows reports whether services of a namespace are imported. Reserved namespaces never are.
 func (p NamespacePolicy) Allows(namespace string) bool {
 	return !clusterset.IsReservedNamespace(namespace) &&
 		!slices.Contains(p.Denied, namespace) &&

@@ -136,7 +136,7 @@ func (n *node) syncAgent(ctx context.Context) error {
 	// The pod shows that the agent runs: leave waits until it is deleted.
 	pod := &corev1.Pod{ObjectMeta: *deployment.Spec.Template.ObjectMeta.DeepCopy(), Spec: *deployment.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = manifests.AgentNamespace, manifests.AgentDeployment
-	if err := n.client.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+	if err := client.IgnoreAlreadyExists(n.client.Create(ctx, pod)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	return n.startAgent(ctx, args)
@@ -187,7 +187,7 @@ func (n *node) stopAgent() {
 	n.end()
 	n.end = nil
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}}
-	if err := n.client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(n.client.Delete(context.Background(), pod, client.GracePeriodSeconds(0))); err != nil {
 		n.t.Logf("node of %s: %v", n.cluster.Name, err)
 	}
 }
