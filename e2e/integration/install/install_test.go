@@ -115,7 +115,7 @@ func kustomizations(t *testing.T) []string {
 
 func pathOf(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "manifests", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "manifests", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 // startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where it and its metrics are.
 func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metrics string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "dns", "plugin", "Corefile"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "dns", "plugin", "Corefile"))
 	must(t, err)
 	number, err := lab.FreePort()
 	must(t, err)
