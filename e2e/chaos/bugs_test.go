@@ -24,6 +24,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // bug is a patch of bugs/ that makes the product worse, a scene in which that shows, and the rule under which the checker
@@ -98,7 +99,7 @@ func TestEveryRuleHasABug(t *testing.T) {
 		}
 	}
 	kept, err := filepath.Glob(filepath.Join("bugs", "*.patch"))
-	must(t, err)
+	lab.Must(t, err)
 	slices.Sort(names)
 	if !slices.Equal(kept, names) {
 		t.Errorf("bugs/ holds %v, and these are tried: %v", kept, names)
@@ -111,28 +112,28 @@ func TestBugs(t *testing.T) {
 		t.Skip("make chaos-bugs runs it")
 	}
 	good, err := program()
-	must(t, err)
+	lab.Must(t, err)
 	w := newWorld(t, good, rand.New(rand.NewPCG(1, 1)), "a", "b")
-	must(t, w.furnish(t.Context()))
+	lab.Must(t, w.furnish(t.Context()))
 	goodDNS, err := coreDNS()
-	must(t, err)
+	lab.Must(t, err)
 	w.startDNS(t, w.members[1], goodDNS)
 	for _, b := range chosenBugs(t) {
 		t.Run(b.patch, func(t *testing.T) {
 			bad := filepath.Join(t.TempDir(), commandOf(b.patch))
-			must(t, buildBug(t, b.patch, bad))
-			must(t, w.with(good, nil))
+			lab.Must(t, buildBug(t, b.patch, bad))
+			lab.Must(t, w.with(good, nil))
 			_, never, wrong, err := w.settled(t.Context())
-			must(t, err)
+			lab.Must(t, err)
 			if len(never)+len(wrong) > 0 && !after(b) {
 				t.Fatalf("found in the product itself: %v %v", never, wrong)
 			}
 			if b.patch == dnsBug {
-				must(t, w.resolver.become(bad))
+				lab.Must(t, w.resolver.become(bad))
 				bad = good
 			}
 			found, err := w.play(t.Context(), bad, b.scene)
-			must(t, err)
+			lab.Must(t, err)
 			if !slices.ContainsFunc(found, func(f oracle.Finding) bool { return f.Rule == b.rule }) {
 				t.Errorf("rule %s finds nothing", b.rule)
 			}
@@ -144,8 +145,8 @@ func TestBugs(t *testing.T) {
 				}
 			}
 			t.Logf("findings by rule: %v", seen)
-			must(t, w.resolver.become(goodDNS))
-			must(t, w.with(good, w.tidy))
+			lab.Must(t, w.resolver.become(goodDNS))
+			lab.Must(t, w.with(good, w.tidy))
 		})
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestMain(m *testing.M) {
@@ -84,9 +86,9 @@ func TestChaos(t *testing.T) {
 func furnished(t *testing.T, seed uint64) *world {
 	t.Helper()
 	path, err := program()
-	must(t, err)
+	lab.Must(t, err)
 	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
-	must(t, w.furnish(t.Context()))
+	lab.Must(t, w.furnish(t.Context()))
 	return w
 }
 
@@ -95,7 +97,7 @@ func (w *world) begin(t *testing.T) map[string]*row {
 	t.Helper()
 	w.startAgents(t)
 	path, err := coreDNS()
-	must(t, err)
+	lab.Must(t, err)
 	w.startDNS(t, w.members[1], path)
 	table := map[string]*row{}
 	w.recover(t, "the start", table)
@@ -128,7 +130,7 @@ func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 func (w *world) recover(t *testing.T, name string, table map[string]*row) {
 	t.Helper()
 	took, never, wrong, err := w.settled(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	for _, found := range slices.Concat(never, wrong) {
 		t.Errorf("%s: %s", name, found)
 	}
@@ -192,7 +194,7 @@ func seed(t *testing.T) uint64 {
 		return rand.Uint64()
 	}
 	value, err := strconv.ParseUint(text, 10, 64)
-	must(t, err)
+	lab.Must(t, err)
 	return value
 }
 
@@ -204,6 +206,6 @@ func duration(t *testing.T) time.Duration {
 		return 0
 	}
 	value, err := time.ParseDuration(text)
-	must(t, err)
+	lab.Must(t, err)
 	return value
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // coreDNS is CoreDNS' executable, built once for all tests.
@@ -51,15 +52,15 @@ type resolver struct {
 func (w *world) startDNS(t *testing.T, m *member, path string) {
 	t.Helper()
 	w.resolver = &resolver{agent: &agent{path: path, folder: m.folder(), name: "coredns"}, member: m}
-	t.Cleanup(func() { must(t, w.resolver.kill()) })
+	t.Cleanup(func() { lab.Must(t, w.resolver.kill()) })
 	var last error
 	for range 5 { // somebody else may be quicker to take the port
-		must(t, w.resolver.listenSomewhere(t.Context()))
-		must(t, w.resolver.start())
+		lab.Must(t, w.resolver.listenSomewhere(t.Context()))
+		lab.Must(t, w.resolver.start())
 		if last = w.resolver.awaitVersion(t.Context()); last == nil {
 			return
 		}
-		must(t, w.resolver.kill())
+		lab.Must(t, w.resolver.kill())
 	}
 	t.Fatalf("CoreDNS does not answer: %v\n%s", last, w.resolver.tail(20))
 }

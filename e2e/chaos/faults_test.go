@@ -129,7 +129,7 @@ func connectionsCut(ctx context.Context, w *world) error {
 func TestFaultsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/reliability.md")
-	must(t, err)
+	lab.Must(t, err)
 	for _, f := range faults() {
 		if !strings.Contains(string(text), "`chaos: "+f.name+"`") {
 			t.Errorf("it says nothing about the fault %q", f.name)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // line is a wire between an agent and an API server. It can be cut, kept cut, and made slow.
@@ -34,9 +36,9 @@ type line struct {
 func newLine(t *testing.T, config *rest.Config) (*line, *rest.Config) {
 	t.Helper()
 	target, err := url.Parse(config.Host)
-	must(t, err)
+	lab.Must(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	lab.Must(t, err)
 	l := &line{listener: listener, target: target.Host, conns: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		_ = listener.Close() // nothing follows from it

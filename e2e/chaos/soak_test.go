@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // usage is what an agent needs to live, by the names of its metrics.
@@ -38,12 +40,12 @@ func TestSoak(t *testing.T) {
 		t.Skip("make soak runs it")
 	}
 	length, err := time.ParseDuration(os.Getenv("SOAK_TIME"))
-	must(t, err)
+	lab.Must(t, err)
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
 	w := furnished(t, seed)
 	for _, m := range w.members {
-		must(t, m.agent.serveMetrics(t.Context()))
+		lab.Must(t, m.agent.serveMetrics(t.Context()))
 	}
 	table := w.begin(t)
 	faults := slices.DeleteFunc(chosen(t), func(f fault) bool { return f.restarts })
@@ -52,7 +54,7 @@ func TestSoak(t *testing.T) {
 		w.inject(t, faults[w.random.IntN(len(faults))], table)
 		for _, m := range w.members {
 			now, err := m.agent.usage(t.Context())
-			must(t, err)
+			lab.Must(t, err)
 			samples[m.id] = append(samples[m.id], now)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -134,5 +135,5 @@ func TestFirstVersionIsThere(t *testing.T) {
 	if err := exec.Command("git", "cat-file", "-e", first).Run(); err != nil {
 		t.Skip("a clone without history")
 	}
-	must(t, exec.Command("git", "merge-base", "--is-ancestor", first, "HEAD").Run())
+	lab.Must(t, exec.Command("git", "merge-base", "--is-ancestor", first, "HEAD").Run())
 }

@@ -87,10 +87,10 @@ func (m *member) serviceCIDRs() string {
 func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *world {
 	t.Helper()
 	authority, err := newAuthority()
-	must(t, err)
+	lab.Must(t, err)
 	hub := membership.Hub()
 	hub.APIServerArgs, err = admitCertificates(authority)
-	must(t, err)
+	lab.Must(t, err)
 	options := []lab.ClusterOptions{hub}
 	for _, id := range ids {
 		o := lab.Member(id)
@@ -101,12 +101,12 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 	}
 	l := lab.Start(t, options...)
 	w := &world{hub: l.Cluster("hub"), random: random, silent: map[string]bool{}, authority: authority}
-	w.hubKube = clientOf(t, w.hub)
-	must(t, membership.InitHub(t.Context(), w.hub))
+	w.hubKube = membership.Client(t, w.hub)
+	lab.Must(t, membership.InitHub(t.Context(), w.hub))
 	for i, id := range ids {
 		if i == len(ids)-1 {
 			w.young = w.backup()
-			must(t, w.hub.Backup(t.Context(), w.young))
+			lab.Must(t, w.hub.Backup(t.Context(), w.young))
 		}
 		w.members = append(w.members, w.join(t, l.Cluster(id), i+1))
 		w.members[i].agent = agentOf(t, w.members[i], path)
@@ -118,18 +118,18 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 // join makes a cluster the n-th member, whose pods have addresses of 10.<n>.0.0/16 and fd00:<n>::/64.
 func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	t.Helper()
-	m := &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster, index: n}
+	m := &member{Client: membership.Client(t, cluster), id: cluster.Name, cluster: cluster, index: n}
 	config, err := membership.Join(t.Context(), w.hub, cluster, m.options())
-	must(t, err)
+	lab.Must(t, err)
 	m.line, m.hubConfig = newLine(t, config)
 	local, err := membership.InstallAgent(t.Context(), cluster)
-	must(t, err)
+	lab.Must(t, err)
 	m.localLine, m.localConfig = newLine(t, local)
 	m.localKubeconfig = filepath.Join(m.folder(), "agent.kubeconfig")
-	must(t, lab.WriteKubeconfig(m.localKubeconfig, m.localConfig))
+	lab.Must(t, lab.WriteKubeconfig(m.localKubeconfig, m.localConfig))
 	m.hubKubeconfig = filepath.Join(m.folder(), "hub.kubeconfig")
-	must(t, errors.Join(m.renew(config.BearerToken), m.trust(config.CAData)))
-	must(t, m.writeKubeconfig(m.hubKubeconfig, map[string]any{"tokenFile": m.tokenFile()}))
+	lab.Must(t, errors.Join(m.renew(config.BearerToken), m.trust(config.CAData)))
+	lab.Must(t, m.writeKubeconfig(m.hubKubeconfig, map[string]any{"tokenFile": m.tokenFile()}))
 	return m
 }
 
@@ -178,7 +178,7 @@ func (m *member) writeKubeconfig(path string, user map[string]any) error {
 func (w *world) startAgents(t *testing.T) {
 	t.Helper()
 	for _, m := range w.members {
-		must(t, m.agent.start())
+		lab.Must(t, m.agent.start())
 	}
 }
 
@@ -254,21 +254,13 @@ func (w *world) asked(ctx context.Context, seen oracle.World) []oracle.Finding {
 	return seen.Compare()
 }
 
-// clientOf returns a client for all kinds.
-func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
-	t.Helper()
-	c, err := cluster.Client(schemeOf(t))
-	must(t, err)
-	return c
-}
-
 func schemeOf(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, aboutv1beta1.AddToScheme,
 	} {
-		must(t, add(scheme))
+		lab.Must(t, add(scheme))
 	}
 	return scheme
 }
@@ -298,11 +290,4 @@ func pause(ctx context.Context, d time.Duration) {
 
 func meta(k oracle.Key) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

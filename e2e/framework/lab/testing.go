@@ -37,6 +37,14 @@ func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 	return l
 }
 
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
 var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
 

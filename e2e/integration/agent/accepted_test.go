@@ -40,9 +40,9 @@ func TestAccepted(t *testing.T) {
 	l := lab.Start(t, lab.Member("dual"), single)
 	importers := map[string]*importer{}
 	for _, cluster := range []*lab.Cluster{l.Cluster("dual"), l.Cluster("single")} {
-		must(t, membership.InstallCRDs(t.Context(), cluster))
-		c := clientOf(t, cluster)
-		must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustersettest.Extreme().Key.Namespace}}))
+		lab.Must(t, membership.InstallCRDs(t.Context(), cluster))
+		c := membership.Client(t, cluster)
+		lab.Must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustersettest.Extreme().Key.Namespace}}))
 		importers[cluster.Name] = &importer{Client: c, families: clusterset.FamiliesOf(cluster.ServiceCIDRs)}
 	}
 	ctx := t.Context()

@@ -37,7 +37,7 @@ func testFamilyOrderStays(t *testing.T, a, b *member) {
 		m.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	}
 	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	for _, m := range []*member{a, b} {
 		m.endpoints(t, k, "b 10.2.0.1:http:8080")
 		after := m.hasFamilies(t, k, "IPv6", "IPv4")
@@ -65,7 +65,7 @@ func testHeadlessFamilies(t *testing.T, a, b *member) {
 		m.endpoints(t, k, "a fd00:1::1:http:8080", "b 10.2.0.1:http:8080")
 		m.condition(t, k, conflict, metav1.ConditionTrue, "IPFamilyConflict")
 	}
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	for _, m := range []*member{a, b} {
 		m.hasFamilies(t, k, "IPv6")
 		m.endpoints(t, k, "a fd00:1::1:http:8080")
@@ -135,14 +135,14 @@ func TestSingleStack(t *testing.T) {
 	}
 
 	// The first withdraws: the dual-stack cluster keeps its address, the one with IPv4 has nobody to reach.
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	a.endpoints(t, k, "c fd00:3::1:http:8080")
 	if got := a.hasFamilies(t, k, "IPv4", "IPv6").Spec.IPs; got[0] != first {
 		t.Errorf("the first address of a was %s, its addresses are %v", first, got)
 	}
 	b.unsupported(t, k, "[IPv6]", "[IPv4]")
 	c.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
-	must(t, b.Create(t.Context(), export(k)))
+	lab.Must(t, b.Create(t.Context(), export(k)))
 	b.endpoints(t, k, "b 10.2.0.1:http:8080")
 	b.hasFamilies(t, k, "IPv4")
 
@@ -201,14 +201,14 @@ func TestWhileDown(t *testing.T) {
 	stop()
 	var thieves []*corev1.Service
 	for name, which := range thefts {
-		must(t, a.Delete(t.Context(), derived[name].DeepCopy()))
+		lab.Must(t, a.Delete(t.Context(), derived[name].DeepCopy()))
 		for _, i := range which {
 			thieves = append(thieves, a.take(t, key{Namespace: ns, Name: fmt.Sprintf("%s-%d", name, i)}, before[name].Spec.IPs[i]))
 		}
 	}
-	must(t, a.Delete(t.Context(), source.DeepCopy()))
+	lab.Must(t, a.Delete(t.Context(), source.DeepCopy()))
 	becomesHeadless := headlessService(changing, port("http", 80))
-	must(t, a.Create(t.Context(), becomesHeadless))
+	lab.Must(t, a.Create(t.Context(), becomesHeadless))
 	stop = a.start(t)
 	for name, which := range thefts {
 		k := key{Namespace: ns, Name: name}
@@ -226,9 +226,9 @@ func TestWhileDown(t *testing.T) {
 
 	// And back. The addresses that it had are not promised to it.
 	stop()
-	must(t, a.Delete(t.Context(), becomesHeadless.DeepCopy()))
+	lab.Must(t, a.Delete(t.Context(), becomesHeadless.DeepCopy()))
 	source = clusterIPService(changing, port("http", 80))
-	must(t, a.Create(t.Context(), source))
+	lab.Must(t, a.Create(t.Context(), source))
 	a.take(t, key{Namespace: ns, Name: "another"}, original.Spec.IPs[0])
 	a.start(t)
 	a.becomes(t, changing, first.Name, mcsv1beta1.ClusterSetIP)
@@ -252,8 +252,8 @@ func TestSelectorWithoutImport(t *testing.T) {
 	stop()
 	selecting := derived.DeepCopy()
 	selecting.Spec.Selector = map[string]string{"app": "mine"}
-	must(t, a.Update(t.Context(), selecting))
-	must(t, a.Delete(t.Context(), before.DeepCopy()))
+	lab.Must(t, a.Update(t.Context(), selecting))
+	lab.Must(t, a.Delete(t.Context(), before.DeepCopy()))
 	a.start(t)
 	a.restores(t, before, derived, nil)
 }

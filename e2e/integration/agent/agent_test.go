@@ -56,7 +56,7 @@ func TestNamespaces(t *testing.T) {
 		create(importer)
 		importer.imported(t, k)
 		importer.endpoints(t, k, "a 10.1.0.1:http:8080")
-		must(t, importer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+		lab.Must(t, importer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 		eventually(t, func(ctx context.Context) error {
 			return absent(importer.Get(ctx, client.ObjectKey{Name: k.Namespace}, &corev1.Namespace{}))
 		})
@@ -85,11 +85,11 @@ func TestHubAway(t *testing.T) {
 	b.endpoints(t, left, "a 10.1.0.9:http:8080")
 	halfway, _ := b.imported(t, left)
 	stopB()
-	must(t, a.Delete(t.Context(), export(left)))
+	lab.Must(t, a.Delete(t.Context(), export(left)))
 	w.noRecords(t, "a", left)
-	must(t, b.Delete(t.Context(), halfway)) // as an agent leaves it that is stopped in the middle of a withdrawal
+	lab.Must(t, b.Delete(t.Context(), halfway)) // as an agent leaves it that is stopped in the middle of a withdrawal
 	stopA()
-	must(t, w.hub.APIServer.Stop(t.Context()))
+	lab.Must(t, w.hub.APIServer.Stop(t.Context()))
 	told := w.told(t, disputed)
 
 	b.start(t)
@@ -109,22 +109,22 @@ func TestHubAway(t *testing.T) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	b.gauge(t, "tombolo_hub_connected", 0)
 	moved := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.2") // in its own cluster a service goes on
-	must(t, a.Update(t.Context(), moved))
+	lab.Must(t, a.Update(t.Context(), moved))
 	a.endpoints(t, k, "a 10.1.0.2:http:8080")
 	extra := slice(service, "extra", discoveryv1.AddressTypeIPv4, "10.1.0.3")
-	must(t, a.Create(t.Context(), extra))
+	lab.Must(t, a.Create(t.Context(), extra))
 	a.endpoints(t, k, "a 10.1.0.2:http:8080", "a 10.1.0.3:http:8080")
-	must(t, a.Delete(t.Context(), extra))
+	lab.Must(t, a.Delete(t.Context(), extra))
 	a.endpoints(t, k, "a 10.1.0.2:http:8080")
 
-	must(t, w.hub.APIServer.Start(t.Context()))
+	lab.Must(t, w.hub.APIServer.Start(t.Context()))
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
 	b.condition(t, alone, ready, metav1.ConditionTrue, "Exported")
 	b.gone(t, left)
 	a.imported(t, alone)
 	a.endpoints(t, alone, "b 10.2.0.1:http:8080")
 	b.gauge(t, "tombolo_hub_connected", 1)
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	b.gone(t, k)
 	if diff := cmp.Diff(told, w.told(t, disputed)); diff != "" { // neither while the hub was away nor when it came
 		t.Errorf("what the exporters of %s are told (-before +after):\n%s", disputed, diff)
@@ -153,7 +153,7 @@ func (w *world) told(t *testing.T, k key) map[string]string {
 	result := map[string]string{}
 	for id, m := range w.members {
 		exported := export(k)
-		must(t, m.Get(t.Context(), k, exported))
+		lab.Must(t, m.Get(t.Context(), k, exported))
 		result[id] = fmt.Sprintf("version %s, %d Events", exported.ResourceVersion, m.said(t, k, "PortConflict"))
 	}
 	return result
@@ -172,8 +172,8 @@ func TestCRDsAbsent(t *testing.T) {
 	eventually(t, func(context.Context) error {
 		return answers("http://"+address+"/readyz?verbose", http.StatusInternalServerError, "started failed")
 	})
-	must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
-	must(t, a.cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
+	lab.Must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
+	lab.Must(t, a.cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
 	eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
 	k := key{Namespace: namespace(t, a), Name: "web"}
 	a.exportService(t, clusterIPService(k, port("http", 80)))
@@ -196,7 +196,7 @@ func TestCRDMadeAnew(t *testing.T) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	b.imported(t, k)
 	b.deleteCRD(t, "serviceimports.multicluster.x-k8s.io")
-	must(t, membership.InstallCRDs(t.Context(), b.cluster))
+	lab.Must(t, membership.InstallCRDs(t.Context(), b.cluster))
 	b.imported(t, k)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 }
@@ -223,7 +223,7 @@ func TestRestart(t *testing.T) {
 	stopA()
 	stopB()
 	before := w.versions(t, kept)
-	must(t, a.Delete(t.Context(), export(withdrawn)))
+	lab.Must(t, a.Delete(t.Context(), export(withdrawn)))
 	a.start(t)
 	b.start(t)
 	a.gone(t, withdrawn)
@@ -246,9 +246,9 @@ func TestIdentity(t *testing.T) {
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 
 	property := &aboutv1beta1.ClusterProperty{}
-	must(t, a.Get(t.Context(), client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property))
+	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property))
 	property.Spec.Value = "other"
-	must(t, a.Update(t.Context(), property))
+	lab.Must(t, a.Update(t.Context(), property))
 	err := <-ended
 	want := `the ClusterProperty cluster.clusterset.k8s.io has changed from "a" to "other": a cluster keeps its ID while it is a member; ` +
 		`set it back, or let the cluster leave the clusterset and join again under the new ID`
@@ -256,7 +256,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("the agent ended with %v, want: %s", err, want)
 	}
 
-	must(t, a.Delete(t.Context(), property))
+	lab.Must(t, a.Delete(t.Context(), property))
 	address := freeAddress(t)
 	a.startWith(t, func(o *agent.Options) { o.ClusterID, o.ProbeAddress = "", address })
 	waits := func(why string) {
@@ -264,15 +264,15 @@ func TestIdentity(t *testing.T) {
 		eventually(t, func(context.Context) error {
 			return answers("http://"+address+"/readyz/started", http.StatusInternalServerError, why)
 		})
-		must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
+		lab.Must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
 	}
 	waits("the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id")
 	property = &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}
 	property.Spec.Value = "Not.Legal"
-	must(t, a.Create(t.Context(), property))
+	lab.Must(t, a.Create(t.Context(), property))
 	waits(`ClusterProperty cluster.clusterset.k8s.io: cluster ID "Not.Legal" is no DNS label`)
 	property.Spec.Value = "a"
-	must(t, a.Update(t.Context(), property))
+	lab.Must(t, a.Update(t.Context(), property))
 	eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
 }
 
@@ -306,7 +306,7 @@ func TestForeignID(t *testing.T) {
 	shared := b.holdings(t, both)
 
 	k := key{Namespace: space, Name: "web"}
-	must(t, b.Delete(t.Context(), &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}))
+	lab.Must(t, b.Delete(t.Context(), &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}))
 	t.Run("with its own token", func(t *testing.T) {
 		stop := b.startWith(t, func(o *agent.Options) { o.ClusterID = "a" })
 		eventually(t, func(context.Context) error {
@@ -339,15 +339,15 @@ func TestForeignID(t *testing.T) {
 			if diff := cmp.Diff(shared, b.holdings(t, both)); diff != "" && story.id == "a" {
 				t.Errorf("what both export has changed (-before +after):\n%s", diff)
 			}
-			must(t, b.Delete(t.Context(), export(k)))
-			must(t, b.Delete(t.Context(), clusterIPService(k)))
+			lab.Must(t, b.Delete(t.Context(), export(k)))
+			lab.Must(t, b.Delete(t.Context(), clusterIPService(k)))
 		})
 	}
 	if after := w.versions(t, theirs); after != before {
 		t.Errorf("what was imported has changed:\n%s\nbefore:\n%s", after, before)
 	}
 	records := &hubv1alpha1.PublishedServiceList{}
-	must(t, w.hubKube.List(t.Context(), records))
+	lab.Must(t, w.hubKube.List(t.Context(), records))
 	for _, r := range records.Items {
 		if r.Spec.Service == hubv1alpha1.ServiceName(k.Name) {
 			t.Errorf("published all the same: %+v", r)
@@ -443,7 +443,7 @@ func TestMetrics(t *testing.T) {
 	}
 	eventually(t, func(context.Context) error { return errors.Join(a.observed("local"), b.observed("remote")) })
 	problems, err := testutil.GatherAndLint(a.registry)
-	must(t, err)
+	lab.Must(t, err)
 	for _, problem := range problems {
 		t.Errorf("metric %s: %s", problem.Metric, problem.Text)
 	}
@@ -519,11 +519,11 @@ func (w *world) versions(t *testing.T, k key) string {
 		note(id, w.members[id].holdings(t, k)...)
 	}
 	exported := &mcsv1beta1.ServiceExport{}
-	must(t, w.members["a"].Get(t.Context(), k, exported))
+	lab.Must(t, w.members["a"].Get(t.Context(), k, exported))
 	service := &hubv1alpha1.PublishedService{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
 	endpoints := &hubv1alpha1.PublishedEndpointsList{}
-	must(t, w.hubKube.List(t.Context(), endpoints))
+	lab.Must(t, w.hubKube.List(t.Context(), endpoints))
 	note("a", exported)
 	note("hub", service)
 	for i := range endpoints.Items {
@@ -540,7 +540,7 @@ func (m *member) holdings(t *testing.T, k key) []client.Object {
 	serviceImport, derived := m.imported(t, k)
 	all := []client.Object{serviceImport, derived}
 	mirrored, err := m.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	for i := range mirrored {
 		all = append(all, &mirrored[i])
 	}
@@ -550,14 +550,14 @@ func (m *member) holdings(t *testing.T, k key) []client.Object {
 func (m *member) uid(t *testing.T) string {
 	t.Helper()
 	system := &corev1.Namespace{}
-	must(t, m.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
+	lab.Must(t, m.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
 	return string(system.UID)
 }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := lab.FreeAddresses(1)
-	must(t, err)
+	lab.Must(t, err)
 	return free[0]
 }
 

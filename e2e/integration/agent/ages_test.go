@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -37,14 +38,14 @@ func testEqualAges(t *testing.T, w *world) {
 		var service *corev1.Service
 		service, exports[m] = varied(k, changed(nil))
 		exports[m].Spec.ExportedLabels["team"] = m.id
-		must(t, m.Create(t.Context(), service))
+		lab.Must(t, m.Create(t.Context(), service))
 	}
 	eventually(t, func(ctx context.Context) error {
 		var at []string
 		for _, m := range []*member{c, b, a} {
 			fresh := exports[m].DeepCopy()
-			must(t, client.IgnoreNotFound(m.Delete(ctx, fresh.DeepCopy())))
-			must(t, m.Create(ctx, fresh))
+			lab.Must(t, client.IgnoreNotFound(m.Delete(ctx, fresh.DeepCopy())))
+			lab.Must(t, m.Create(ctx, fresh))
 			at = append(at, fresh.CreationTimestamp.String())
 		}
 		if len(slices.Compact(at)) > 1 {
@@ -58,7 +59,7 @@ func testEqualAges(t *testing.T, w *world) {
 	for _, m := range w.members {
 		m.conflicting(t, k, "LabelsConflict", said{"", "exported labels", "team=a"}.message("a", 2, 3), "LabelsConflict")
 	}
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	want.Labels["team"] = "b"
 	w.agreed(t, k, want, "b", "c")
 }
@@ -85,8 +86,8 @@ func claim(id string, k key, at time.Time) *hubv1alpha1.PublishedService {
 func (w *world) enroll(t *testing.T, id string, ages hubv1alpha1.ClaimedAges) {
 	t.Helper()
 	namespace := "member-" + id
-	must(t, w.hubKube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Member{
+	lab.Must(t, w.hubKube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	lab.Must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Member{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member"},
 		Spec:       hubv1alpha1.MemberSpec{ClusterID: id, PodCIDRs: []hubv1alpha1.CIDR{"10.99.0.0/16"}, ClaimedAges: ages},
 	}))
@@ -109,9 +110,9 @@ func testLyingAge(t *testing.T, w *world) {
 	credentials, err := membership.Admit(t.Context(), w.hub, manifests.MemberOptions{
 		ClusterID: "a-liar", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.98.0.0/16")},
 	})
-	must(t, err)
+	lab.Must(t, err)
 	liar, err := client.New(credentials, client.Options{Scheme: w.hubKube.Scheme()})
-	must(t, err)
+	lab.Must(t, err)
 	w.enroll(t, "elder", hubv1alpha1.ClaimedAgesTrusted)
 	createRecord(t, w.hubKube, claim("elder", k, time.Now().Add(-time.Hour)))
 	a.exportVariant(t, k, "10.1.0.1", unchanged)
@@ -128,26 +129,26 @@ func testLyingAge(t *testing.T, w *world) {
 	says("elder")
 	again := claim("a-liar", k, long.AddDate(-100, 0, 0)) // it repeats it louder
 	current := &hubv1alpha1.PublishedService{}
-	must(t, liar.Get(t.Context(), client.ObjectKeyFromObject(again), current))
+	lab.Must(t, liar.Get(t.Context(), client.ObjectKeyFromObject(again), current))
 	again.ResourceVersion = current.ResourceVersion
 	again.Spec.Annotations["docs"] = "said again"
-	must(t, liar.Update(t.Context(), again))
+	lab.Must(t, liar.Update(t.Context(), again))
 	a.conflicting(t, k, "LabelsConflict,AnnotationsConflict", said{"", "exported labels", "team=elder"}.message("elder", 2, 3)+" "+
 		said{"", "exported annotations", "docs=https://example.com"}.message("elder", 1, 3), "LabelsConflict,AnnotationsConflict")
 	again.Spec.Annotations["docs"] = "https://example.com"
-	must(t, liar.Update(t.Context(), again))
+	lab.Must(t, liar.Update(t.Context(), again))
 	says("elder")
 
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a-liar", Name: "member"}}
-	must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(member), member))
+	lab.Must(t, w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(member), member))
 	member.Spec.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
 	if err := liar.Update(t.Context(), member.DeepCopy()); err == nil {
 		t.Error("a member trusts itself")
 	}
-	must(t, w.hubKube.Update(t.Context(), member))
+	lab.Must(t, w.hubKube.Update(t.Context(), member))
 	says("a-liar")
 	member.Spec.ClaimedAges = hubv1alpha1.ClaimedAgesBounded
-	must(t, w.hubKube.Update(t.Context(), member))
+	lab.Must(t, w.hubKube.Update(t.Context(), member))
 	says("elder")
 }
 
@@ -221,8 +222,8 @@ func testThirtyDisagree(t *testing.T, w *world) {
 	for _, m := range w.members {
 		serviceImport, derived := m.imported(t, k)
 		eventually(t, func(ctx context.Context) error {
-			must(t, m.Get(ctx, k, serviceImport))
-			must(t, m.Get(ctx, client.ObjectKeyFromObject(derived), derived))
+			lab.Must(t, m.Get(ctx, k, serviceImport))
+			lab.Must(t, m.Get(ctx, client.ObjectKeyFromObject(derived), derived))
 			if n := len(serviceImport.Status.Clusters); n != 31 || len(derived.Spec.Ports) != 100 && len(derived.Spec.Ports) != 101 {
 				return fmt.Errorf("%s: %d exporters, %d ports", m.id, n, len(derived.Spec.Ports))
 			}
@@ -256,9 +257,9 @@ func testIllegalLateLabel(t *testing.T, w *world) {
 	exported := a.exportVariant(t, k, "10.1.0.1", unchanged)
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	w.agreed(t, k, unvaried(), "a")
-	must(t, a.Get(t.Context(), k, exported))
+	lab.Must(t, a.Get(t.Context(), k, exported))
 	exported.Spec.ExportedLabels["not a label!"] = "red"
-	must(t, a.Update(t.Context(), exported))
+	lab.Must(t, a.Update(t.Context(), exported))
 	a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
 
 	b.exportVariant(t, k, "10.2.0.1", unchanged)
@@ -324,7 +325,7 @@ func testNamespaceTakenBack(t *testing.T, w *world) {
 func (w *world) allow(t *testing.T, id string, namespaces ...hubv1alpha1.NamespaceName) {
 	t.Helper()
 	found := &hubv1alpha1.Member{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, found))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, found))
 	found.Spec.Namespaces = namespaces
-	must(t, w.hubKube.Update(t.Context(), found))
+	lab.Must(t, w.hubKube.Update(t.Context(), found))
 }

@@ -55,11 +55,11 @@ type variant func(*corev1.Service, *mcsv1beta1.ServiceExport)
 func (m *member) exportVariant(t *testing.T, k key, address string, change variant) *mcsv1beta1.ServiceExport {
 	t.Helper()
 	service, exported := varied(k, change)
-	must(t, m.Create(t.Context(), service))
+	lab.Must(t, m.Create(t.Context(), service))
 	if address != "" {
-		must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, address)))
+		lab.Must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, address)))
 	}
-	must(t, m.Create(t.Context(), exported))
+	lab.Must(t, m.Create(t.Context(), exported))
 	return exported
 }
 
@@ -134,7 +134,7 @@ func (m *member) conflicting(t *testing.T, k key, reason, message, event string)
 func (w *world) agreed(t *testing.T, k key, want mcsv1beta1.ServiceImport, exporters ...string) {
 	t.Helper()
 	wanted, err := json.Marshal(common(want, exporters))
-	must(t, err)
+	lab.Must(t, err)
 	eventually(t, func(ctx context.Context) error {
 		for _, m := range w.members {
 			got := mcsv1beta1.ServiceImport{}
@@ -302,7 +302,7 @@ func testEveryReason(t *testing.T, w *world) {
 		w.agreed(t, k, unvaried(), "a", "b", "c")
 	}
 	for k := range services {
-		must(t, b.Delete(t.Context(), export(k)))
+		lab.Must(t, b.Delete(t.Context(), export(k)))
 		for _, m := range []*member{a, c} {
 			if got := m.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts"); got.Message != "No other cluster exports this service differently." {
 				t.Errorf("%s: the message on %s is %s", m.id, k, got.Message)
@@ -316,8 +316,8 @@ func testEveryReason(t *testing.T, w *world) {
 func (m *member) makeUnvaried(t *testing.T, k key) {
 	t.Helper()
 	service, exported := varied(k, unchanged)
-	must(t, m.Delete(t.Context(), clusterIPService(k)))
-	must(t, m.Create(t.Context(), service))
+	lab.Must(t, m.Delete(t.Context(), clusterIPService(k)))
+	lab.Must(t, m.Create(t.Context(), service))
 	current := export(k)
 	eventually(t, func(ctx context.Context) error { // the agent writes the status meanwhile
 		if err := m.Get(ctx, k, current); err != nil {
@@ -441,7 +441,7 @@ func testTheOldestLeaves(t *testing.T, w *world) {
 		_, derived[id] = m.imported(t, k)
 	}
 	const reason = "PortConflict,SessionAffinityConfigConflict,LabelsConflict"
-	must(t, c.Delete(t.Context(), export(k)))
+	lab.Must(t, c.Delete(t.Context(), export(k)))
 	w.agreed(t, k, wanted("a", 1, tcp("web", 80), tcp("http", 8080)), "a", "b")
 	for _, m := range w.members {
 		m.endpoints(t, k, "a 10.1.0.1:web:8080", "a 10.1.0.1:http:16080", "b 10.2.0.1:web:8080", "b 10.2.0.1:http:16080")
@@ -451,7 +451,7 @@ func testTheOldestLeaves(t *testing.T, w *world) {
 	a.conflicting(t, k, reason, message, reason)
 	b.conflicting(t, k, reason, message, reason)
 
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	w.agreed(t, k, wanted("b", 2, tcp("http", 80), tcp("web", 8080)), "b")
 	b.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	for id, m := range w.members {
@@ -461,7 +461,7 @@ func testTheOldestLeaves(t *testing.T, w *world) {
 			t.Errorf("%s: the derived Service was %v and is %v", id, derived[id], after)
 		}
 	}
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	for _, m := range w.members {
 		m.gone(t, k)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func TestTokenRenewal(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name, Annotations: map[string]string{expires: old}},
 		Data:       map[string][]byte{"token": []byte("old"), "kubeconfig": []byte("as it is")},
 	}
-	must(t, a.Create(t.Context(), secret))
+	lab.Must(t, a.Create(t.Context(), secret))
 	renewing := func(o *agent.Options) { o.HubSecret, o.TokenLifetime = k, 72*time.Hour }
 
 	stop := a.startWith(t, renewing)
@@ -45,7 +46,7 @@ func TestTokenRenewal(t *testing.T) {
 		return nil
 	})
 	until, err := time.Parse(time.RFC3339, secret.Annotations[expires])
-	must(t, err)
+	lab.Must(t, err)
 	if left := time.Until(until); left < 71*time.Hour || left > 73*time.Hour {
 		t.Errorf("the new token is good for %s", left)
 	}
@@ -55,7 +56,7 @@ func TestTokenRenewal(t *testing.T) {
 	fresh := rest.AnonymousClientConfig(a.hub)
 	fresh.BearerToken = string(secret.Data["token"])
 	hub, err := client.New(fresh, client.Options{Scheme: w.hubKube.Scheme()})
-	must(t, err)
+	lab.Must(t, err)
 	eventually(t, func(ctx context.Context) error { // the token speaks for the member
 		return hub.List(ctx, &hubv1alpha1.MemberList{})
 	})
@@ -65,7 +66,7 @@ func TestTokenRenewal(t *testing.T) {
 	a.startWith(t, renewing)
 	a.gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
 	after := &corev1.Secret{}
-	must(t, a.Get(t.Context(), k, after))
+	lab.Must(t, a.Get(t.Context(), k, after))
 	if after.ResourceVersion != secret.ResourceVersion {
 		t.Error("a fresh token was renewed")
 	}

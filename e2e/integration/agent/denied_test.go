@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // TestDeniedLater: a namespace that is denied, or not allowed, when it has imports already is cleared of them when the agent starts,
@@ -26,7 +27,7 @@ func TestDeniedLater(t *testing.T) {
 	stop := b.start(t)
 	ns := namespace(t, a, b)
 	for _, m := range []*member{a, b} {
-		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "private"}}))
+		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "private"}}))
 	}
 	kept, denied := key{Namespace: ns, Name: "web"}, key{Namespace: "private", Name: "web"}
 	for _, k := range []key{kept, denied} {
@@ -39,14 +40,14 @@ func TestDeniedLater(t *testing.T) {
 	before := w.versions(t, kept)
 	stop()
 	mine := clusterIPService(key{Namespace: "private", Name: "mine"}, port("http", 80))
-	must(t, b.Create(t.Context(), mine))
+	lab.Must(t, b.Create(t.Context(), mine))
 	stop = b.startWith(t, func(o *agent.Options) { o.DenyNamespaces = []string{"private"} })
 	b.gone(t, denied)
 	w.settled(t)
 	if after := w.versions(t, kept); after != before {
 		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", kept, after, before)
 	}
-	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), mine))
+	lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), mine))
 	stop()
 	stop = b.start(t)
 	b.endpoints(t, denied, "a 10.1.0.1:http:8080") // admitted again

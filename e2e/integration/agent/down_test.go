@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -28,7 +29,7 @@ func TestAgentDown(t *testing.T) {
 	a, b := w.members["a"], w.members["b"]
 	d := &downtime{world: w, namespace: namespace(t, a, b), ending: "ending"}
 	for _, m := range []*member{a, b} {
-		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
+		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
 	}
 	stopA, stopB := a.start(t), b.start(t)
 	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "unmarked", "lost", "odd"} {
@@ -108,14 +109,14 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	t.Helper()
 	edit := func(object client.Object, name string, change func()) {
 		t.Helper()
-		must(t, b.Get(t.Context(), d.key(name), object))
+		lab.Must(t, b.Get(t.Context(), d.key(name), object))
 		change()
-		must(t, b.Update(t.Context(), object))
+		lab.Must(t, b.Update(t.Context(), object))
 	}
 	mirror := func(name string) *discoveryv1.EndpointSlice {
 		t.Helper()
 		mirrored, err := b.mirrored(t.Context(), d.key(name))
-		must(t, err)
+		lab.Must(t, err)
 		if len(mirrored) == 0 {
 			t.Fatalf("b holds no slice of %s", name)
 		}
@@ -124,27 +125,27 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	serviceImport, derived := b.imported(t, d.key("edited"))
 	edit(serviceImport, "edited", func() { serviceImport.Spec.Ports[0].Port, serviceImport.Annotations = 1, nil })
 	derived.Spec.Ports[0].Port, derived.Labels["mine"] = 1, "yes"
-	must(t, b.Update(t.Context(), derived))
+	lab.Must(t, b.Update(t.Context(), derived))
 	edited := mirror("edited")
 	edited.Endpoints[0].Addresses[0] = "10.9.9.9"
-	must(t, b.Update(t.Context(), edited))
+	lab.Must(t, b.Update(t.Context(), edited))
 	relabelled := mirror("relabelled")
 	delete(relabelled.Labels, mcsv1beta1.LabelServiceName)
-	must(t, b.Update(t.Context(), relabelled))
+	lab.Must(t, b.Update(t.Context(), relabelled))
 	d.unmarked = b.holdings(t, d.key("unmarked"))
 	for _, object := range d.unmarked {
 		unmarked := object.DeepCopyObject().(client.Object)
 		unmarked.SetLabels(nil)
-		must(t, b.Update(t.Context(), unmarked))
+		lab.Must(t, b.Update(t.Context(), unmarked))
 	}
 	serviceImport, derived = b.imported(t, d.key("lost"))
-	must(t, b.Delete(t.Context(), mirror("lost")))
-	must(t, b.Delete(t.Context(), derived))
-	must(t, b.Delete(t.Context(), serviceImport))
+	lab.Must(t, b.Delete(t.Context(), mirror("lost")))
+	lab.Must(t, b.Delete(t.Context(), derived))
+	lab.Must(t, b.Delete(t.Context(), serviceImport))
 
-	must(t, b.Delete(t.Context(), export(d.key("own"))))
-	must(t, a.Delete(t.Context(), export(d.key("unexported"))))
-	must(t, a.Delete(t.Context(), export(d.key("shared"))))
+	lab.Must(t, b.Delete(t.Context(), export(d.key("own"))))
+	lab.Must(t, a.Delete(t.Context(), export(d.key("unexported"))))
+	lab.Must(t, a.Delete(t.Context(), export(d.key("shared"))))
 	d.end(t, b)
 	a.gone(t, d.key("unexported"))
 }
@@ -165,7 +166,7 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 		b.restored(t, "what bore no labels", object)
 	}
 	list := &discoveryv1.EndpointSliceList{}
-	must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))
+	lab.Must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))
 	for _, s := range list.Items {
 		if s.Labels[mcsv1beta1.LabelServiceName] == "" {
 			t.Errorf("slice %s of nobody is left", s.Name)
@@ -177,26 +178,26 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 		m.gone(t, d.key("own"))
 	}
 	d.world.noRecords(t, "b", d.key("own"))
-	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
+	lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
 	b.endpoints(t, key{Namespace: d.ending, Name: "last"}, d.endpoint(a))
 }
 
 // whileExporterIsDown deletes, edits and adds what a's agent would notice.
 func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 	t.Helper()
-	must(t, a.Delete(t.Context(), export(d.key("undone"))))
-	must(t, a.Delete(t.Context(), slice(clusterIPService(d.key("emptied")), "v4", discoveryv1.AddressTypeIPv4)))
-	must(t, a.Delete(t.Context(), clusterIPService(d.key("lost"))))
+	lab.Must(t, a.Delete(t.Context(), export(d.key("undone"))))
+	lab.Must(t, a.Delete(t.Context(), slice(clusterIPService(d.key("emptied")), "v4", discoveryv1.AddressTypeIPv4)))
+	lab.Must(t, a.Delete(t.Context(), clusterIPService(d.key("lost"))))
 	d.end(t, a)
 
 	d.world.forge(t, d.key("ghost"), nil, d.address(a)) // left over from an earlier life
 	hub := d.world.hubKube
 	record := &hubv1alpha1.PublishedService{}
-	must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".edited"}, record))
+	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".edited"}, record))
 	record.Spec.Ports[0].Port = 1
-	must(t, hub.Update(t.Context(), record))
-	must(t, hub.Delete(t.Context(), d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0]))
-	must(t, hub.Delete(t.Context(), &hubv1alpha1.PublishedService{
+	lab.Must(t, hub.Update(t.Context(), record))
+	lab.Must(t, hub.Delete(t.Context(), d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0]))
+	lab.Must(t, hub.Delete(t.Context(), &hubv1alpha1.PublishedService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: d.namespace + ".odd"},
 	}))
 }
@@ -225,7 +226,7 @@ func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 		d.world.noRecords(t, "a", d.key(name))
 	}
 	record := &hubv1alpha1.PublishedService{}
-	must(t, d.world.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
+	lab.Must(t, d.world.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
 	if !record.Spec.Inactive { // it keeps the age of the ServiceExport that is still there
 		t.Errorf("the record of a ServiceExport without a Service is %+v, want it inactive", record.Spec)
 	}
@@ -236,6 +237,6 @@ func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 func (d *downtime) end(t *testing.T, m *member) {
 	t.Helper()
 	ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}
-	must(t, m.Delete(t.Context(), ending))
+	lab.Must(t, m.Delete(t.Context(), ending))
 	eventually(t, func(ctx context.Context) error { return absent(m.Get(ctx, client.ObjectKeyFromObject(ending), ending)) })
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -41,9 +42,9 @@ func testDrift(t *testing.T, a, b *member) {
 		m.endpoints(t, k, "a 10.1.0.1:http:8080")
 		serviceImport, derived := m.imported(t, k)
 		mirrored, err := m.mirrored(t.Context(), k)
-		must(t, err)
+		lab.Must(t, err)
 		names, err := m.names(t.Context(), k.Namespace)
-		must(t, err)
+		lab.Must(t, err)
 		for name, drift := range driftOfImport(serviceImport) {
 			m.drifts(t, "the import's "+name, drift)
 		}
@@ -54,7 +55,7 @@ func testDrift(t *testing.T, a, b *member) {
 			m.drifts(t, "the slice's "+name, drift)
 		}
 		for name, want := range map[string]client.Object{"the import": serviceImport, "the slice": &mirrored[0], "the derived Service": derived} {
-			must(t, m.Delete(t.Context(), want.DeepCopyObject().(client.Object)))
+			lab.Must(t, m.Delete(t.Context(), want.DeepCopyObject().(client.Object)))
 			m.restored(t, name, want)
 		}
 		eventually(t, func(ctx context.Context) error {
@@ -66,7 +67,7 @@ func testDrift(t *testing.T, a, b *member) {
 		})
 	}
 	exported := &mcsv1beta1.ServiceExport{}
-	must(t, a.Get(t.Context(), k, exported))
+	lab.Must(t, a.Get(t.Context(), k, exported))
 	for name, drift := range driftOfExport(exported) {
 		a.drifts(t, "the export's "+name, drift)
 	}
@@ -186,7 +187,7 @@ func say(conditions []metav1.Condition, kind string, status metav1.ConditionStat
 func (m *member) drifts(t *testing.T, what string, d drift) {
 	t.Helper()
 	got := d.object.DeepCopyObject().(client.Object)
-	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := m.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
 			return err
 		}
@@ -263,16 +264,16 @@ func testForeignImport(t *testing.T, a, b *member) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
 		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{}},
 	}
-	must(t, b.Create(t.Context(), foreign))
+	lab.Must(t, b.Create(t.Context(), foreign))
 	a.exportService(t, clusterIPService(k, port("http", 80)))
 	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
 	b.gauge(t, "tombolo_obstructed_imports", 1)
 	after := foreign.DeepCopy()
-	must(t, b.Get(t.Context(), k, after))
+	lab.Must(t, b.Get(t.Context(), k, after))
 	if diff := cmp.Diff(foreign, after); diff != "" {
 		t.Errorf("somebody else's ServiceImport changed (-before +after):\n%s", diff)
 	}
-	must(t, b.Delete(t.Context(), foreign))
+	lab.Must(t, b.Delete(t.Context(), foreign))
 	b.imported(t, k)
 	b.gauge(t, "tombolo_obstructed_imports", 0)
 }
@@ -289,21 +290,21 @@ func testTakenOver(t *testing.T, a, b *member) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	serviceImport, derived := b.imported(t, k)
 	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	take := func(object client.Object, label string) {
 		t.Helper()
 		object.SetLabels(map[string]string{label: "mine"})
-		must(t, b.Update(t.Context(), object))
+		lab.Must(t, b.Update(t.Context(), object))
 	}
 	giveBack := func(object client.Object, label string) {
 		t.Helper()
 		left := object.DeepCopyObject().(client.Object)
-		must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
+		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
 		if diff := cmp.Diff(object, left); diff != "" {
 			t.Errorf("somebody else's object changed (-before +after):\n%s", diff)
 		}
 		withoutLabel(label)(left)
-		must(t, b.Update(t.Context(), left))
+		lab.Must(t, b.Update(t.Context(), left))
 	}
 
 	take(&mirrored[0], discoveryv1.LabelManagedBy)
@@ -319,13 +320,13 @@ func testTakenOver(t *testing.T, a, b *member) {
 		return nil
 	})
 	source.Endpoints[0].Addresses[0] = "10.1.0.2"
-	must(t, a.Update(t.Context(), source))
+	lab.Must(t, a.Update(t.Context(), source))
 	a.endpoints(t, k, "a 10.1.0.2:http:8080")
 	giveBack(&mirrored[0], discoveryv1.LabelManagedBy)
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
 	b.imported(t, k)
 
-	must(t, b.Get(t.Context(), k, serviceImport))
+	lab.Must(t, b.Get(t.Context(), k, serviceImport))
 	take(serviceImport, clusterset.LabelManagedBy)
 	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
 	giveBack(serviceImport, clusterset.LabelManagedBy)
@@ -342,7 +343,7 @@ func testTakenOver(t *testing.T, a, b *member) {
 	})
 	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "DerivedServiceReplaced") })
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	b.gone(t, k)
 	b.untouched(t, derived)
 }
@@ -351,7 +352,7 @@ func testTakenOver(t *testing.T, a, b *member) {
 func testCollision(t *testing.T, a, b *member) {
 	ns := namespace(t, a, b)
 	mine := clusterIPService(key{Namespace: ns, Name: "derived-435094621"}, port("mine", 1))
-	must(t, b.Create(t.Context(), mine))
+	lab.Must(t, b.Create(t.Context(), mine))
 	names := map[string]string{}
 	for _, name := range []string{"web-service", "shard-020", "shard-101"} {
 		k := key{Namespace: ns, Name: name}
@@ -363,7 +364,7 @@ func testCollision(t *testing.T, a, b *member) {
 		names[derived.Name] = name
 	}
 	after := mine.DeepCopy()
-	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), after))
+	lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), after))
 	if diff := cmp.Diff(mine, after); diff != "" {
 		t.Errorf("somebody else's Service changed (-before +after):\n%s", diff)
 	}

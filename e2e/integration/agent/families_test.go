@@ -80,7 +80,7 @@ func TestFamilies(t *testing.T) {
 	createRecord(t, w.hubKube, later)
 	a.condition(t, mixed, conflict, metav1.ConditionTrue,
 		"TypeConflict,LabelsConflict,AnnotationsConflict,TrafficDistributionConflict,IPFamilyConflict")
-	must(t, a.Delete(t.Context(), export(mixed)))
+	lab.Must(t, a.Delete(t.Context(), export(mixed)))
 	b.endpoints(t, mixed)
 	eventually(t, func(ctx context.Context) error {
 		got := &mcsv1beta1.ServiceImport{}

@@ -20,6 +20,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -63,14 +64,14 @@ func TestHeartbeatByHand(t *testing.T) {
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	name := key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}
 	want := &hubv1alpha1.Heartbeat{}
-	must(t, w.hubKube.Get(t.Context(), name, want))
+	lab.Must(t, w.hubKube.Get(t.Context(), name, want))
 
 	for what, edit := range map[string]func(*hubv1alpha1.Heartbeat){
 		"partial":     func(h *hubv1alpha1.Heartbeat) { h.Spec.Publication = hubv1alpha1.PublicationPartial },
 		"other agent": func(h *hubv1alpha1.Heartbeat) { h.Spec.AgentVersion, h.Spec.Services = "v0", 7 },
 	} {
 		heartbeat := &hubv1alpha1.Heartbeat{}
-		must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			if err := w.hubKube.Get(t.Context(), name, heartbeat); err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func TestHeartbeatByHand(t *testing.T) {
 		}))
 		eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, what) })
 	}
-	must(t, w.hubKube.Delete(t.Context(), want.DeepCopy()))
+	lab.Must(t, w.hubKube.Delete(t.Context(), want.DeepCopy()))
 	eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "deleted") })
 	w.settled(t)
 	if after := w.versions(t, k); after != before {
@@ -87,7 +88,7 @@ func TestHeartbeatByHand(t *testing.T) {
 	}
 
 	rival := &hubv1alpha1.Heartbeat{}
-	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := w.hubKube.Get(t.Context(), name, rival); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func testRecordsByHand(t *testing.T, w *world) {
 	b.endpoints(t, k, whole...)
 	imported, _ := b.imported(t, k)
 	service := &hubv1alpha1.PublishedService{}
-	must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
+	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
 	endpoints := w.publishedEndpoints(t, "a", k)
 	if len(endpoints) != 2 {
 		t.Fatalf("%d records of endpoints, want 2", len(endpoints))
@@ -148,9 +149,9 @@ func testRecordsByHand(t *testing.T, w *world) {
 	}
 	edit := func(object client.Object, change func()) {
 		t.Helper()
-		must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		lab.Must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		change()
-		must(t, hub.Update(t.Context(), object))
+		lab.Must(t, hub.Update(t.Context(), object))
 	}
 	edited := service.DeepCopy()
 	edit(edited, func() { edited.Spec.Ports[0].Port = 81 })
@@ -160,10 +161,10 @@ func testRecordsByHand(t *testing.T, w *world) {
 	restored("the endpoints' readiness")
 	edit(changed, func() { changed.Spec.Ports[0].Port = 1 })
 	restored("the endpoints' port")
-	must(t, hub.Delete(t.Context(), endpoints[1].DeepCopy()))
+	lab.Must(t, hub.Delete(t.Context(), endpoints[1].DeepCopy()))
 	restored("the endpoints")
 
-	must(t, hub.Delete(t.Context(), service.DeepCopy()))
+	lab.Must(t, hub.Delete(t.Context(), service.DeepCopy()))
 	hub.restored(t, "the service", service)
 	b.endpoints(t, k, whole...)
 	b.imported(t, k)
@@ -175,7 +176,7 @@ func testRecordsByHand(t *testing.T, w *world) {
 func (w *world) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha1.PublishedEndpoints {
 	t.Helper()
 	list := &hubv1alpha1.PublishedEndpointsList{}
-	must(t, w.hubKube.List(t.Context(), list, client.InNamespace("member-"+id)))
+	lab.Must(t, w.hubKube.List(t.Context(), list, client.InNamespace("member-"+id)))
 	var found []*hubv1alpha1.PublishedEndpoints
 	for i := range list.Items {
 		if s := list.Items[i].Spec; string(s.Namespace) == k.Namespace && string(s.Service) == k.Name {
@@ -191,7 +192,7 @@ func (w *world) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha
 func testRecordsOfNobody(t *testing.T, w *world) {
 	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: namespace(t, a, b), Name: "ghost"}
-	must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80)))) // there, but not exported
+	lab.Must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80)))) // there, but not exported
 	w.forge(t, k, nil, "10.1.0.1")
 	w.noRecords(t, "a", k)
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come
@@ -253,20 +254,20 @@ func testRecreatedAtOnce(t *testing.T, w *world) {
 	_, derived := b.imported(t, k)
 	for round := range 12 {
 		next := []*corev1.Service{plain, headless, plain, elsewhere}[(round+1)%4]
-		must(t, a.Delete(t.Context(), plain.DeepCopy()))
+		lab.Must(t, a.Delete(t.Context(), plain.DeepCopy()))
 		if round%2 == 0 {
-			must(t, a.Delete(t.Context(), export(k)))
+			lab.Must(t, a.Delete(t.Context(), export(k)))
 		}
-		must(t, a.Create(t.Context(), next.DeepCopy()))
+		lab.Must(t, a.Create(t.Context(), next.DeepCopy()))
 		if round%2 == 0 {
-			must(t, a.Create(t.Context(), export(k)))
+			lab.Must(t, a.Create(t.Context(), export(k)))
 		}
 		if round%5 == 4 { // let it come through now and then
 			a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 		}
 	}
-	must(t, a.Delete(t.Context(), plain.DeepCopy()))
-	must(t, a.Create(t.Context(), clusterIPService(k, port("http", 81)))) // unlike the first
+	lab.Must(t, a.Delete(t.Context(), plain.DeepCopy()))
+	lab.Must(t, a.Create(t.Context(), clusterIPService(k, port("http", 81)))) // unlike the first
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	eventually(t, func(ctx context.Context) error {
@@ -327,7 +328,7 @@ func testTerminating(t *testing.T, w *world) {
 	late := key{Namespace: k.Namespace, Name: "late"}
 	b.createsNothing(t, w, func() {
 		source.Endpoints[0].Addresses[0] = "10.1.0.2"
-		must(t, a.Update(t.Context(), source))
+		lab.Must(t, a.Update(t.Context(), source))
 		a.exportService(t, clusterIPService(late, port("http", 80)))
 		a.condition(t, late, conflict, metav1.ConditionFalse, "NoConflicts")
 		a.endpoints(t, k, "a 10.1.0.2:http:8080")
@@ -336,7 +337,7 @@ func testTerminating(t *testing.T, w *world) {
 	if found := b.output.errors(k.Namespace); len(found) > 0 {
 		t.Errorf("b logs errors: %v", found)
 	}
-	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+	lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 	b.imported(t, late)
 	b.endpoints(t, k, "a 10.1.0.2:http:8080")
 }
@@ -351,8 +352,8 @@ func testExporterTerminating(t *testing.T, w *world) {
 	shared := key{Namespace: k.Namespace, Name: "shared"}
 	offer := func() {
 		t.Helper()
-		must(t, a.exportOne(t.Context(), k))
-		must(t, a.exportOne(t.Context(), shared))
+		lab.Must(t, a.exportOne(t.Context(), k))
+		lab.Must(t, a.exportOne(t.Context(), shared))
 		b.endpoints(t, k, "a 10.1.0.1:http:8080")
 		for _, m := range []*member{a, b} {
 			m.imported(t, k)
@@ -372,13 +373,13 @@ func testExporterTerminating(t *testing.T, w *world) {
 	b.gone(t, k)
 	a.createsNothing(t, w, func() {
 		source.Endpoints[0].Addresses[0] = "10.2.0.2"
-		must(t, b.Update(t.Context(), source))
+		lab.Must(t, b.Update(t.Context(), source))
 		b.endpoints(t, shared, "b 10.2.0.2:http:8080")
 	})
 	source.Endpoints[0].Addresses[0] = "10.2.0.1"
-	must(t, b.Update(t.Context(), source))
+	lab.Must(t, b.Update(t.Context(), source))
 	end()
-	must(t, a.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+	lab.Must(t, a.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 	a.endpoints(t, shared, "b 10.2.0.1:http:8080")
 	offer()
 	for _, m := range []*member{a, b} {
@@ -394,7 +395,7 @@ func (m *member) terminating(t *testing.T, name string) (end func()) {
 	ending := &corev1.Namespace{}
 	brake := func(finalizers ...string) {
 		t.Helper()
-		must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			if err := m.Get(t.Context(), key{Name: name}, ending); err != nil {
 				return err
 			}
@@ -403,7 +404,7 @@ func (m *member) terminating(t *testing.T, name string) (end func()) {
 		}))
 	}
 	brake("example.com/brake")
-	must(t, m.Delete(t.Context(), ending))
+	lab.Must(t, m.Delete(t.Context(), ending))
 	return func() {
 		t.Helper()
 		brake()
@@ -418,7 +419,7 @@ func (m *member) createsNothing(t *testing.T, w *world, do func()) {
 	count := func() writes {
 		m.beats(t, w) // what was under way has come
 		counted, err := w.writes(t.Context())
-		must(t, err)
+		lab.Must(t, err)
 		return counted
 	}
 	before := count()
@@ -441,7 +442,7 @@ func testNamespacesDenied(t *testing.T, w *world) {
 	keys := []key{{Namespace: "denied", Name: "web"}, {Namespace: "agents", Name: "web"}}
 	for _, k := range keys {
 		for _, m := range []*member{a, b} {
-			must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+			lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
 		}
 	}
 	for _, k := range append(keys, reserved) {
@@ -456,7 +457,7 @@ func testNamespacesDenied(t *testing.T, w *world) {
 	b.beats(t, w)
 	for _, k := range append(keys, reserved) {
 		list := &corev1.ServiceList{}
-		must(t, b.List(t.Context(), list, client.InNamespace(k.Namespace), client.HasLabels{mcsv1beta1.LabelServiceName}))
+		lab.Must(t, b.List(t.Context(), list, client.InNamespace(k.Namespace), client.HasLabels{mcsv1beta1.LabelServiceName}))
 		err := absent(b.Get(t.Context(), k, &mcsv1beta1.ServiceImport{}))
 		if err != nil || len(list.Items) > 0 {
 			t.Errorf("%s was imported: %v, %d derived Services", k, err, len(list.Items))
@@ -472,6 +473,6 @@ func testNamespacesDenied(t *testing.T, w *world) {
 	b.condition(t, own, valid, metav1.ConditionFalse, "NamespaceReserved")
 	w.noRecords(t, "b", own)
 	w.noRecords(t, "a", reserved)
-	must(t, a.Delete(t.Context(), export(reserved))) // the next test finds this namespace as it is
-	must(t, a.Delete(t.Context(), clusterIPService(reserved)))
+	lab.Must(t, a.Delete(t.Context(), export(reserved))) // the next test finds this namespace as it is
+	lab.Must(t, a.Delete(t.Context(), clusterIPService(reserved)))
 }

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 const (
@@ -84,12 +86,12 @@ func testExportWithdraw(t *testing.T, a, b *member) {
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 
-	must(t, a.Delete(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4)))
+	lab.Must(t, a.Delete(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4)))
 	for _, m := range []*member{a, b} { // without an endpoint the import lives on
 		m.endpoints(t, k)
 		m.imported(t, k)
 	}
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	a.gone(t, k)
 	b.gone(t, k)
 }
@@ -105,7 +107,7 @@ func testFastChanges(t *testing.T, a, b *member) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	for i := range 300 {
 		changing.Endpoints[0].Addresses[0] = fmt.Sprintf("10.1.%d.%d", i/100, 1+i%100)
-		must(t, a.Update(t.Context(), changing))
+		lab.Must(t, a.Update(t.Context(), changing))
 	}
 	b.endpoints(t, k, "a 10.1.2.100:http:8080")
 }
@@ -144,7 +146,7 @@ func testDualStack(t *testing.T, a, b *member) {
 	}
 	b.endpoints(t, k, "a 10.1.0.1:unnamed:8080", "a 10.1.0.2:unnamed:8080", "a fd00:1::1:unnamed:8080")
 	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	for _, s := range mirrored {
 		want := map[string]string{
 			"kubernetes.io/service-name":                "derived-435094621",
@@ -175,7 +177,7 @@ func testHeadless(t *testing.T, a, b *member) {
 	}
 	b.endpoints(t, k, "a 10.1.0.1::13432", "a 10.1.0.2::13432")
 	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	want := slices.Clone(source.Endpoints)
 	for i := range want {
 		want[i].NodeName = nil // a remote node may bear a local node's name
@@ -189,7 +191,7 @@ func testHeadless(t *testing.T, a, b *member) {
 	}
 	a.endpoints(t, k, "a 10.1.0.1::13432", "a 10.1.0.2::13432")
 	own, err := a.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	if len(own) != 1 || own[0].Endpoints[0].NodeName == nil || *own[0].Endpoints[0].NodeName != "node-1" {
 		t.Errorf("slices of the exporter itself: %+v, want one with node names", own)
 	}
@@ -205,11 +207,11 @@ func testChanges(t *testing.T, a, b *member) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080", "a 10.1.0.2:http:8080")
 
 	source.Endpoints = source.Endpoints[:1]
-	must(t, a.Update(t.Context(), source))
+	lab.Must(t, a.Update(t.Context(), source))
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 
 	source.Endpoints[0].Conditions.Ready, source.Endpoints[0].Zone, source.Endpoints[0].Hostname = new(false), new("zone-2"), new("pod-1")
-	must(t, a.Update(t.Context(), source))
+	lab.Must(t, a.Update(t.Context(), source))
 	eventually(t, func(ctx context.Context) error {
 		mirrored, err := b.mirrored(ctx, k)
 		if err != nil {
@@ -222,9 +224,9 @@ func testChanges(t *testing.T, a, b *member) {
 	})
 
 	service.Spec.Ports = []corev1.ServicePort{port("web", 81), port("admin", 9090)}
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	source.Ports = slice(service, "v4", discoveryv1.AddressTypeIPv4).Ports
-	must(t, a.Update(t.Context(), source))
+	lab.Must(t, a.Update(t.Context(), source))
 	b.endpoints(t, k, "a 10.1.0.1:web:8081", "a 10.1.0.1:admin:17090")
 	eventually(t, func(ctx context.Context) error {
 		after, derived := b.imported(t, k)
@@ -239,9 +241,9 @@ func testChanges(t *testing.T, a, b *member) {
 
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported") // the last that is written there
 	exported := export(k)
-	must(t, a.Get(t.Context(), k, exported))
+	lab.Must(t, a.Get(t.Context(), k, exported))
 	exported.Spec.ExportedLabels = map[string]string{"team": "blue"}
-	must(t, a.Update(t.Context(), exported))
+	lab.Must(t, a.Update(t.Context(), exported))
 	eventually(t, func(ctx context.Context) error {
 		if after, derived := b.imported(t, k); after.Labels["team"] != "blue" || derived.Labels["team"] != "blue" {
 			return fmt.Errorf("labels in b are %v and %v", after.Labels, derived.Labels)
@@ -274,13 +276,13 @@ func testMetadata(t *testing.T, a, b *member) {
 	service := clusterIPService(k, port("http", 80))
 	service.Labels = map[string]string{"private": "service"}
 	service.Annotations = map[string]string{"private": "service"}
-	must(t, a.Create(t.Context(), service))
+	lab.Must(t, a.Create(t.Context(), service))
 	exported := export(k)
 	exported.Labels = map[string]string{"private": "export"}
 	exported.Annotations = map[string]string{"private": "export"}
 	exported.Spec.ExportedLabels = map[string]string{"team": "blue", "service.kubernetes.io/headless": "", "kuma.io/mesh": "x"}
 	exported.Spec.ExportedAnnotations = map[string]string{"docs": "https://example.com", "service.beta.kubernetes.io/aws-load-balancer-internal": "true", "consul.hashicorp.com/x": "x"}
-	must(t, a.Create(t.Context(), exported))
+	lab.Must(t, a.Create(t.Context(), exported))
 	serviceImport, derived := b.imported(t, k)
 	wantLabels := map[string]string{"team": "blue", "app.kubernetes.io/managed-by": "tombolo-mcs.io"}
 	if diff := cmp.Diff(wantLabels, serviceImport.Labels); diff != "" {
@@ -320,7 +322,7 @@ func testSecondExporter(t *testing.T, a, b *member) {
 	}
 	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	b.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	for _, m := range []*member{a, b} {
 		m.endpoints(t, k, "b 10.2.0.1:http:8080")
 	}
@@ -328,7 +330,7 @@ func testSecondExporter(t *testing.T, a, b *member) {
 	if diff := cmp.Diff(before.Spec.IPs, after.Spec.IPs); diff != "" {
 		t.Errorf("the addresses changed (-want +got):\n%s", diff)
 	}
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	a.gone(t, k)
 	b.gone(t, k)
 }
@@ -353,7 +355,7 @@ func testConflict(t *testing.T, a, b *member) {
 		}
 		eventually(t, func(ctx context.Context) error { return m.hasEvent(ctx, k, c.Reason) })
 	}
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	a.endpoints(t, k, "a 10.1.0.1:http:8080")
 }
@@ -375,20 +377,20 @@ func testSamePortOtherName(t *testing.T, a, b *member) {
 // spec: E6, C1, C2
 func testNoService(t *testing.T, a, b *member) {
 	k := key{Namespace: namespace(t, a, b), Name: "late"}
-	must(t, a.Create(t.Context(), export(k)))
+	lab.Must(t, a.Create(t.Context(), export(k)))
 	c := a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
 	want := fmt.Sprintf("There is no Service late in namespace %s. Create it, or delete this ServiceExport.", k.Namespace)
 	if c.Message != want {
 		t.Errorf("message %q, want %q", c.Message, want)
 	}
 	a.condition(t, k, ready, metav1.ConditionFalse, "Pending")
-	must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
+	lab.Must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
 	a.condition(t, k, valid, metav1.ConditionTrue, "Valid")
 	b.imported(t, k)
-	must(t, a.Delete(t.Context(), clusterIPService(k)))
+	lab.Must(t, a.Delete(t.Context(), clusterIPService(k)))
 	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
 	b.gone(t, k)
-	must(t, a.Create(t.Context(), headlessService(k)))
+	lab.Must(t, a.Create(t.Context(), headlessService(k)))
 	if i, _ := b.imported(t, k); i.Spec.Type != mcsv1beta1.Headless || i.Spec.Ports == nil {
 		t.Errorf("import of a headless Service without ports: %+v", i.Spec)
 	}
@@ -412,7 +414,7 @@ func testDerivedNotExportable(t *testing.T, a, b *member) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	a.exportService(t, clusterIPService(k, port("http", 80)))
 	_, derived := b.imported(t, k)
-	must(t, b.Create(t.Context(), export(client.ObjectKeyFromObject(derived))))
+	lab.Must(t, b.Create(t.Context(), export(client.ObjectKeyFromObject(derived))))
 	c := b.condition(t, client.ObjectKeyFromObject(derived), valid, metav1.ConditionFalse, "InvalidServiceType")
 	want := fmt.Sprintf("Service %s is itself derived from an import and cannot be exported again. Export the original Service, named web, where it runs.", derived.Name)
 	if c.Message != want {
@@ -423,7 +425,7 @@ func testDerivedNotExportable(t *testing.T, a, b *member) {
 // spec: C7, E1
 func testInvalidLocalExport(t *testing.T, a, b *member) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	must(t, b.Create(t.Context(), export(k)))
+	lab.Must(t, b.Create(t.Context(), export(k)))
 	b.condition(t, k, valid, metav1.ConditionFalse, "NoService")
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
@@ -435,8 +437,8 @@ func testInvalidLocalExport(t *testing.T, a, b *member) {
 func testUnexported(t *testing.T, a, b *member) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	inA, inB := clusterIPService(k, port("http", 80)), clusterIPService(k, port("http", 80))
-	must(t, b.Create(t.Context(), inB))
-	must(t, b.Create(t.Context(), slice(inB, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")))
+	lab.Must(t, b.Create(t.Context(), inB))
+	lab.Must(t, b.Create(t.Context(), slice(inB, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")))
 	a.exportService(t, inA, slice(inA, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
 	for _, m := range []*member{a, b} {
 		m.endpoints(t, k, "a 10.1.0.1:http:8080")
@@ -452,7 +454,7 @@ func testUntouched(t *testing.T, a, b *member) {
 	b.imported(t, k)
 	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	after := &corev1.Service{}
-	must(t, a.Get(t.Context(), k, after))
+	lab.Must(t, a.Get(t.Context(), k, after))
 	if diff := cmp.Diff(service, after); diff != "" {
 		t.Errorf("the Service changed (-before +after):\n%s", diff)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -46,8 +47,8 @@ func TestLoss(t *testing.T) {
 	stopA()
 	stopB()
 	member := client.InNamespace("member-a")
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
 	for _, k := range keys {
 		w.noRecords(t, "a", k)
 	}
@@ -66,13 +67,13 @@ func TestLoss(t *testing.T) {
 	// Withdrawals that are watched take effect at once, however many.
 	half := keys[:many-2]
 	for _, k := range half {
-		must(t, a.Delete(t.Context(), export(k)))
+		lab.Must(t, a.Delete(t.Context(), export(k)))
 	}
 	for _, k := range half {
 		b.gone(t, k)
 	}
 	for _, k := range half {
-		must(t, a.Create(t.Context(), export(k)))
+		lab.Must(t, a.Create(t.Context(), export(k)))
 	}
 	for _, k := range half {
 		b.imported(t, k)
@@ -81,7 +82,7 @@ func TestLoss(t *testing.T) {
 	// Withdrawn while b was down: gone when a's heartbeat confirms it.
 	withdraw := func() {
 		for _, k := range keys {
-			must(t, a.Delete(t.Context(), export(k)))
+			lab.Must(t, a.Delete(t.Context(), export(k)))
 		}
 		for _, k := range keys {
 			w.noRecords(t, "a", k)
@@ -94,7 +95,7 @@ func TestLoss(t *testing.T) {
 		b.gone(t, k)
 	}
 	for _, k := range keys {
-		must(t, a.Create(t.Context(), export(k)))
+		lab.Must(t, a.Create(t.Context(), export(k)))
 		b.imported(t, k)
 	}
 	stopB()
@@ -114,9 +115,9 @@ func TestLoss(t *testing.T) {
 func (w *world) suspend(t *testing.T, id string) {
 	t.Helper()
 	m := &hubv1alpha1.Member{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, m))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, m))
 	m.Spec.Suspended = true
-	must(t, w.hubKube.Update(t.Context(), m))
+	lab.Must(t, w.hubKube.Update(t.Context(), m))
 }
 
 // TestPartialPublication: what a list of the hub lacks of a member that has not published everything is not gone. What it was seen to
@@ -138,7 +139,7 @@ func TestPartialPublication(t *testing.T) {
 		service := clusterIPService(k, port("http", 80))
 		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
 	}
-	must(t, a.Create(t.Context(), more))
+	lab.Must(t, a.Create(t.Context(), more))
 	b.endpoints(t, web, "a 10.1.0.1:http:8080", "a 10.1.0.9:http:8080")
 	b.endpoints(t, left, "a 10.1.0.2:http:8080")
 	b.endpoints(t, shared, "a 10.1.0.3:http:8080", "b 10.2.0.1:http:8080")
@@ -151,23 +152,23 @@ func TestPartialPublication(t *testing.T) {
 	stopA()
 	stopA = a.start(t)
 	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationPartial) })
-	must(t, a.Delete(t.Context(), export(left)))
+	lab.Must(t, a.Delete(t.Context(), export(left)))
 	b.gone(t, left)
-	must(t, a.Delete(t.Context(), more))
+	lab.Must(t, a.Delete(t.Context(), more))
 	b.endpoints(t, web, "a 10.1.0.1:http:8080")
-	must(t, a.Delete(t.Context(), export(shared)))
+	lab.Must(t, a.Delete(t.Context(), export(shared)))
 	older.Spec.Ports[0].Port = 8080
-	must(t, b.Update(t.Context(), older))
+	lab.Must(t, b.Update(t.Context(), older))
 	for _, m := range []*member{a, b} {
 		m.hasPort(t, shared, 8080)
 		m.endpoints(t, shared, "b 10.2.0.1:http:8080")
 	}
-	must(t, a.says(t.Context(), w, hubv1alpha1.PublicationPartial))
+	lab.Must(t, a.says(t.Context(), w, hubv1alpha1.PublicationPartial))
 	b.imported(t, web)
 	stopA()
 	stopB()
 	b.keepsWithoutRecords(t, w, web)
-	must(t, a.Delete(t.Context(), export(web)))
+	lab.Must(t, a.Delete(t.Context(), export(web)))
 	w.limitServices(t, "a", "500")
 	a.start(t)
 	b.gone(t, web)
@@ -216,7 +217,7 @@ func TestCompleteOvertakes(t *testing.T) {
 
 	const beyond = "9000000000000000000"
 	reached := heartbeat.Spec.ServicesVersion
-	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the agent's last may be under way
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the agent's last may be under way
 		if err := w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat); err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func TestCompleteOvertakes(t *testing.T) {
 	b.keepsWithoutRecords(t, w, k)
 
 	heartbeat.Spec.ServicesVersion, heartbeat.Spec.Services = reached, 0
-	must(t, w.hubKube.Update(t.Context(), heartbeat))
+	lab.Must(t, w.hubKube.Update(t.Context(), heartbeat))
 	b.gone(t, k)
 }
 
@@ -245,8 +246,8 @@ func TestCompleteOvertakes(t *testing.T) {
 // would have withdrawn the import that it has of a, if it were to.
 func (m *member) keepsWithoutRecords(t *testing.T, w *world, k key) {
 	t.Helper()
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
 	w.noRecords(t, "a", k)
 	m.start(t)
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming

@@ -28,23 +28,23 @@ func TestManaged(t *testing.T) {
 	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
 	a, home := w.members["cluster-a"], "member-cluster-a"
 	onHub, err := manifests.Render("overlays/managed")
-	must(t, err)
+	lab.Must(t, err)
 	inMember, err := manifests.Render("overlays/managed-member")
-	must(t, err)
+	lab.Must(t, err)
 	applyAll(t, w.hub, onHub)
 	applyAll(t, a.cluster, inMember)
 	inAgents := metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
 	for _, unneeded := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: inAgents}, &rbacv1.Role{ObjectMeta: inAgents}} {
-		must(t, a.Delete(t.Context(), unneeded))
+		lab.Must(t, a.Delete(t.Context(), unneeded))
 	}
 
 	beside := func(o *agent.Options) {
 		o.Home, o.Namespace, o.DenyNamespaces = o.Hub, home, []string{manifests.AgentNamespace}
 	}
 	a.lead(t, w.hubKube, home, beside)
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))
 	elsewhere := &coordinationv1.LeaseList{}
-	must(t, a.List(t.Context(), elsewhere, client.InNamespace(manifests.AgentNamespace)))
+	lab.Must(t, a.List(t.Context(), elsewhere, client.InNamespace(manifests.AgentNamespace)))
 	if len(elsewhere.Items) > 0 {
 		t.Errorf("there are leases in the member, too: %v", elsewhere.Items)
 	}
@@ -58,11 +58,11 @@ func TestManaged(t *testing.T) {
 	stop()
 
 	ofAll, err := manifests.Hub()
-	must(t, err)
+	lab.Must(t, err)
 	there, err := misfits(key{Namespace: home, Name: manifests.MemberServiceAccount}, append(ofAll, onHub...), w.hub)
-	must(t, err)
+	lab.Must(t, err)
 	here, err := misfits(key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}, inMember, a.cluster)
-	must(t, err)
+	lab.Must(t, err)
 	for _, problem := range append(there, here...) { // TestRights is about the rights that agents need anywhere
 		if strings.HasPrefix(problem, "refused") || strings.HasSuffix(problem, "tombolo-agent-lease") {
 			t.Error(problem)
@@ -74,7 +74,7 @@ func applyAll(t *testing.T, cluster *lab.Cluster, objects []*unstructured.Unstru
 	t.Helper()
 	for _, o := range objects {
 		text, err := o.MarshalJSON()
-		must(t, err)
+		lab.Must(t, err)
 		eventually(t, func(ctx context.Context) error { return cluster.Apply(ctx, text) })
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -30,12 +31,12 @@ func TestWriters(t *testing.T) {
 	t.Parallel()
 	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
 	scheme, err := agent.Scheme()
-	must(t, err)
+	lab.Must(t, err)
 	config, requests := cluster.Config(), &requests{}
 	config.Wrap(requests.through)
 	direct, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	admin := clientOf(t, cluster)
+	lab.Must(t, err)
+	admin := membership.Client(t, cluster)
 	for name, story := range map[string]func(*testing.T, client.Client, func() writing){
 		"OwnWritesAreRemembered": testOwnWrites,
 		"TwoAtOnce":              testTwoWriters,
@@ -106,15 +107,15 @@ func testTwoWriters(t *testing.T, admin client.Client, anew func() writing) {
 	} {
 		theirs := derivedService(name, "web")
 		theirs.Labels = labels
-		must(t, admin.Create(t.Context(), theirs))
+		lab.Must(t, admin.Create(t.Context(), theirs))
 		isForeign(theirs)
 	}
 
 	label := func(mark string) *corev1.Service {
 		t.Helper()
-		must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ours), ours))
+		lab.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ours), ours))
 		ours.Labels = map[string]string{clusterset.LabelManagedBy: mark, mcsv1beta1.LabelServiceName: "web"}
-		must(t, admin.Update(t.Context(), ours))
+		lab.Must(t, admin.Update(t.Context(), ours))
 		return ours.DeepCopy()
 	}
 	isForeign(label("somebody")) // it was ours
@@ -150,7 +151,7 @@ func testOwnWrites(t *testing.T, admin client.Client, anew func() writing) {
 	do(apply.ErrStale, []string{"GET"}, creation)                                       // the cache has not seen it yet
 	do(apply.ErrTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would tell the other import
 
-	must(t, admin.Delete(t.Context(), first.DeepCopy()))
+	lab.Must(t, admin.Delete(t.Context(), first.DeepCopy()))
 	again := do(nil, []string{"GET", "POST"}, creation) // by hand, before the cache saw anything
 
 	edit := plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(again), Observed: again}
@@ -160,13 +161,13 @@ func testOwnWrites(t *testing.T, admin client.Client, anew func() writing) {
 	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(second), Observed: second})
 
 	byHand := &corev1.Service{}
-	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
+	lab.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
 	byHand.Spec.Selector = map[string]string{"by": "hand"}
-	must(t, admin.Update(t.Context(), byHand))
+	lab.Must(t, admin.Update(t.Context(), byHand))
 	do(apply.ErrStale, []string{"GET", "PUT"}, edit) // the API server refuses it
 	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Observed: byHand})
 
-	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
+	lab.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
 	deletion := plan.Change[*corev1.Service]{Verb: plan.Delete, Object: byHand, Observed: byHand}
 	do(nil, []string{"DELETE"}, deletion)
 	do(nil, []string{"GET"}, deletion) // it is done

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // TestMetadataDomains: labels and annotations of a domain are imported where the cluster's agent admits it, from its next start on; else
@@ -32,9 +33,9 @@ func TestMetadataDomains(t *testing.T) {
 		exported.Spec.ExportedLabels = map[string]string{"team": "blue", "example.com/tier": m.id, "kuma.io/mesh": "x"}
 		exported.Spec.ExportedAnnotations = map[string]string{"docs": "y", "example.com/note": "z", "kube-vip.io/x": "x"}
 		service := clusterIPService(k, port("http", 80))
-		must(t, m.Create(t.Context(), service))
-		must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%s.0.1", subnets[m.id]))))
-		must(t, m.Create(t.Context(), exported))
+		lab.Must(t, m.Create(t.Context(), service))
+		lab.Must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%s.0.1", subnets[m.id]))))
+		lab.Must(t, m.Create(t.Context(), exported))
 		m.condition(t, k, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported))
 	}
 	b.condition(t, k, mcsv1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, "LabelsConflict")

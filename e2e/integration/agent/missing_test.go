@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -42,11 +43,11 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 		h.imported, h.derived = b.imported(t, h.k)
 		var err error
 		h.mirrored, err = b.mirrored(t.Context(), h.k)
-		must(t, err)
+		lab.Must(t, err)
 		all[name] = h
 	}
 	w.settled(t)
-	must(t, w.hub.APIServer.Stop(t.Context()))
+	lab.Must(t, w.hub.APIServer.Stop(t.Context()))
 	stop()
 	for name, objects := range map[string][]client.Object{
 		"import":             {all["import"].imported},
@@ -55,7 +56,7 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 		"all-but-slices":     {all["all-but-slices"].imported, all["all-but-slices"].derived},
 	} {
 		for _, object := range objects {
-			must(t, b.Delete(t.Context(), object.DeepCopyObject().(client.Object)))
+			lab.Must(t, b.Delete(t.Context(), object.DeepCopyObject().(client.Object)))
 			t.Logf("%s: deleted %T", name, object)
 		}
 	}
@@ -75,13 +76,13 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 	same("import-and-slices", true)
 	same("import-and-service", false)
 	again, _ := b.imported(t, all["import-and-service"].k)
-	must(t, b.Delete(t.Context(), again))
+	lab.Must(t, b.Delete(t.Context(), again))
 	b.restored(t, "an import deleted under a running agent", again)
 	b.endpoints(t, all["import"].k, "a 10.1.0.1:unnamed:8080")
 	b.endpoints(t, all["all-but-slices"].k, "a 10.1.0.1:unnamed:8080")
-	must(t, absent(b.Get(t.Context(), all["all-but-slices"].k, &mcsv1beta1.ServiceImport{})))
+	lab.Must(t, absent(b.Get(t.Context(), all["all-but-slices"].k, &mcsv1beta1.ServiceImport{})))
 
-	must(t, w.hub.APIServer.Start(t.Context()))
+	lab.Must(t, w.hub.APIServer.Start(t.Context()))
 	for name, h := range all {
 		b.endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
 		if name != "all-but-slices" {
@@ -89,7 +90,7 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 		}
 		b.imported(t, h.k)
 	}
-	must(t, a.Delete(t.Context(), export(all["import"].k)))
+	lab.Must(t, a.Delete(t.Context(), export(all["import"].k)))
 	b.gone(t, all["import"].k)
 }
 
@@ -109,14 +110,14 @@ func TestServiceRecreated(t *testing.T) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	record := &hubv1alpha1.PublishedService{}
 	onHub := key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}
-	must(t, w.hubKube.Get(t.Context(), onHub, record))
+	lab.Must(t, w.hubKube.Get(t.Context(), onHub, record))
 	w.later(t, record.CreationTimestamp)
 
-	must(t, a.Delete(t.Context(), service.DeepCopy()))
+	lab.Must(t, a.Delete(t.Context(), service.DeepCopy()))
 	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
 	b.gone(t, k)
 	inactive := &hubv1alpha1.PublishedService{}
-	must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	lab.Must(t, w.hubKube.Get(t.Context(), onHub, inactive))
 	if !inactive.Spec.Inactive || inactive.UID != record.UID {
 		t.Errorf("the record is %+v, want that of before, inactive", inactive)
 	}
@@ -124,17 +125,17 @@ func TestServiceRecreated(t *testing.T) {
 		t.Errorf("endpoints are left on the hub: %v", left)
 	}
 	service.ResourceVersion = ""
-	must(t, a.Create(t.Context(), service))
-	must(t, client.IgnoreAlreadyExists(a.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))))
+	lab.Must(t, a.Create(t.Context(), service))
+	lab.Must(t, client.IgnoreAlreadyExists(a.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))))
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	lab.Must(t, w.hubKube.Get(t.Context(), onHub, inactive))
 	if inactive.Spec.Inactive || inactive.UID != record.UID {
 		t.Errorf("the record is %+v, want that of before", inactive)
 	}
 
-	must(t, a.Delete(t.Context(), service.DeepCopy())) // and then its ServiceExport
+	lab.Must(t, a.Delete(t.Context(), service.DeepCopy())) // and then its ServiceExport
 	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	w.noRecords(t, "a", k)
 	b.gone(t, k)
 }
@@ -156,12 +157,12 @@ func TestRestartKeepsWithdrawnPorts(t *testing.T) {
 	left := []string{"a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081"}
 	b.endpoints(t, k, left...)
 	cluster, err := b.cluster.Client(nil)
-	must(t, err)
+	lab.Must(t, err)
 	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	stop()
 	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
-	must(t, err)
+	lab.Must(t, err)
 	defer events.Stop()
 	for range len(mirrored) + 2 { // what is there: these, and b's own
 		<-events.ResultChan()

@@ -78,11 +78,11 @@ func slice(service *corev1.Service, suffix string, family discoveryv1.AddressTyp
 // exportService creates a Service, its slices and its export.
 func (m *member) exportService(t *testing.T, service *corev1.Service, slices ...*discoveryv1.EndpointSlice) {
 	t.Helper()
-	must(t, m.Create(t.Context(), service))
+	lab.Must(t, m.Create(t.Context(), service))
 	for _, s := range slices {
-		must(t, m.Create(t.Context(), s))
+		lab.Must(t, m.Create(t.Context(), s))
 	}
-	must(t, m.Create(t.Context(), export(client.ObjectKeyFromObject(service))))
+	lab.Must(t, m.Create(t.Context(), export(client.ObjectKeyFromObject(service))))
 }
 
 // imported returns the import once it is Ready, with its derived Service.

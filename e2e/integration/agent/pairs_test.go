@@ -49,16 +49,16 @@ func newPair(t *testing.T) *world {
 	}
 	clients := map[string]client.Client{}
 	for _, cluster := range l.Clusters() {
-		clients[cluster.Name] = clientOf(t, cluster)
+		clients[cluster.Name] = membership.Client(t, cluster)
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			_ = cleared(context.WithoutCancel(t.Context()), clients) // begun only: the next test that has them waits for the end
-			must(t, pairs.giveBack(l))
+			lab.Must(t, pairs.giveBack(l))
 			return
 		}
 		l.ShowLogs(t)
-		must(t, l.Close())
+		lab.Must(t, l.Close())
 	})
 	lab.Eventually(t, clearing, func(ctx context.Context) error { return cleared(ctx, clients) })
 	return join(t, l)
@@ -76,9 +76,9 @@ func startPair(t *testing.T) *lab.Lab {
 		options.Clusters[i].APIServerArgs = append(options.Clusters[i].APIServerArgs, "--delete-collection-workers=8")
 	}
 	l, err := lab.New(t.Context(), options)
-	must(t, err)
+	lab.Must(t, err)
 	pairs.add(l)
-	must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
+	lab.Must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
 	return l
 }
 

@@ -13,6 +13,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // The target, the number and the name of a port change one after the other. The slices follow, also where the EndpointSlice
@@ -29,33 +31,33 @@ func testPortChanges(t *testing.T, a, b *member) {
 	follow := func() {
 		t.Helper()
 		source.Ports = slice(service, "v4", discoveryv1.AddressTypeIPv4).Ports
-		must(t, a.Update(t.Context(), source))
+		lab.Must(t, a.Update(t.Context(), source))
 	}
 
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(7000)
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	follow()
 	b.endpoints(t, k, "a 10.1.0.1:http:7000", "a 10.1.0.1:admin:17090")
 	b.ports(t, k, "http:80", "admin:9090")
 
 	service.Spec.Ports[0].Port = 81 // the endpoints do not change
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	b.ports(t, k, "http:81", "admin:9090")
 	b.endpoints(t, k, "a 10.1.0.1:http:7000", "a 10.1.0.1:admin:17090")
 
 	service.Spec.Ports[0].Name = "web"
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	b.ports(t, k, "web:81", "admin:9090")
 	b.endpoints(t, k, "a 10.1.0.1:admin:17090") // the slice still says http, which is no port any more
 	follow()
 	b.endpoints(t, k, "a 10.1.0.1:web:7000", "a 10.1.0.1:admin:17090")
 
 	service.Spec.Ports = []corev1.ServicePort{service.Spec.Ports[0]}
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	b.ports(t, k, "web:81")
 	b.endpoints(t, k, "a 10.1.0.1:web:7000") // the slice still has the other
 	service.Spec.Ports[0].Name = ""
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	follow()
 	b.endpoints(t, k, "a 10.1.0.1:unnamed:7000")
 	after, _ := b.imported(t, k)
@@ -111,19 +113,19 @@ func testHints(t *testing.T, a, b *member) {
 	hints(none)
 	for _, preference := range []string{"PreferClose", "PreferSameNode", "PreferSameZone"} {
 		service.Spec.TrafficDistribution = new(preference)
-		must(t, a.Update(t.Context(), service))
+		lab.Must(t, a.Update(t.Context(), service))
 		b.distributes(t, k, preference, imported)
 		hints(all)
 	}
 	four.Endpoints[2].Conditions.Ready = new(true)
-	must(t, a.Update(t.Context(), four))
+	lab.Must(t, a.Update(t.Context(), four))
 	hints(map[string]string{"10.1.0.1": "", "10.1.0.2": "", "10.1.0.3": "", "fd00:1::1": "zone-1"})
 	four.Endpoints[2].Zone = new("zone-3")
-	must(t, a.Update(t.Context(), four))
+	lab.Must(t, a.Update(t.Context(), four))
 	all["10.1.0.3"] = "zone-3"
 	hints(all)
 	service.Spec.TrafficDistribution = nil
-	must(t, a.Update(t.Context(), service))
+	lab.Must(t, a.Update(t.Context(), service))
 	hints(none)
 }
 
@@ -144,7 +146,7 @@ func testHintsOfTwoExporters(t *testing.T, a, b *member) {
 		m.hints(t, k, map[string]string{"10.1.0.1": "", "10.2.0.1": ""})
 	}
 	theirs.Endpoints[0].Zone = new("zone-9")
-	must(t, b.Update(t.Context(), theirs))
+	lab.Must(t, b.Update(t.Context(), theirs))
 	for _, m := range []*member{a, b} {
 		m.hints(t, k, map[string]string{"10.1.0.1": "zone-1", "10.2.0.1": "zone-9"})
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -28,12 +29,12 @@ func TestPublicationIsToldAtOnce(t *testing.T) {
 		stop := a.startWith(t, seldom)
 		eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 		heartbeat := &hubv1alpha1.Heartbeat{}
-		must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
+		lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat))
 		if heartbeat.Generation > 3 {
 			tooMany = append(tooMany, heartbeat.Generation)
 		}
 		stop()
-		must(t, w.hubKube.Delete(t.Context(), heartbeat))
+		lab.Must(t, w.hubKube.Delete(t.Context(), heartbeat))
 	}
 	if len(tooMany) > 1 { // once, a busy hub may end a watch: after a list, all begins anew
 		t.Errorf("it took %d heartbeats", tooMany)

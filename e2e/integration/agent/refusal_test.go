@@ -35,14 +35,14 @@ func TestImporterRefuses(t *testing.T) {
 	b.startWith(t, func(o *agent.Options) { o.DenyNamespaces = []string{"denied"} })
 	ns := namespace(t, b)
 	for _, name := range []string{"denied", "member-a"} { // the second as on a cluster that is the hub as well
-		must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 
 	heartbeat := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 	}
-	must(t, w.hubKube.Create(t.Context(), heartbeat))
+	lab.Must(t, w.hubKube.Create(t.Context(), heartbeat))
 	tests := map[string]struct {
 		key      key
 		service  func(*hubv1alpha1.PublishedService)
@@ -97,15 +97,15 @@ func TestImporterRefuses(t *testing.T) {
 		}
 	}
 	inNamespace := client.InNamespace("member-a")
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, inNamespace))
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, inNamespace))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, inNamespace))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, inNamespace))
 	b.gauge(t, "tombolo_refused_records", 0)
 }
 
 // unfence removes the hub's policies and waits until they are out of force.
 func (w *world) unfence(t *testing.T) {
 	t.Helper()
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
 	probe := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName, Labels: map[string]string{"refused": ""}},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationPartial},
@@ -158,7 +158,7 @@ func (w *world) forgeAs(t *testing.T, id string, k key, twist func(*hubv1alpha1.
 		twist(service)
 	}
 	for _, record := range []client.Object{endpoints, service} {
-		must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.hubKube.Create(t.Context(), record) })) // with its quota
+		lab.Must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.hubKube.Create(t.Context(), record) })) // with its quota
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // TestInvalidExport: an export that the hub's schema refuses costs a few writes and no more, though the API server lists what is wrong
@@ -31,14 +33,14 @@ func TestInvalidExport(t *testing.T) {
 		"labels": func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedLabels[key] = "no label has spaces" },
 	} {
 		k := key{Namespace: ns, Name: name}
-		must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
+		lab.Must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
 		invalid := export(k)
 		invalid.Spec = mcsv1beta1.ServiceExportSpec{ExportedAnnotations: map[string]string{}, ExportedLabels: map[string]string{}}
 		for i := range 10 {
 			spoil(&invalid.Spec, fmt.Sprintf("key-%d", i))
 		}
 		before := w.settled(t)
-		must(t, a.Create(t.Context(), invalid))
+		lab.Must(t, a.Create(t.Context(), invalid))
 		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
 		for range 5 { // an endless loop writes dozens of times a second
 			a.beats(t, w)
@@ -52,9 +54,9 @@ func TestInvalidExport(t *testing.T) {
 		t.Logf("%s:\n%s", name, spent)
 
 		valid := &mcsv1beta1.ServiceExport{}
-		must(t, a.Get(t.Context(), k, valid))
+		lab.Must(t, a.Get(t.Context(), k, valid))
 		valid.Spec = mcsv1beta1.ServiceExportSpec{}
-		must(t, a.Update(t.Context(), valid))
+		lab.Must(t, a.Update(t.Context(), valid))
 		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 		b.imported(t, k)
 	}
@@ -84,18 +86,18 @@ func TestQuotaFreed(t *testing.T) {
 		a.beats(t, w)
 	}
 	before, err := w.writes(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	for range 15 {
 		a.beats(t, w)
 	}
 	after, err := w.writes(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	const again = "hub publishedservices POST 403"
 	if n := after.since(before)[again]; n > len(refused) {
 		t.Errorf("%d refused writes for %d services in 15 s", n, len(refused))
 	}
 
-	must(t, a.Delete(t.Context(), export(first)))
+	lab.Must(t, a.Delete(t.Context(), export(first)))
 	eventually(t, func(ctx context.Context) error { return a.exportedSome(ctx, refused) })
 }
 

@@ -21,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -87,7 +88,7 @@ func TestLeaseLost(t *testing.T) {
 		}
 		return a.exportOne(ctx, k)
 	})
-	must(t, <-lost)
+	lab.Must(t, <-lost)
 	if err := <-ended; err == nil {
 		t.Error("the leader did not end with an error when it lost its lease")
 	}

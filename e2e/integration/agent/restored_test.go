@@ -44,9 +44,9 @@ func TestHubRestored(t *testing.T) {
 	w.enroll(t, "ghost", hubv1alpha1.ClaimedAgesBounded)
 	w.forgeBeat(t, "ghost")
 	backup := filepath.Join(t.TempDir(), "backup")
-	must(t, w.hub.Backup(t.Context(), backup))
+	lab.Must(t, w.hub.Backup(t.Context(), backup))
 
-	must(t, a.Delete(t.Context(), export(withdrawn)))
+	lab.Must(t, a.Delete(t.Context(), export(withdrawn)))
 	b.gone(t, withdrawn)
 	change(t, w.hubKube)
 	later := offered("later", 3)
@@ -62,7 +62,7 @@ func TestHubRestored(t *testing.T) {
 		m.gauge(t, "tombolo_imports", float64(2+len(lost)+len(joined)))
 		m.gauge(t, "tombolo_imports_not_ready", 0)
 	}
-	must(t, w.hub.Restore(t.Context(), backup))
+	lab.Must(t, w.hub.Restore(t.Context(), backup))
 
 	record := &hubv1alpha1.PublishedService{}
 	eventually(t, func(ctx context.Context) error {
@@ -98,7 +98,7 @@ func TestHubRestored(t *testing.T) {
 	}
 	local := slice(clusterIPService(joined[1], port("http", 80)), "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")
 	local.Endpoints[0].Conditions.Ready = new(false)
-	must(t, b.Update(t.Context(), local))
+	lab.Must(t, b.Update(t.Context(), local))
 	b.endpoints(t, joined[1], "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080") // the last resort
 	w.suspend(t, "ghost")
 	for _, k := range lost {
@@ -123,7 +123,7 @@ func (w *world) joinLate(t *testing.T, ns string) []key {
 	w.forgeBeat(t, "late")
 	w.forgeAs(t, "late", alone, nil, "10.99.1.1")
 	w.forgeAs(t, "late", shared, nil, "10.99.1.2")
-	must(t, w.renew(t.Context(), "late")) // now it is known to be alive
+	lab.Must(t, w.renew(t.Context(), "late")) // now it is known to be alive
 	b.endpoints(t, alone, "late 10.99.1.1:http:8080")
 	b.endpoints(t, shared, "b 10.2.0.1:http:8080", "late 10.99.1.2:http:8080")
 	for _, m := range w.members {
@@ -146,7 +146,7 @@ func (w *world) renew(ctx context.Context, id string) error {
 // forgeBeat creates the heartbeat of a member that has no agent.
 func (w *world) forgeBeat(t *testing.T, id string) {
 	t.Helper()
-	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+	lab.Must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 	}))
@@ -171,10 +171,10 @@ func haunted(n int) string { return fmt.Sprintf("ghost 10.99.0.%d:http:8080", n+
 func change(t *testing.T, c client.Client) {
 	t.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "changes"}}
-	must(t, c.Create(t.Context(), o))
+	lab.Must(t, c.Create(t.Context(), o))
 	for i := range 200 {
 		o.Data = map[string]string{"n": strconv.Itoa(i)}
-		must(t, c.Update(t.Context(), o))
+		lab.Must(t, c.Update(t.Context(), o))
 	}
 }
 
@@ -200,17 +200,17 @@ func TestMemberRestored(t *testing.T) {
 	ownWithdrawn := offer(b, a, "own-withdrawn", 1)
 	before, _ := b.imported(t, kept)
 	backup := filepath.Join(t.TempDir(), "backup")
-	must(t, b.cluster.Backup(t.Context(), backup))
+	lab.Must(t, b.cluster.Backup(t.Context(), backup))
 
-	must(t, a.Delete(t.Context(), export(withdrawn)))
+	lab.Must(t, a.Delete(t.Context(), export(withdrawn)))
 	b.gone(t, withdrawn)
 	a.move(t, moved, "10.1.0.33")
 	b.endpoints(t, moved, "a 10.1.0.33:http:8080")
-	must(t, b.Delete(t.Context(), export(ownWithdrawn)))
+	lab.Must(t, b.Delete(t.Context(), export(ownWithdrawn)))
 	a.gone(t, ownWithdrawn)
 	change(t, b)
 	later, ownLater := offer(a, b, "later", 4), offer(b, a, "own-later", 2)
-	must(t, b.cluster.Restore(t.Context(), backup))
+	lab.Must(t, b.cluster.Restore(t.Context(), backup))
 
 	b.imported(t, later)
 	b.endpoints(t, later, "a 10.1.0.4:http:8080")
@@ -234,7 +234,7 @@ var subnets = map[string]string{"a": "1", "b": "2"}
 func (m *member) move(t *testing.T, k key, address string) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{}
-	must(t, m.Get(t.Context(), key{Namespace: k.Namespace, Name: k.Name + "-v4"}, s))
+	lab.Must(t, m.Get(t.Context(), key{Namespace: k.Namespace, Name: k.Name + "-v4"}, s))
 	s.Endpoints[0].Addresses = []string{address}
-	must(t, m.Update(t.Context(), s))
+	lab.Must(t, m.Update(t.Context(), s))
 }

@@ -44,7 +44,7 @@ func TestRights(t *testing.T) {
 	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range w.members {
-		must(t, m.Create(t.Context(), expiringSecret()))
+		lab.Must(t, m.Create(t.Context(), expiringSecret()))
 	}
 	for _, m := range w.members {
 		m.lead(t, m, manifests.AgentNamespace, func(*agent.Options) {})
@@ -152,7 +152,7 @@ func testObstructedTwice(t *testing.T, a, b *member) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
 		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{}},
 	}
-	must(t, b.Create(t.Context(), foreign))
+	lab.Must(t, b.Create(t.Context(), foreign))
 	service := clusterIPService(k, port("http", 80))
 	a.exportService(t, service)
 	eventually(t, func(ctx context.Context) error {
@@ -169,11 +169,11 @@ func testObstructedTwice(t *testing.T, a, b *member) {
 
 // testHubGoes: the hub goes away and comes back.
 func testHubGoes(t *testing.T, w *world) {
-	must(t, w.hub.APIServer.Stop(t.Context()))
+	lab.Must(t, w.hub.APIServer.Stop(t.Context()))
 	for _, m := range w.members {
 		m.gauge(t, "tombolo_hub_connected", 0)
 	}
-	must(t, w.hub.APIServer.Start(t.Context()))
+	lab.Must(t, w.hub.APIServer.Start(t.Context()))
 	for _, m := range w.members {
 		m.gauge(t, "tombolo_hub_connected", 1)
 		m.beats(t, w)
@@ -212,7 +212,7 @@ func testLagging(t *testing.T, w *world) {
 			}
 		}
 		problems, err := w.misfits()
-		must(t, err)
+		lab.Must(t, err)
 		problems = slices.DeleteFunc(problems, func(p string) bool { return !strings.Contains(p, "never used: get ") })
 		if len(problems) == 0 {
 			return
@@ -317,7 +317,7 @@ func testLeft(t *testing.T, w *world, stopA func()) {
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	stopA()
 	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-a"}}
-	must(t, w.hubKube.Delete(t.Context(), left))
+	lab.Must(t, w.hubKube.Delete(t.Context(), left))
 	b.gone(t, k)
 	eventually(t, func(ctx context.Context) error {
 		return absent(w.hubKube.Get(ctx, client.ObjectKeyFromObject(left), left))

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
@@ -50,14 +51,14 @@ func (w *world) testTakenOver(t *testing.T, kill func()) {
 		})
 	}
 	reach(&questions.answered, 1)
-	must(t, w.hub.APIServer.Freeze())
+	lab.Must(t, w.hub.APIServer.Freeze())
 	reach(&questions.unanswered, 2*liveness.GracePeriods) // one at each interval
-	must(t, w.hub.APIServer.Thaw())
+	lab.Must(t, w.hub.APIServer.Thaw())
 	reach(&questions.answered, 2)
 	for range liveness.GracePeriods {
 		a.beats(t, w)
 	}
-	must(t, owner(a))
+	lab.Must(t, owner(a))
 
 	kill()
 	eventually(t, func(context.Context) error { return owner(b) })

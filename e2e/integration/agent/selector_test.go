@@ -68,7 +68,7 @@ func TestDerivedSelector(t *testing.T) {
 func (m *member) runPod(t *testing.T, namespace, app, address string) {
 	t.Helper()
 	if err := m.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
+		lab.Must(t, err)
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app, Labels: map[string]string{"app": app}},

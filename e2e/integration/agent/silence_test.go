@@ -62,7 +62,7 @@ func TestSilentMember(t *testing.T) {
 	b.endpoints(t, both, "b 10.2.0.1:http:8080")
 	b.endpoints(t, inPart, "a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081")
 	more := slice(headlessService(headless, port("http", 80)), "more", discoveryv1.AddressTypeIPv4, "10.2.0.3")
-	must(t, b.Create(t.Context(), more)) // b looks at it again, and at the other
+	lab.Must(t, b.Create(t.Context(), more)) // b looks at it again, and at the other
 	b.endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 	b.endpoints(t, alone, "a 10.1.0.3:http:8080")
 	after, _ := b.imported(t, both)
@@ -73,11 +73,11 @@ func TestSilentMember(t *testing.T) {
 
 	local := slice(clusterIPService(both, port("http", 80)), "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1")
 	local.Endpoints[0].Conditions.Ready = new(false)
-	must(t, b.Update(t.Context(), local))
+	lab.Must(t, b.Update(t.Context(), local))
 	b.endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080") // the silent one is the last resort
 	local.ResourceVersion = ""
 	local.Endpoints[0].Conditions.Ready = new(true)
-	must(t, b.Update(t.Context(), local))
+	lab.Must(t, b.Update(t.Context(), local))
 	b.endpoints(t, both, "b 10.2.0.1:http:8080")
 	b.endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 	b.endpoints(t, alone, "a 10.1.0.3:http:8080")
@@ -114,7 +114,7 @@ func (m *member) allButOneSilent(t *testing.T, w *world, k key) {
 		w.enroll(t, id, hubv1alpha1.ClaimedAgesBounded)
 		createRecord(t, w.hubKube, claim(id, k, time.Now()))
 		address := fmt.Sprintf("10.99.0.%d", i+1)
-		must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
+		lab.Must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name + ".0123456789"},
 			Spec: hubv1alpha1.PublishedEndpointsSpec{
 				Namespace: hubv1alpha1.NamespaceName(k.Namespace), Service: hubv1alpha1.ServiceName(k.Name), AddressType: "IPv4",
@@ -126,7 +126,7 @@ func (m *member) allButOneSilent(t *testing.T, w *world, k key) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName},
 			Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 		}
-		must(t, w.hubKube.Create(t.Context(), beats[id]))
+		lab.Must(t, w.hubKube.Create(t.Context(), beats[id]))
 		all = append(all, fmt.Sprintf("%s %s:http:8080", id, address))
 	}
 	beat := func(ctx context.Context, heartbeat *hubv1alpha1.Heartbeat) error {
@@ -186,18 +186,18 @@ func TestFrozenHubAgesNobody(t *testing.T) {
 	k := key{Namespace: namespace(t, a, b), Name: "web"}
 	servedByBoth(t, k, a, b)
 	mirrored, err := b.mirrored(t.Context(), k)
-	must(t, err)
+	lab.Must(t, err)
 	cluster, err := b.cluster.Client(nil)
-	must(t, err)
+	lab.Must(t, err)
 	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
-	must(t, err)
+	lab.Must(t, err)
 	defer events.Stop()
 	for range len(mirrored) + 1 { // what is there: these, and b's own
 		<-events.ResultChan()
 	}
 
 	for _, process := range []*lab.Process{w.hub.APIServer, w.hub.Etcd} {
-		must(t, process.Freeze())
+		lab.Must(t, process.Freeze())
 		before := unanswered.load()
 		eventually(t, func(context.Context) error {
 			if n := unanswered.load() - before; n < 5 { // more than the grace period
@@ -206,7 +206,7 @@ func TestFrozenHubAgesNobody(t *testing.T) {
 			return nil
 		})
 		b.writesNoSlice(t, events, k, fmt.Sprintf("while %s was frozen", process))
-		must(t, process.Thaw())
+		lab.Must(t, process.Thaw())
 		for range 5 { // more than the grace period of new heartbeats
 			b.beats(t, w)
 		}
@@ -220,8 +220,8 @@ func TestFrozenHubAgesNobody(t *testing.T) {
 func (m *member) writesNoSlice(t *testing.T, events watch.Interface, k key, when string) {
 	t.Helper()
 	last := slice(clusterIPService(key{Namespace: k.Namespace, Name: "witness"}), "v4", discoveryv1.AddressTypeIPv4)
-	must(t, m.Create(t.Context(), last))
-	must(t, m.Delete(t.Context(), last.DeepCopy()))
+	lab.Must(t, m.Create(t.Context(), last))
+	lab.Must(t, m.Delete(t.Context(), last.DeepCopy()))
 	for event := range events.ResultChan() {
 		written, ok := event.Object.(*discoveryv1.EndpointSlice)
 		switch {

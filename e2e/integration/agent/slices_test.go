@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // TestCorners follows services that are not quite ordinary, between two dual-stack members and their hub.
@@ -109,8 +111,8 @@ func testLargeSlices(t *testing.T, a, b *member) {
 		slice(service, "v4", discoveryv1.AddressTypeIPv4, four...), slice(service, "v4b", discoveryv1.AddressTypeIPv4, "10.1.9.1"),
 		slice(service, "v6", discoveryv1.AddressTypeIPv6, sixes[0]...), slice(service, "v6b", discoveryv1.AddressTypeIPv6, sixes[1]...))
 	b.endpoints(t, k, append(want, "a 10.1.9.1:http:8080")...)
-	must(t, a.Delete(t.Context(), slice(service, "v6", discoveryv1.AddressTypeIPv6)))
-	must(t, a.Delete(t.Context(), slice(service, "v4b", discoveryv1.AddressTypeIPv4)))
+	lab.Must(t, a.Delete(t.Context(), slice(service, "v6", discoveryv1.AddressTypeIPv6)))
+	lab.Must(t, a.Delete(t.Context(), slice(service, "v4b", discoveryv1.AddressTypeIPv4)))
 	b.endpoints(t, k, append(want[:1000:1000], want[1120:]...)...)
 }
 
@@ -227,10 +229,10 @@ func testCustomController(t *testing.T, a, b *member) {
 	a.exportService(t, service, theirs, unmanaged, another)
 	b.endpoints(t, k, "a 10.1.0.1:http:8080", "a 10.1.0.2:http:8080")
 	another.Labels[discoveryv1.LabelServiceName] = k.Name
-	must(t, a.Update(t.Context(), another))
+	lab.Must(t, a.Update(t.Context(), another))
 	b.endpoints(t, k, "a 10.1.0.1:http:8080", "a 10.1.0.2:http:8080", "a 10.1.0.3:http:8080")
 	delete(theirs.Labels, discoveryv1.LabelServiceName)
-	must(t, a.Update(t.Context(), theirs))
+	lab.Must(t, a.Update(t.Context(), theirs))
 	b.endpoints(t, k, "a 10.1.0.2:http:8080", "a 10.1.0.3:http:8080")
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -29,13 +30,13 @@ func testBothNamesTaken(t *testing.T, a, b *member) {
 	var users []*corev1.Service
 	for _, name := range []string{clusterset.ShortDerivedName(k.Name), clusterset.LongDerivedName(k.Name)} {
 		user := clusterIPService(key{Namespace: k.Namespace, Name: name}, port("mine", 1))
-		must(t, b.Create(t.Context(), user))
+		lab.Must(t, b.Create(t.Context(), user))
 		users = append(users, user)
 	}
 	untouched := func(user *corev1.Service) {
 		t.Helper()
 		after := &corev1.Service{}
-		must(t, b.Get(t.Context(), client.ObjectKeyFromObject(user), after))
+		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(user), after))
 		if diff := cmp.Diff(user, after); diff != "" {
 			t.Errorf("somebody else's Service changed (-before +after):\n%s", diff)
 		}
@@ -63,7 +64,7 @@ func testBothNamesTaken(t *testing.T, a, b *member) {
 		t.Errorf("errors: %s", strings.Join(errors, "\n"))
 	}
 
-	must(t, b.Delete(t.Context(), users[1].DeepCopy()))
+	lab.Must(t, b.Delete(t.Context(), users[1].DeepCopy()))
 	if _, derived := b.imported(t, k); derived.Name != users[1].Name || derived.UID == users[1].UID {
 		t.Errorf("the derived Service is %s with UID %s, want %s and another than %s", derived.Name, derived.UID, users[1].Name, users[1].UID)
 	}

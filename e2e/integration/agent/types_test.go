@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // A Service that becomes an ExternalName is withdrawn everywhere, and comes back when it is an ordinary one again.
@@ -28,7 +30,7 @@ func testExternalNameAndBack(t *testing.T, a, b *member) {
 	ordinary := service.DeepCopy()
 	for range 2 {
 		service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"}
-		must(t, a.Update(t.Context(), service))
+		lab.Must(t, a.Update(t.Context(), service))
 		c := a.condition(t, k, valid, metav1.ConditionFalse, "InvalidServiceType")
 		want := "Service web is of type ExternalName, which cannot be exported. Use ClusterIP, NodePort, LoadBalancer or a headless Service."
 		if c.Message != want {
@@ -41,7 +43,7 @@ func testExternalNameAndBack(t *testing.T, a, b *member) {
 
 		service.Spec = *ordinary.Spec.DeepCopy()
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil
-		must(t, a.Update(t.Context(), service))
+		lab.Must(t, a.Update(t.Context(), service))
 		a.condition(t, k, valid, metav1.ConditionTrue, "Valid")
 		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
 		for _, m := range []*member{a, b} {
@@ -58,7 +60,7 @@ func testExternalNameAndBack(t *testing.T, a, b *member) {
 func (m *member) untouched(t *testing.T, want *corev1.Service) {
 	t.Helper()
 	got := &corev1.Service{}
-	must(t, m.Get(t.Context(), client.ObjectKeyFromObject(want), got))
+	lab.Must(t, m.Get(t.Context(), client.ObjectKeyFromObject(want), got))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: the source Service changed (-before +after):\n%s", m.id, diff)
 	}
@@ -87,18 +89,18 @@ func testTypeOfTheOldest(t *testing.T, a, b *member) {
 		t.Error("a younger export has replaced the derived Service")
 	}
 
-	must(t, a.Delete(t.Context(), export(k)))
+	lab.Must(t, a.Delete(t.Context(), export(k)))
 	for _, m := range []*member{a, b} {
 		m.becomes(t, k, first.Name, mcsv1beta1.Headless)
 		m.endpoints(t, k, both[1])
 		eventually(t, func(ctx context.Context) error { return m.hasEvent(ctx, k, "DerivedServiceReplaced") })
 	}
-	must(t, a.Create(t.Context(), export(k))) // which may be of the same second as b's
+	lab.Must(t, a.Create(t.Context(), export(k))) // which may be of the same second as b's
 	a.condition(t, k, conflict, metav1.ConditionTrue, "TypeConflict")
 	for _, m := range []*member{a, b} {
 		m.endpoints(t, k, both...)
 	}
-	must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), export(k)))
 	for _, m := range []*member{a, b} {
 		m.becomes(t, k, first.Name, mcsv1beta1.ClusterSetIP)
 		m.endpoints(t, k, both[0])
@@ -156,7 +158,7 @@ func testNodePortsStay(t *testing.T, a, b *member) {
 	service.Annotations = map[string]string{"service.beta.kubernetes.io/aws-load-balancer-type": "nlb"}
 	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1", IPMode: new(corev1.LoadBalancerIPModeVIP)}}
-	must(t, a.Status().Update(t.Context(), service))
+	lab.Must(t, a.Status().Update(t.Context(), service))
 	b.endpoints(t, k, "a 10.1.0.1:http:8080")
 	before, derived := b.imported(t, k)
 	want := corev1.ServiceSpec{
@@ -180,7 +182,7 @@ func testNodePortsStay(t *testing.T, a, b *member) {
 			service.Spec.Ports[0].NodePort = 0
 			service.Spec.ExternalIPs, service.Spec.ExternalTrafficPolicy = nil, ""
 		}
-		must(t, a.Update(t.Context(), service))
+		lab.Must(t, a.Update(t.Context(), service))
 		witness := clusterIPService(key{Namespace: k.Namespace, Name: "witness-" + strings.ToLower(string(other))}, port("http", 80))
 		a.exportService(t, witness)
 		b.imported(t, client.ObjectKeyFromObject(witness)) // what comes later has come

@@ -52,7 +52,7 @@ func testForgedSettings(t *testing.T, w *world) {
 	b := w.members["b"]
 	stop := b.start(t)
 	ns := namespace(t, b)
-	must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+	lab.Must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 	}))
@@ -133,7 +133,7 @@ func testOlderImporter(t *testing.T, w *world) {
 	stop()
 	dropping := c.dropDistribution(t)
 	stop = c.start(t)
-	must(t, c.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: c.derivedName(t, k)}}))
+	lab.Must(t, c.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: c.derivedName(t, k)}}))
 	c.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
 	eventually(t, func(ctx context.Context) error { return c.hasEvent(ctx, k, "SettingLeftOut") })
 
@@ -181,11 +181,11 @@ func (m *member) dropDistribution(t *testing.T) (stop func()) {
 			return nil
 		}
 	}
-	must(t, m.Create(t.Context(), policy))
-	must(t, m.Create(t.Context(), binding))
+	lab.Must(t, m.Create(t.Context(), policy))
+	lab.Must(t, m.Create(t.Context(), binding))
 	eventually(t, probe(""))
 	return func() {
-		must(t, m.Delete(t.Context(), binding))
+		lab.Must(t, m.Delete(t.Context(), binding))
 		eventually(t, probe("PreferClose"))
 	}
 }
@@ -266,7 +266,7 @@ func (m *member) derivedName(t *testing.T, k key) string {
 func (m *member) refused(t *testing.T) int {
 	t.Helper()
 	answers, err := audit.Answers(m.cluster.AuditLog())
-	must(t, err)
+	lab.Must(t, err)
 	count := 0
 	for _, a := range answers {
 		if a.Resource == "services" && a.Code == http.StatusUnprocessableEntity {
@@ -287,7 +287,7 @@ func (m *member) versionsOf(t *testing.T, k key) (service, serviceImport string)
 func (m *member) said(t *testing.T, k key, reason string) int {
 	t.Helper()
 	list := &eventsv1.EventList{}
-	must(t, m.List(t.Context(), list, client.InNamespace(k.Namespace)))
+	lab.Must(t, m.List(t.Context(), list, client.InNamespace(k.Namespace)))
 	said := 0
 	for _, event := range list.Items {
 		switch {
@@ -305,16 +305,16 @@ func (m *member) said(t *testing.T, k key, reason string) int {
 func (w *world) edit(t *testing.T, k key, change func(*hubv1alpha1.PublishedService)) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
 	change(record)
-	must(t, w.hubKube.Update(t.Context(), record))
+	lab.Must(t, w.hubKube.Update(t.Context(), record))
 }
 
 // move gives the forged endpoints of a service of member a another address.
 func (w *world) move(t *testing.T, k key, address hubv1alpha1.IPAddress) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedEndpoints{}
-	must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
+	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
 	record.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
-	must(t, w.hubKube.Update(t.Context(), record))
+	lab.Must(t, w.hubKube.Update(t.Context(), record))
 }

@@ -31,8 +31,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // patience is how long a test waits for what users would see within a second: these machines are shared, and an API
@@ -81,7 +79,7 @@ func newWorld(t *testing.T, clusters ...lab.ClusterOptions) *world {
 func newWorldOn(t *testing.T, hub lab.ClusterOptions, clusters ...lab.ClusterOptions) *world {
 	t.Helper()
 	l := lab.Start(t, append([]lab.ClusterOptions{hub}, clusters...)...)
-	must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
+	lab.Must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
 	return join(t, l)
 }
 
@@ -89,13 +87,13 @@ func newWorldOn(t *testing.T, hub lab.ClusterOptions, clusters ...lab.ClusterOpt
 func join(t *testing.T, l *lab.Lab) *world {
 	t.Helper()
 	w := &world{hub: l.Cluster("hub"), members: map[string]*member{}}
-	w.hubKube = clientOf(t, w.hub)
+	w.hubKube = membership.Client(t, w.hub)
 	var joining errgroup.Group
 	for i, cluster := range l.Clusters() {
 		if cluster == w.hub {
 			continue
 		}
-		m := &member{Client: clientOf(t, cluster), id: cluster.Name, cluster: cluster}
+		m := &member{Client: membership.Client(t, cluster), id: cluster.Name, cluster: cluster}
 		w.members[cluster.Name] = m
 		joining.Go(func() (err error) {
 			if m.hub, err = membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i)}); err != nil {
@@ -105,7 +103,7 @@ func join(t *testing.T, l *lab.Lab) *world {
 			return err
 		})
 	}
-	must(t, joining.Wait())
+	lab.Must(t, joining.Wait())
 	return w
 }
 
@@ -191,7 +189,7 @@ func namespace(t *testing.T, members ...*member) string {
 	t.Helper()
 	name := strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
 	for _, m := range members {
-		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	return name
 }
@@ -202,7 +200,7 @@ func (m *member) deleteCRD(t *testing.T, name string) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName(name)
-	must(t, m.Delete(t.Context(), definition))
+	lab.Must(t, m.Delete(t.Context(), definition))
 	// Where two controllers of an API server write it at once, the one that ends it looks again when all are looked at: every 5 minutes.
 	lab.Eventually(t, 6*time.Minute, func(ctx context.Context) error {
 		return absent(m.Get(ctx, client.ObjectKey{Name: name}, definition))
@@ -221,22 +219,4 @@ func absent(err error) error {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	lab.Eventually(t, patience, check)
-}
-
-func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
-	t.Helper()
-	scheme, err := agent.Scheme()
-	must(t, err)
-	must(t, hubv1alpha1.AddToScheme(scheme))
-	must(t, aboutv1beta1.AddToScheme(scheme))
-	c, err := cluster.Client(scheme)
-	must(t, err)
-	return c
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -49,9 +49,9 @@ func TestWrites(t *testing.T) {
 	sources := 0 // none, one or two slices each
 	for i, k := range keys {
 		service := clusterIPService(k, port("http", 80))
-		must(t, a.Create(t.Context(), service))
+		lab.Must(t, a.Create(t.Context(), service))
 		for j := range i % 3 {
-			must(t, a.Create(t.Context(), slice(service, strconv.Itoa(j), discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.%d.%d", j, i+1))))
+			lab.Must(t, a.Create(t.Context(), slice(service, strconv.Itoa(j), discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.%d.%d", j, i+1))))
 			sources++
 		}
 	}
@@ -170,9 +170,9 @@ type changes struct {
 func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]int) {
 	t.Helper()
 	watching, err := m.cluster.Client(m.Scheme())
-	must(t, err)
+	lab.Must(t, err)
 	watcher, err := watching.Watch(t.Context(), &mcsv1beta1.ServiceExportList{}, client.InNamespace(ns))
-	must(t, err)
+	lab.Must(t, err)
 	seen := &changes{count: map[string]int{}, versions: map[string]string{}}
 	go func() {
 		for event := range watcher.ResultChan() {
@@ -222,7 +222,7 @@ func (c *changes) reached(versions map[string]string) error {
 func (m *member) remarks(t *testing.T, ns string) map[string]int {
 	t.Helper()
 	list := &eventsv1.EventList{}
-	must(t, m.List(t.Context(), list, client.InNamespace(ns)))
+	lab.Must(t, m.List(t.Context(), list, client.InNamespace(ns)))
 	remarks := map[string]int{}
 	for _, event := range list.Items {
 		count := 1
@@ -260,7 +260,7 @@ func atOnce(t *testing.T, keys []key, do func(context.Context, key) error) {
 	for _, k := range keys {
 		group.Go(func() error { return do(ctx, k) })
 	}
-	must(t, group.Wait())
+	lab.Must(t, group.Wait())
 }
 
 // writes are how many requests to write there have been, by cluster, verb, resource and answer.

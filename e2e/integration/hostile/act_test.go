@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -242,7 +243,7 @@ func (w *world) run(t *testing.T, a act, s setup) {
 	err := a.try(t.Context(), w.attempt(t, a.slug(), k))
 	switch want.by {
 	case importer:
-		must(t, err)
+		lab.Must(t, err)
 		eventually(t, func(ctx context.Context) error { return w.c.complains(ctx, k, want.says) })
 		if a.rest {
 			w.c.imported(t, k)
@@ -253,7 +254,7 @@ func (w *world) run(t *testing.T, a act, s setup) {
 			a.check(t, w, k)
 		}
 	case nobody:
-		must(t, err)
+		lab.Must(t, err)
 		if a.check == nil {
 			t.Fatalf("%s: nobody refuses it", a.name)
 		}

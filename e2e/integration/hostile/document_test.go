@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // heads are those of the table of acts.
@@ -37,9 +39,9 @@ func closing(t *testing.T) string {
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{heads}, rows()...) {
 		_, err := table.Write([]byte(strings.Join(row, "\t") + "\n"))
-		must(t, err)
+		lab.Must(t, err)
 	}
-	must(t, table.Flush())
+	lab.Must(t, table.Flush())
 	return text.String()
 }
 
@@ -48,7 +50,7 @@ func TestDocument(t *testing.T) {
 	t.Parallel()
 	const begin, end = "| Act |", "\n\n"
 	content, err := os.ReadFile("../../../docs/security.md")
-	must(t, err)
+	lab.Must(t, err)
 	_, after, found := strings.Cut(string(content), begin)
 	if !found {
 		t.Error("docs/security.md has no table of acts")

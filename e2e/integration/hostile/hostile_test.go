@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -81,8 +82,8 @@ func bySchemas() []act {
 func (w *world) play(t *testing.T, acts []act, s setup) {
 	t.Helper()
 	before, err := w.hub.Denials(t.Context())
-	must(t, err)
-	must(t, w.attempt(t, "begin", key{}).beat(t.Context(), heartbeat()))
+	lab.Must(t, err)
+	lab.Must(t, w.attempt(t, "begin", key{}).beat(t.Context(), heartbeat()))
 	var tried []act // those that the command line asks for
 	told := 0
 	for _, a := range acts {
@@ -121,23 +122,23 @@ func (w *world) witness(t *testing.T) {
 	k := key{Namespace: "hostile", Name: "witness-" + fmt.Sprint(time.Now().UnixNano())}
 	a := w.attempt(t, "witness", k)
 	service, endpoints := a.records()
-	must(t, a.write(t.Context(), endpoints, service))
+	lab.Must(t, a.write(t.Context(), endpoints, service))
 	w.c.imported(t, k)
-	must(t, a.Delete(t.Context(), service))
-	must(t, a.Delete(t.Context(), endpoints))
+	lab.Must(t, a.Delete(t.Context(), service))
+	lab.Must(t, a.Delete(t.Context(), endpoints))
 }
 
 // change changes the honest service's endpoints, and returns when that has come into c.
 func (w *world) change(t *testing.T, addresses ...string) {
 	t.Helper()
-	must(t, w.b.Update(t.Context(), pods(addresses...)))
+	lab.Must(t, w.b.Update(t.Context(), pods(addresses...)))
 	w.c.serves(t, web, addresses...)
 }
 
 // removePolicies takes away the hub's policies and waits until they are out of force.
 func (w *world) removePolicies(t *testing.T) {
 	t.Helper()
-	must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
+	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
 	a := w.attempt(t, "probe", key{Namespace: metav1.NamespaceSystem, Name: "probe"})
 	service, endpoints := a.records()
 	service.Labels = map[string]string{"a": "b"}
@@ -188,7 +189,7 @@ func (w *world) testFlood(t *testing.T) {
 	const writers, enough = 2, 600
 	a := w.attempt(t, "flood", key{Namespace: "hostile", Name: "flood"})
 	service, first := a.records()
-	must(t, a.write(t.Context(), service, first))
+	lab.Must(t, a.write(t.Context(), service, first))
 	w.c.imported(t, a.key)
 	before, begun := w.c.writes(t), time.Now()
 
@@ -200,7 +201,7 @@ func (w *world) testFlood(t *testing.T) {
 	for i := range writers {
 		record := first.DeepCopy()
 		record.ResourceVersion, record.Name = "", fmt.Sprintf("%s.%010d", service.Name, i)
-		must(t, a.Create(t.Context(), record))
+		lab.Must(t, a.Create(t.Context(), record))
 		group.Go(func() {
 			for n := 0; ; n++ {
 				select {
@@ -239,7 +240,7 @@ func (w *world) testFlood(t *testing.T) {
 func (m *member) writes(t *testing.T) int {
 	t.Helper()
 	requests, err := m.cluster.Requests(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	count := 0
 	for _, r := range requests {
 		if r.Resource == "endpointslices" && r.Verb == "PUT" {
@@ -271,7 +272,7 @@ func (w *world) testQuota(t *testing.T) {
 func (w *world) testRevoked(t *testing.T) {
 	a := w.attempt(t, "revoked", key{Namespace: "shared", Name: "late"})
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}
-	must(t, w.hubKube.Delete(t.Context(), binding))
+	lab.Must(t, w.hubKube.Delete(t.Context(), binding))
 	refused := func(reason func(error) bool) func(context.Context) error {
 		return func(ctx context.Context) error {
 			service, _ := a.records()
@@ -285,7 +286,7 @@ func (w *world) testRevoked(t *testing.T) {
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource")
 	}))
 	w.logged(t, "revoked", http.StatusForbidden)
-	must(t, w.hubKube.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}))
+	lab.Must(t, w.hubKube.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}))
 	eventually(t, refused(apierrors.IsUnauthorized))
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -170,7 +171,7 @@ func names() []act {
 				w.c.imported(t, k)
 				w.c.serves(t, k, "10.66.0.1")
 				mirrored, err := w.c.mirrored(t.Context(), k)
-				must(t, err)
+				lab.Must(t, err)
 				if len(mirrored) != 1 || mirrored[0].Labels[mcsv1beta1.LabelSourceCluster] != "mallory" {
 					t.Errorf("mirrored: %+v", mirrored)
 				}

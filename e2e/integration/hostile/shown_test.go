@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -21,7 +22,7 @@ import (
 func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) {
 	t.Helper()
 	answers, err := audit.Answers(w.hub.AuditLog())
-	must(t, err)
+	lab.Must(t, err)
 	refused := map[string]audit.Answer{} // the last one, by the attempt
 	for _, a := range answers {
 		if a.Code >= http.StatusBadRequest && a.Code != http.StatusConflict {
@@ -47,7 +48,7 @@ func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) 
 		}
 	}
 	after, err := w.hub.Denials(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	for policy, want := range denials {
 		if got := after[policy] - before[policy]; got < want {
 			t.Errorf("policy %s has denied %d requests by the metric, want %d", policy, got, want)
@@ -59,7 +60,7 @@ func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) 
 func (w *world) logged(t *testing.T, slug string, code int) {
 	t.Helper()
 	answers, err := audit.Answers(w.hub.AuditLog())
-	must(t, err)
+	lab.Must(t, err)
 	if !slices.ContainsFunc(answers, func(a audit.Answer) bool { return a.UserAgent == agentOf(slug) && a.Code == code }) {
 		t.Errorf("the audit log does not say that %s got %d", slug, code)
 	}
@@ -69,7 +70,7 @@ func (w *world) logged(t *testing.T, slug string, code int) {
 func (w *world) tells(t *testing.T, k key, texts ...string) {
 	t.Helper()
 	seen, err := hub.Read(t.Context(), w.hubKube)
-	must(t, err)
+	lab.Must(t, err)
 	refused := fmt.Sprint(errors.Join(seen.Store("c", clusterset.AddressRanges{}).Service(k).Refused...))
 	for _, text := range texts {
 		if !strings.Contains(refused, text) {

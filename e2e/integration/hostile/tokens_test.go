@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -53,7 +54,7 @@ func tokens() []act {
 			check: func(t *testing.T, w *world, k key) {
 				t.Helper()
 				a := w.bearing(t, k, boundTo(k))
-				must(t, w.hubKube.Delete(t.Context(), podOf(k), client.GracePeriodSeconds(0)))
+				lab.Must(t, w.hubKube.Delete(t.Context(), podOf(k), client.GracePeriodSeconds(0)))
 				eventually(t, a.isUnknown)
 			},
 		},
@@ -67,7 +68,7 @@ func tokens() []act {
 			harmless: "it says who the member is, and the hub does not take it",
 			check: func(t *testing.T, w *world, k key) {
 				t.Helper()
-				must(t, w.bearing(t, k, elsewhere()).isUnknown(t.Context()))
+				lab.Must(t, w.bearing(t, k, elsewhere()).isUnknown(t.Context()))
 			},
 		},
 	}
@@ -120,7 +121,7 @@ func (a *attempt) issued(ctx context.Context, spec authenticationv1.TokenRequest
 func (w *world) bearing(t *testing.T, k key, spec authenticationv1.TokenRequestSpec) *attempt {
 	t.Helper()
 	token, err := w.attempt(t, "bearer", k).issued(t.Context(), spec)
-	must(t, err)
+	lab.Must(t, err)
 	config := rest.AnonymousClientConfig(w.mallory)
 	config.BearerToken = token
 	return w.as(t, config, "bearer", k)

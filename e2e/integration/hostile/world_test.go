@@ -100,9 +100,9 @@ func newWorld(t *testing.T) *world {
 	hub.Audit = true
 	l := lab.Start(t, hub, lab.Member("b"), lab.Member("c"))
 	w := &world{hub: l.Cluster("hub")}
-	w.hubKube = clientOf(t, w.hub)
-	must(t, membership.InitHub(t.Context(), w.hub))
-	must(t, clientOf(t, l.Cluster("c")).Create(t.Context(), &networkingv1.ServiceCIDR{
+	w.hubKube = membership.Client(t, w.hub)
+	lab.Must(t, membership.InitHub(t.Context(), w.hub))
+	lab.Must(t, membership.Client(t, l.Cluster("c")).Create(t.Context(), &networkingv1.ServiceCIDR{
 		ObjectMeta: metav1.ObjectMeta{Name: "added"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{addedRange}},
 	}))
 	w.b, w.c = w.join(t, l.Cluster("b"), 1), w.join(t, l.Cluster("c"), 2)
@@ -114,11 +114,11 @@ func newWorld(t *testing.T) *world {
 		Namespaces:  []string{"hostile", "shared", "nowhere", metav1.NamespaceSystem},
 		MaxServices: 150, MaxEndpoints: 200,
 	})
-	must(t, err)
+	lab.Must(t, err)
 	w.restrictAudiences(t)
 	for _, m := range []*member{w.b, w.c} {
 		for _, name := range []string{"honest", "shared", "hostile", "member-b"} { // the last as on a cluster that is the hub as well
-			must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+			lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
 	}
 	w.exportWeb(t)
@@ -130,14 +130,14 @@ func newWorld(t *testing.T) *world {
 func (w *world) restrictAudiences(t *testing.T) {
 	t.Helper()
 	audiences, err := apply.NewInstaller(w.hubKube).TokenAudiences(t.Context())
-	must(t, err)
+	lab.Must(t, err)
 	objects, err := manifests.Hub(audiences...)
-	must(t, err)
+	lab.Must(t, err)
 	for _, object := range objects {
 		if object.GetName() == "tokens.hub.tombolo-mcs.io" {
 			text, err := object.MarshalJSON()
-			must(t, err)
-			must(t, w.hub.Apply(t.Context(), text))
+			lab.Must(t, err)
+			lab.Must(t, w.hub.Apply(t.Context(), text))
 		}
 	}
 	a := w.attempt(t, "audiences", key{})
@@ -155,10 +155,10 @@ func (w *world) restrictAudiences(t *testing.T) {
 func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	t.Helper()
 	hub, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(n)})
-	must(t, err)
+	lab.Must(t, err)
 	local, err := membership.InstallAgent(t.Context(), cluster)
-	must(t, err)
-	m := &member{Client: clientOf(t, cluster), cluster: cluster, registry: prometheus.NewRegistry()}
+	lab.Must(t, err)
+	m := &member{Client: membership.Client(t, cluster), cluster: cluster, registry: prometheus.NewRegistry()}
 	ctx, cancel := context.WithCancel(context.Background())
 	said, ended := &output{}, make(chan error, 1)
 	options := agent.Options{
@@ -181,14 +181,14 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 // exportWeb has b export a service by its agent.
 func (w *world) exportWeb(t *testing.T) {
 	t.Helper()
-	must(t, w.b.Create(t.Context(), &corev1.Service{
+	lab.Must(t, w.b.Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
 			{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)},
 		}},
 	}))
-	must(t, w.b.Create(t.Context(), pods("10.1.0.1")))
-	must(t, w.b.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}))
+	lab.Must(t, w.b.Create(t.Context(), pods("10.1.0.1")))
+	lab.Must(t, w.b.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}))
 	w.c.imported(t, web)
 	w.b.imported(t, web)
 	for _, m := range []*member{w.b, w.c} {
@@ -240,14 +240,14 @@ func (w *world) exportAs(t *testing.T, id clusterset.ClusterID, n int, k key, ad
 	config, err := membership.Admit(t.Context(), w.hub, manifests.MemberOptions{
 		ClusterID: id, PodCIDRs: membership.PodCIDRs(n), ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
 	})
-	must(t, err)
+	lab.Must(t, err)
 	exporter := w.as(t, config, string(id), k)
 	service, endpoints := exporter.records()
 	service.Namespace, endpoints.Namespace = id.HubNamespace(), id.HubNamespace()
 	service.Spec.ExportedAt = metav1.NewTime(time.Now().Add(-time.Hour))
 	service.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": hubv1alpha1.LabelValue(id)}
 	endpoints.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
-	must(t, exporter.write(t.Context(), service, endpoints))
+	lab.Must(t, exporter.write(t.Context(), service, endpoints))
 	w.c.serves(t, k, string(address))
 }
 
@@ -255,7 +255,7 @@ func (w *world) exportAs(t *testing.T, id clusterset.ClusterID, n int, k key, ad
 func (m *member) twins(t *testing.T) []discoveryv1.EndpointSlice {
 	t.Helper()
 	mirrored, err := m.mirrored(t.Context(), twin)
-	must(t, err)
+	lab.Must(t, err)
 	return mirrored
 }
 
@@ -278,7 +278,7 @@ func (w *world) as(t *testing.T, config *rest.Config, slug string, k key) *attem
 	named := rest.CopyConfig(config)
 	named.UserAgent, named.QPS, named.WarningHandler = agentOf(slug), -1, rest.NoWarnings{}
 	c, err := client.New(named, client.Options{Scheme: w.hubKube.Scheme(), Mapper: w.hubKube.RESTMapper()})
-	must(t, err)
+	lab.Must(t, err)
 	return &attempt{c, w, k}
 }
 
@@ -362,7 +362,7 @@ func (m *member) complains(ctx context.Context, k key, reason string) error {
 func (m *member) refusedRecords(t *testing.T) int {
 	t.Helper()
 	families, err := m.registry.Gather()
-	must(t, err)
+	lab.Must(t, err)
 	for _, family := range families {
 		if family.GetName() == "tombolo_refused_records" {
 			return int(family.GetMetric()[0].GetGauge().GetValue())
@@ -378,8 +378,8 @@ func (w *world) belongings(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	note := func(where string, c client.Client, list client.ObjectList, options ...client.ListOption) {
-		must(t, c.List(t.Context(), list, options...))
-		must(t, meta.EachListItem(list, func(o runtime.Object) error {
+		lab.Must(t, c.List(t.Context(), list, options...))
+		lab.Must(t, meta.EachListItem(list, func(o runtime.Object) error {
 			content, err := json.Marshal(o)
 			fmt.Fprintf(&text, "%s %T %s\n", where, o, content)
 			return err
@@ -406,7 +406,7 @@ func (w *world) belongings(t *testing.T) string {
 func (w *world) fenced(t *testing.T) {
 	t.Helper()
 	mirrored := &discoveryv1.EndpointSliceList{}
-	must(t, w.c.List(t.Context(), mirrored, client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "mallory"}))
+	lab.Must(t, w.c.List(t.Context(), mirrored, client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "mallory"}))
 	if len(mirrored.Items) == 0 {
 		t.Error("nothing has come at all")
 	}
@@ -421,7 +421,7 @@ func (w *world) fenced(t *testing.T) {
 		}
 	}
 	derived := &corev1.ServiceList{}
-	must(t, w.c.List(t.Context(), derived, client.InNamespace("hostile")))
+	lab.Must(t, w.c.List(t.Context(), derived, client.InNamespace("hostile")))
 	for _, service := range derived.Items {
 		if len(service.Labels) != 3 || len(service.Annotations) > 0 || len(service.Spec.ExternalIPs) > 0 || service.Spec.Type != corev1.ServiceTypeClusterIP {
 			t.Errorf("Service %s has more than it should: %+v", service.Name, service)
@@ -451,21 +451,4 @@ func (o *output) tail() string {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	lab.Eventually(t, patience, check)
-}
-
-func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
-	t.Helper()
-	scheme, err := agent.Scheme()
-	must(t, err)
-	must(t, hubv1alpha1.AddToScheme(scheme))
-	c, err := cluster.Client(scheme)
-	must(t, err)
-	return c
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

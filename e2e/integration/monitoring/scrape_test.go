@@ -48,14 +48,14 @@ func TestScrape(t *testing.T) {
 	t.Parallel()
 	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	hub, a, b := l.Cluster("hub"), l.Cluster("a"), l.Cluster("b")
-	must(t, membership.InitHub(t.Context(), hub))
+	lab.Must(t, membership.InitHub(t.Context(), hub))
 	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
 	agents := map[string]string{}
 	for i, cluster := range []*lab.Cluster{a, b} {
 		_, err := membership.Join(t.Context(), hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
-		must(t, err)
+		lab.Must(t, err)
 		_, err = membership.InstallAgent(t.Context(), cluster)
-		must(t, err)
+		lab.Must(t, err)
 		agents[cluster.Name] = startAgent(t, program, hub, cluster)
 	}
 	exportService(t, a)
@@ -82,15 +82,15 @@ func TestScrape(t *testing.T) {
 func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string {
 	t.Helper()
 	local, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentServiceAccount)
-	must(t, err)
+	lab.Must(t, err)
 	remote, err := hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(cluster.Name).HubNamespace(), manifests.MemberServiceAccount)
-	must(t, err)
+	lab.Must(t, err)
 	ranges := make([]string, 0, len(cluster.ServiceCIDRs))
 	for _, r := range cluster.ServiceCIDRs {
 		ranges = append(ranges, r.String())
 	}
 	free, err := lab.FreeAddresses(1)
-	must(t, err)
+	lab.Must(t, err)
 	address := free[0]
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
 	start(t, program, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
@@ -102,11 +102,11 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metrics string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "dns", "plugin", "Corefile"))
-	must(t, err)
+	lab.Must(t, err)
 	number, err := lab.FreePort()
-	must(t, err)
+	lab.Must(t, err)
 	free, err := lab.FreeAddresses(1)
-	must(t, err)
+	lab.Must(t, err)
 	port := strconv.Itoa(number)
 	server, metrics = net.JoinHostPort("127.0.0.1", port), free[0]
 	corefile := strings.NewReplacer(
@@ -114,7 +114,7 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metri
 		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus "+metrics,
 	).Replace(string(text))
 	path := filepath.Join(t.TempDir(), "Corefile")
-	must(t, os.WriteFile(path, []byte(corefile), 0o600))
+	lab.Must(t, os.WriteFile(path, []byte(corefile), 0o600))
 	start(t, program, "-conf", path)
 	return server, metrics
 }
@@ -123,21 +123,21 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metri
 func exportService(t *testing.T, cluster *lab.Cluster) {
 	t.Helper()
 	scheme, err := agent.Scheme()
-	must(t, err)
+	lab.Must(t, err)
 	c, err := cluster.Client(scheme)
-	must(t, err)
+	lab.Must(t, err)
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}
-	must(t, c.Create(t.Context(), &corev1.Service{
+	lab.Must(t, c.Create(t.Context(), &corev1.Service{
 		ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 	}))
-	must(t, c.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: meta}))
+	lab.Must(t, c.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: meta}))
 }
 
 // build builds a command of this repository and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), command)
-	must(t, lab.Build(t.Context(), "../../..", command, path))
+	lab.Must(t, lab.Build(t.Context(), "../../..", command, path))
 	return path
 }
 
@@ -146,7 +146,7 @@ func start(t *testing.T, program string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	must(t, cmd.Start())
+	lab.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
 }
 
@@ -203,8 +203,8 @@ func keep(t *testing.T, name string, text []byte) {
 	if folder == "" {
 		return
 	}
-	must(t, os.MkdirAll(folder, 0o755))
-	must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+	lab.Must(t, os.MkdirAll(folder, 0o755))
+	lab.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 }
 
 func await(t *testing.T, check func(context.Context) error) {
@@ -216,12 +216,5 @@ func await(t *testing.T, check func(context.Context) error) {
 	})
 	if err != nil {
 		t.Fatalf("not within %s: %v", patience, last)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -44,7 +45,7 @@ type fault struct {
 
 var faults = []fault{
 	{"the Service is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.a.Delete(t.Context(), &corev1.Service{ObjectMeta: s.meta()}))
+		lab.Must(t, s.a.Delete(t.Context(), &corev1.Service{ObjectMeta: s.meta()}))
 		return verdict{"a", survey.HopService}
 	}},
 	{"the Service becomes an ExternalName", oneService, "", func(t *testing.T, s *scene) verdict {
@@ -54,7 +55,7 @@ var faults = []fault{
 		return verdict{"a", survey.HopService}
 	}},
 	{"the ServiceExport is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.a.Delete(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: s.meta()}))
+		lab.Must(t, s.a.Delete(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: s.meta()}))
 		return verdict{"", survey.HopExport}
 	}},
 	{"no pod is ready", oneService, "", func(t *testing.T, s *scene) verdict {
@@ -62,7 +63,7 @@ var faults = []fault{
 		return verdict{"a", survey.HopEndpoints}
 	}},
 	{"the Service selects no pod", oneService, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.a.Delete(t.Context(), s.ends))
+		lab.Must(t, s.a.Delete(t.Context(), s.ends))
 		return verdict{"a", survey.HopEndpoints}
 	}},
 	{"the slices name another port than the Service", oneService, clusterIP, func(t *testing.T, s *scene) verdict {
@@ -76,14 +77,14 @@ var faults = []fault{
 	}},
 	{"the exporter's agent is down when the record is deleted by hand", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.a)
-		must(t, s.hubKube.Delete(t.Context(), s.record(t)))
+		lab.Must(t, s.hubKube.Delete(t.Context(), s.record(t)))
 		return verdict{"a", survey.HopAgent}
 	}},
 	{"the exporter's agent is down when the record is edited by hand", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.a)
 		record := s.record(t)
 		record.Spec.Ports[0].Port = 82
-		must(t, s.hubKube.Update(t.Context(), record))
+		lab.Must(t, s.hubKube.Update(t.Context(), record))
 		return verdict{"a", survey.HopAgent}
 	}},
 	{"the member's quota on the hub is used up", oneService, "", quotaUsedUp},
@@ -97,19 +98,19 @@ var faults = []fault{
 	}},
 	{"the Member is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
 		member := s.memberOf(t)
-		must(t, s.hubKube.Delete(t.Context(), member))
+		lab.Must(t, s.hubKube.Delete(t.Context(), member))
 		member = &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: member.Name}, Spec: member.Spec}
 		atEnd(t, func(ctx context.Context) error { return s.hubKube.Create(ctx, member) })
 		return verdict{"a", survey.HopMembership}
 	}},
 	{"the importer's namespace is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.sick.Namespace}}))
+		lab.Must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.sick.Namespace}}))
 		return verdict{"b", survey.HopNamespace}
 	}},
 	{"somebody's ServiceImport is in the way", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.whileDown(t, func() {
-			must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
-			must(t, s.b.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta(), Spec: mcsv1beta1.ServiceImportSpec{
+			lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
+			lab.Must(t, s.b.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta(), Spec: mcsv1beta1.ServiceImportSpec{
 				Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
 			}}))
 		})
@@ -118,7 +119,7 @@ var faults = []fault{
 	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.b)
 		object := &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}
-		must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
+		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
 		return verdict{"b", survey.HopAgent}
 	}},
 	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, func(t *testing.T, s *scene) verdict {
@@ -130,14 +131,14 @@ var faults = []fault{
 	{"somebody's Services have both names of the derived one", oneService, "", derivedNamesTaken},
 	{"the importer's agent is down when the derived Service is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.b)
-		must(t, s.b.Delete(t.Context(), s.derived(t)))
+		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
 		return verdict{"b", survey.HopAgent}
 	}},
 	{"the importer's agent is down when the derived Service is edited", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.b)
 		derived := s.derived(t)
 		derived.Spec.Ports[0].Port = 83
-		must(t, s.b.Update(t.Context(), derived))
+		lab.Must(t, s.b.Update(t.Context(), derived))
 		return verdict{"b", survey.HopAgent}
 	}},
 	{"the importer's agent is down when the mirrored slices are deleted", oneService, "", func(t *testing.T, s *scene) verdict {
@@ -147,12 +148,12 @@ var faults = []fault{
 	}},
 	{"the importer's agent is down when the ServiceImport is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.b)
-		must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
+		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 		return verdict{"b", survey.HopAgent}
 	}},
 	{"a policy of the importer refuses derived Services", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.forbid(t, "", "services", &corev1.Service{ObjectMeta: s.probe(), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
-		must(t, s.b.Delete(t.Context(), s.derived(t)))
+		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
 		return verdict{"b", survey.HopDerived}
 	}},
 	{"a policy of the importer refuses mirrored slices", oneService, "", func(t *testing.T, s *scene) verdict {
@@ -164,20 +165,20 @@ var faults = []fault{
 		s.forbid(t, mcsv1beta1.GroupName, "serviceimports", &mcsv1beta1.ServiceImport{ObjectMeta: s.probe(), Spec: mcsv1beta1.ServiceImportSpec{
 			Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
 		}})
-		must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
+		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 		return verdict{"b", survey.HopImport}
 	}},
 	{"the importer's agent has lost the right to write slices", oneService, "", rightsLost},
 	{"the importer's DNS is down", allServices, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.dns.Stop())
+		lab.Must(t, s.dns.Stop())
 		t.Cleanup(func() { s.startDNS(t, corefile) })
 		return verdict{"b", survey.HopDNS}
 	}},
 	{"the importer's DNS does not know the clusterset", allServices, "", func(t *testing.T, s *scene) verdict {
-		must(t, s.dns.Stop())
+		lab.Must(t, s.dns.Stop())
 		s.startDNS(t, otherCorefile)
 		t.Cleanup(func() {
-			must(t, s.dns.Stop())
+			lab.Must(t, s.dns.Stop())
 			s.startDNS(t, corefile)
 		})
 		return verdict{"b", survey.HopDNS}
@@ -192,19 +193,19 @@ func quotaUsedUp(t *testing.T, s *scene) verdict {
 			"count/publishedendpoints.hub.tombolo-mcs.io": resource.MustParse("0"),
 		}},
 	}
-	must(t, s.hubKube.Create(t.Context(), quota))
+	lab.Must(t, s.hubKube.Create(t.Context(), quota))
 	atEnd(t, func(ctx context.Context) error { return s.hubKube.Delete(ctx, quota) })
-	must(t, membership.AwaitFullQuota(t.Context(), s.hubKube, s.a.id))
-	must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
+	lab.Must(t, membership.AwaitFullQuota(t.Context(), s.hubKube, s.a.id))
+	lab.Must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
 	return verdict{"a", survey.HopRecord}
 }
 
 func derivedNamesTaken(t *testing.T, s *scene) verdict {
 	derived := s.derived(t)
 	s.whileDown(t, func() {
-		must(t, s.b.Delete(t.Context(), derived))
+		lab.Must(t, s.b.Delete(t.Context(), derived))
 		for _, name := range []string{clusterset.ShortDerivedName(s.sick.Name), clusterset.LongDerivedName(s.sick.Name)} {
-			must(t, s.b.Create(t.Context(), &corev1.Service{
+			lab.Must(t, s.b.Create(t.Context(), &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.sick.Namespace, Name: name},
 				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 			}))
@@ -215,7 +216,7 @@ func derivedNamesTaken(t *testing.T, s *scene) verdict {
 
 func rightsLost(t *testing.T, s *scene) verdict {
 	role := &rbacv1.ClusterRole{}
-	must(t, s.b.Get(t.Context(), client.ObjectKey{Name: "tombolo-agent"}, role))
+	lab.Must(t, s.b.Get(t.Context(), client.ObjectKey{Name: "tombolo-agent"}, role))
 	before := role.DeepCopy()
 	for i, rule := range role.Rules {
 		for _, r := range rule.Resources {
@@ -224,13 +225,13 @@ func rightsLost(t *testing.T, s *scene) verdict {
 			}
 		}
 	}
-	must(t, s.b.Update(t.Context(), role))
+	lab.Must(t, s.b.Update(t.Context(), role))
 	atEnd(t, func(ctx context.Context) error {
 		before.ResourceVersion = ""
 		return s.b.Update(ctx, before)
 	})
 	own, err := client.New(s.b.local, client.Options{Scheme: s.b.Scheme()})
-	must(t, err)
+	lab.Must(t, err)
 	probe := &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: discoveryv1.AddressTypeIPv4}
 	eventually(t, func(ctx context.Context) error { // the authorizer learns of it later
 		if err := own.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -56,29 +57,29 @@ func (s *scene) whileDown(t *testing.T, do func()) {
 func (s *scene) changeService(t *testing.T, change func(*corev1.ServiceSpec)) {
 	t.Helper()
 	service := &corev1.Service{}
-	must(t, s.a.Get(t.Context(), s.sick, service))
+	lab.Must(t, s.a.Get(t.Context(), s.sick, service))
 	change(&service.Spec)
-	must(t, s.a.Update(t.Context(), service))
+	lab.Must(t, s.a.Update(t.Context(), service))
 }
 
 func (s *scene) changeEnds(t *testing.T, change func(*discoveryv1.EndpointSlice)) {
 	t.Helper()
 	change(s.ends)
-	must(t, s.a.Update(t.Context(), s.ends))
+	lab.Must(t, s.a.Update(t.Context(), s.ends))
 }
 
 // record returns the service's record on the hub.
 func (s *scene) record(t *testing.T) *hubv1alpha1.PublishedService {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.sick.Namespace + "." + s.sick.Name}, record))
+	lab.Must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.sick.Namespace + "." + s.sick.Name}, record))
 	return record
 }
 
 func (s *scene) memberOf(t *testing.T) *hubv1alpha1.Member {
 	t.Helper()
 	member := &hubv1alpha1.Member{}
-	must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member))
+	lab.Must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member))
 	return member
 }
 
@@ -88,7 +89,7 @@ func (s *scene) changeMember(t *testing.T, change func(*hubv1alpha1.MemberSpec))
 	member := s.memberOf(t)
 	before := member.Spec.DeepCopy()
 	change(&member.Spec)
-	must(t, s.hubKube.Update(t.Context(), member))
+	lab.Must(t, s.hubKube.Update(t.Context(), member))
 	atEnd(t, func(ctx context.Context) error {
 		member.Spec = *before
 		return s.hubKube.Update(ctx, member)
@@ -99,7 +100,7 @@ func (s *scene) changeMember(t *testing.T, change func(*hubv1alpha1.MemberSpec))
 func (s *scene) derived(t *testing.T) *corev1.Service {
 	t.Helper()
 	list := &corev1.ServiceList{}
-	must(t, s.b.List(t.Context(), list, client.InNamespace(s.sick.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.sick.Name}))
+	lab.Must(t, s.b.List(t.Context(), list, client.InNamespace(s.sick.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.sick.Name}))
 	if len(list.Items) != 1 {
 		t.Fatalf("b has %d derived Services of %s", len(list.Items), s.sick)
 	}
@@ -109,7 +110,7 @@ func (s *scene) derived(t *testing.T) *corev1.Service {
 // deleteMirrored deletes the service's mirrored slices in b.
 func (s *scene) deleteMirrored(t *testing.T) {
 	t.Helper()
-	must(t, s.b.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(s.sick.Namespace),
+	lab.Must(t, s.b.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(s.sick.Namespace),
 		client.MatchingLabels{mcsv1beta1.LabelServiceName: s.sick.Name}))
 }
 
@@ -136,7 +137,7 @@ func (s *scene) forbid(t *testing.T, group, plural string, probe client.Object) 
 		},
 	}
 	for _, object := range []client.Object{policy, binding} {
-		must(t, s.b.Create(t.Context(), object))
+		lab.Must(t, s.b.Create(t.Context(), object))
 		atEnd(t, func(ctx context.Context) error { return s.b.Delete(ctx, object) })
 	}
 	eventually(t, func(ctx context.Context) error {

@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -104,7 +105,7 @@ const (
 func (w *world) stage(t *testing.T, namespace string, network int, kind shape) *scene {
 	t.Helper()
 	for _, m := range []*member{w.a, w.b} {
-		must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
 	s := &scene{
 		world: w, network: network,
@@ -126,10 +127,10 @@ func (s *scene) export(t *testing.T, key clusterset.ServiceKey, kind shape, host
 	if kind == headless {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 	}
-	must(t, s.a.Create(t.Context(), service))
+	lab.Must(t, s.a.Create(t.Context(), service))
 	ends := s.slice(key, "1", host)
-	must(t, s.a.Create(t.Context(), ends))
-	must(t, s.a.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	lab.Must(t, s.a.Create(t.Context(), ends))
+	lab.Must(t, s.a.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
 	return ends
 }
 

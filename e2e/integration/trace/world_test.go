@@ -7,7 +7,6 @@ package trace_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,7 +30,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -70,8 +67,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	w := &world{hub: l.Cluster("hub")}
-	w.hubKube = clientOf(t, w.hub)
-	must(t, membership.InitHub(t.Context(), w.hub))
+	w.hubKube = membership.Client(t, w.hub)
+	lab.Must(t, membership.InitHub(t.Context(), w.hub))
 	w.a, w.b = w.join(t, l.Cluster("a"), 1), w.join(t, l.Cluster("b"), 2)
 	w.startDNS(t, corefile)
 	return w
@@ -81,15 +78,15 @@ func newWorld(t *testing.T) *world {
 func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	t.Helper()
 	hub, err := membership.Join(t.Context(), w.hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(n)})
-	must(t, err)
+	lab.Must(t, err)
 	local, err := membership.InstallAgent(t.Context(), cluster)
-	must(t, err)
-	m := &member{Client: clientOf(t, cluster), id: clusterset.ClusterID(cluster.Name), cluster: cluster, local: local, hub: hub, test: t}
+	lab.Must(t, err)
+	m := &member{Client: membership.Client(t, cluster), id: clusterset.ClusterID(cluster.Name), cluster: cluster, local: local, hub: hub, test: t}
 	deployment := &appsv1.Deployment{}
-	must(t, m.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, deployment))
+	lab.Must(t, m.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, deployment))
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	container.Args = append(container.Args, "--heartbeat-interval="+heartbeat.String())
-	must(t, m.Update(t.Context(), deployment))
+	lab.Must(t, m.Update(t.Context(), deployment))
 	m.start()
 	return m
 }
@@ -121,12 +118,12 @@ const (
 func (w *world) startDNS(t *testing.T, content string) {
 	t.Helper()
 	dnsserver.Quiet, caddy.Quiet = true, true
-	must(t, dnsserver.SetDirectives([]string{"bind", "clusterset"}))
+	lab.Must(t, dnsserver.SetDirectives([]string{"bind", "clusterset"}))
 	var err error
 	w.dns, err = caddy.Start(caddy.CaddyfileInput{
 		Contents: []byte(fmt.Sprintf(content, filepath.ToSlash(w.b.cluster.Kubeconfig()))), Filepath: "Corefile", ServerTypeName: "dns",
 	})
-	must(t, err)
+	lab.Must(t, err)
 }
 
 // resolve asks the DNS of b; a has none.
@@ -212,21 +209,4 @@ func (w *world) silent(t *testing.T, m *member) {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	lab.Eventually(t, patience, check)
-}
-
-func clientOf(t *testing.T, cluster *lab.Cluster) client.Client {
-	t.Helper()
-	scheme, err := agent.Scheme()
-	must(t, err)
-	must(t, errors.Join(hubv1alpha1.AddToScheme(scheme), clientscheme.AddToScheme(scheme)))
-	c, err := cluster.Client(scheme)
-	must(t, err)
-	return c
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
