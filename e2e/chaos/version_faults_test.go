@@ -24,9 +24,10 @@ import (
 )
 
 // first is the oldest version that a member may have beside members and a hub of this one. The first release takes its place:
-// until there is one, it is the commit from which one could have been made for the first time.
+// until there is one, it is the last commit whose agents keep a record only as long as the Service exists. (Earlier ones read
+// the hub's records and the state of its list in two steps, and may delete slices for a moment when they start.)
 const (
-	first        = "d90a4138d0659b107f8b707430648b1f7e12a324"
+	first        = "c379e276c60417c18a7b66c18f5dcef5cf90f9a8"
 	firstVersion = "v0.0.0-first"
 )
 
