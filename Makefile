@@ -195,7 +195,7 @@ chaos: assets ## inject each fault while services change; an independent checker
 	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	mkdir -p out; go test -v -count=1 -timeout 25m -run '^TestChaos$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
-# make chaos-bugs CHAOS_BUGS=imports-forget-addresses tries this patch only; several are separated by commas.
+# make chaos-bugs CHAOS_BUGS=imports-lose-addresses tries this patch only; several are separated by commas.
 CHAOS_BUGS ?= 1
 .PHONY: chaos-bugs
 chaos-bugs: assets ## put each bug of e2e/chaos/bugs into a copy of the product; the checker must notice (some minutes)

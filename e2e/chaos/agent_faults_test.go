@@ -103,7 +103,7 @@ func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
 }
 
 // leaderFrozen runs two replicas of an agent and freezes the one that leads, until the other has taken over. When it wakes
-// up it believes that it leads still, finds out, and ends.
+// resumed it still takes itself for the leader, reads the lease, and exits.
 func leaderFrozen(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
 	first, second := m.agent.beside("first", "--leader-elect=true"), m.agent.beside("second", "--leader-elect=true")
@@ -117,13 +117,13 @@ func leaderFrozen(ctx context.Context, w *world) error {
 	}
 	err = errors.Join(first.start(), w.led(ctx, m, before))
 	if err == nil {
-		err = w.woken(ctx, m, first, second)
+		err = w.resumed(ctx, m, first, second)
 	}
 	return errors.Join(err, first.kill(), second.kill(), m.agent.start())
 }
 
-// woken freezes the first of two replicas, which leads, until the second does.
-func (w *world) woken(ctx context.Context, m *member, first, second *agent) error {
+// resumed freezes the first of two replicas, which leads, until the second does.
+func (w *world) resumed(ctx context.Context, m *member, first, second *agent) error {
 	leader, err := w.leader(ctx, m)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (w *world) woken(ctx context.Context, m *member, first, second *agent) erro
 	})
 }
 
-// leader returns who leads the replicas of a member's agent, empty if nobody ever did.
+// leader returns who leads the replicas of a member's agent, empty if there never was one.
 func (w *world) leader(ctx context.Context, m *member) (string, error) {
 	lease := &coordinationv1.Lease{}
 	err := m.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "tombolo-agent"}, lease)
@@ -163,7 +163,7 @@ func (w *world) leader(ctx context.Context, m *member) (string, error) {
 	return *lease.Spec.HolderIdentity, err
 }
 
-// led returns when somebody leads who did not before.
+// led returns when a user leads who did not before.
 func (w *world) led(ctx context.Context, m *member, before string) error {
 	return eventually(ctx, func(ctx context.Context) error {
 		now, err := w.leader(ctx, m)
@@ -195,7 +195,7 @@ func memberSlow(ctx context.Context, w *world) error {
 	return nil
 }
 
-// conflictsAtOnce has all members export the same services, no two alike: 1,000 exports that are told of a conflict.
+// conflictsAtOnce has all members export the same services, no two alike: 1,000 exports that report a conflict.
 func conflictsAtOnce(ctx context.Context, w *world) error {
 	services := (1000 + len(w.members) - 1) / len(w.members)
 	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("conflict-%03d", i)} }
@@ -217,14 +217,14 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 			if err := m.List(ctx, list, client.InNamespace(aside)); err != nil {
 				return err
 			}
-			told := 0
+			reported := 0
 			for _, e := range list.Items {
 				if apimeta.IsStatusConditionTrue(e.Status.Conditions, "Conflict") {
-					told++
+					reported++
 				}
 			}
-			if told < services {
-				return fmt.Errorf("%d conflicts in %s: %w", told, m.id, errNoEffect)
+			if reported < services {
+				return fmt.Errorf("%d conflicts in %s: %w", reported, m.id, errNoEffect)
 			}
 			return nil
 		})

@@ -40,18 +40,18 @@ func bugs() []bug {
 		{"merge-prefers-the-youngest", oracle.Imported, nothingMore},
 		{"render-leaves-ports-unnamed", oracle.Derived, nothingMore},
 		{"merge-serves-lost-ports", oracle.Endpoints, lostPortScene},
-		{"exportstatus-sees-no-conflicts", oracle.Told, nothingMore},
-		{"publish-forgets-withdrawals", oracle.Recorded, withdrawnScene},
+		{"exportstatus-reports-no-conflicts", oracle.Conditions, nothingMore},
+		{"publish-keeps-withdrawn-records", oracle.Published, withdrawnScene},
 		{"sources-take-all-slices", oracle.Unexported, nothingMore},
-		{"hub-takes-missing-for-deleted", oracle.Vanished, lossScene},
-		{"imports-need-a-serviceimport", oracle.Vanished, cutOffScene},
-		{"publish-drops-inactive-records", oracle.Aged, anewScene},
-		{"liveness-revives-ports", oracle.Revived, deadScene},
-		{"exports-wake-their-writer", oracle.Rewritten, invalidExport},
-		{"presence-ages-all-with-a-frozen-hub", oracle.Outrun, frozenScene},
-		{"apply-takes-what-is-foreign", oracle.Foreign, foreignScene},
-		{"render-changes-its-mind-about-names", oracle.Name, nothingMore},
-		{"imports-forget-addresses", oracle.Address, handScene},
+		{"hub-takes-missing-for-deleted", oracle.ImportKept, lossScene},
+		{"imports-need-a-serviceimport", oracle.ImportKept, cutOffScene},
+		{"publish-drops-inactive-records", oracle.AgeKept, anewScene},
+		{"liveness-revives-ports", oracle.Withheld, downScene},
+		{"status-writes-enqueue-their-writer", oracle.FewWrites, invalidExport},
+		{"presence-counts-silence-of-a-frozen-hub", oracle.EndpointKept, frozenScene},
+		{"apply-adopts-unmanaged-objects", oracle.Unmanaged, foreignScene},
+		{"render-changes-names", oracle.Name, nothingMore},
+		{"imports-lose-addresses", oracle.Address, handScene},
 		{dnsBug, oracle.Answered, nothingMore},
 	}
 }
@@ -71,7 +71,7 @@ func chosenBugs(t *testing.T) []bug {
 }
 
 // dnsBug is the one that is not the agent's.
-const dnsBug = "dns-answers-with-whoever-serves"
+const dnsBug = "dns-answers-with-any-endpoint"
 
 // commandOf returns the command that has a bug.
 func commandOf(patch string) string {
@@ -284,15 +284,15 @@ func anewScene(ctx context.Context, w *world) error {
 	return errors.Join(err, m.Create(ctx, service(k, 0)), w.imported(ctx, k))
 }
 
-// deadScene restarts an agent while another is dead.
-func deadScene(ctx context.Context, w *world) error {
-	dead, other := w.members[0], w.members[1]
-	w.watch.will(oracle.Silence, dead.id, oracle.Key{})
-	if err := dead.agent.kill(); err != nil {
+// downScene restarts an agent while another is down.
+func downScene(ctx context.Context, w *world) error {
+	down, other := w.members[0], w.members[1]
+	w.watch.will(oracle.Silence, down.id, oracle.Key{})
+	if err := down.agent.kill(); err != nil {
 		return err
 	}
-	w.silent[dead.id] = true
-	defer delete(w.silent, dead.id)
+	w.silent[down.id] = true
+	defer delete(w.silent, down.id)
 	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
 		return fmt.Errorf("%v %v: %w", never, wrong, err)
 	}
@@ -303,7 +303,7 @@ func frozenScene(ctx context.Context, w *world) error {
 	return w.without(ctx, 40*time.Second, w.hubKube, w.hub.APIServer.Freeze, w.hub.APIServer.Thaw)
 }
 
-// foreignScene has a ServiceImport of somebody else in the way of an export.
+// foreignScene has a ServiceImport of another user in the way of an export.
 func foreignScene(ctx context.Context, w *world) error {
 	k := oracle.Key{Namespace: aside, Name: "theirs"}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))

@@ -101,7 +101,7 @@ func (w *world) begin(t *testing.T) map[string]*row {
 	return table
 }
 
-// inject has a fault happen while services change, and looks at what came of it when all is quiet again.
+// inject has a fault happen while services change, and checks the result when nothing changes any more.
 func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 	t.Helper()
 	begin := time.Now()

@@ -120,7 +120,7 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 	return m.Create(ctx, export)
 }
 
-// furnish makes namespaces in all members, services that stay as they are, and services that nobody exports. Every third
+// furnish makes namespaces in all members, services that stay as they are, and services without an export. Every third
 // of those that stay is exported by all, the others by the first two members, and two by one of these alone; of two more, one port
 // is served by one of these alone.
 func (w *world) furnish(ctx context.Context) error {
@@ -165,11 +165,11 @@ func (w *world) furnish(ctx context.Context) error {
 	return w.estrange(ctx)
 }
 
-// estrange has the first member export another service that stays, in whose way there is somebody else's import in the
+// estrange has the first member export another service that stays, in whose way there is another user's import in the
 // second.
 func (w *world) estrange(ctx context.Context) error {
-	w.strangers++
-	k := oracle.Key{Namespace: still, Name: fmt.Sprintf("theirs-%d", w.strangers)}
+	w.unmanaged++
+	k := oracle.Key{Namespace: still, Name: fmt.Sprintf("theirs-%d", w.unmanaged)}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
 }
 

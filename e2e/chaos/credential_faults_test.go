@@ -176,7 +176,7 @@ func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 	return beat.ResourceVersion, err
 }
 
-// certificateRotated has the hub serve with the certificate of another authority, which the agents have been told of
+// certificateRotated has the hub serve with the certificate of another authority, which the agents have been reported of
 // before, as docs/install.md says, and then forget the old one.
 func certificateRotated(ctx context.Context, w *world) error {
 	old := w.hub.Config()
@@ -203,7 +203,7 @@ func certificateRotated(ctx context.Context, w *world) error {
 	}
 	for _, m := range w.members {
 		m.hubConfig.CAData = next.PEM
-		m.line.cut() // all connections are made anew
+		m.line.cut() // all connections are created again
 	}
 	for _, m := range w.members {
 		if err := w.beats(ctx, m); err != nil {

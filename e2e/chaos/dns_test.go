@@ -29,7 +29,7 @@ var coreDNS = sync.OnceValues(func() (string, error) {
 	return path, build(filepath.Join("..", ".."), "coredns", path)
 })
 
-// corefile has nothing cached, so that what is asked is answered from what the API server has told.
+// corefile has nothing cached, so that what is asked is answered from what the API server has reported.
 const corefile = `.:%d {
 	bind 127.0.0.1
 	errors
@@ -54,7 +54,7 @@ func (w *world) startDNS(t *testing.T, m *member, path string) {
 	w.resolver = &resolver{agent: &agent{path: path, folder: m.folder(), name: "coredns"}, member: m}
 	t.Cleanup(func() { lab.Must(t, w.resolver.kill()) })
 	var last error
-	for range 5 { // somebody else may be quicker to take the port
+	for range 5 { // another user may be quicker to take the port
 		lab.Must(t, w.resolver.listenSomewhere(t.Context()))
 		lab.Must(t, w.resolver.start())
 		if last = w.resolver.awaitVersion(t.Context()); last == nil {
@@ -88,7 +88,7 @@ func (r *resolver) listenSomewhere(ctx context.Context) error {
 	return errors.New("no port is free for UDP and TCP")
 }
 
-// awaitVersion returns when CoreDNS has told which version of the specification it follows.
+// awaitVersion returns when CoreDNS has reported which version of the specification it follows.
 func (r *resolver) awaitVersion(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -23,7 +23,7 @@ func faults() []fault {
 	return []fault{
 		{name: "hub restarted", during: hubRestarted},
 		{name: "hub frozen for 60 s", during: hubFrozen},
-		{name: "hub away for long", during: hubAway},
+		{name: "hub unreachable for long", during: hubUnreachable},
 		{name: "hub's etcd frozen", during: etcdFrozen},
 		{name: "hub restored from an older backup", during: hubRestored},
 		{name: "hub restored from a backup older than a member", during: olderThanMember, restarts: true},
@@ -37,27 +37,27 @@ func faults() []fault {
 		{name: "credentials expired and renewed", during: expired, restarts: true},
 		{name: "agents killed at random moments", during: agentsKilled, restarts: true},
 		{name: "agents killed 100 times in the life of a service", during: killedInALife, restarts: true},
-		{name: "leader frozen and woken", during: leaderFrozen, restarts: true},
+		{name: "leader frozen and resumed", during: leaderFrozen, restarts: true},
 		{name: "agents rolled back and upgraded", during: rolledBack, restarts: true},
-		{name: "hub's schema of a version to come", during: schemaToCome, restarts: true},
+		{name: "hub with the schema of a newer version", during: newerSchema, restarts: true},
 		{name: "two agents with one ID", during: twoAgents},
 		{name: "started as another member", during: startedAsAnother, restarts: true},
 		{name: "member API server restarted", during: memberRestarted},
 		{name: "member API server slow", during: memberSlow},
 		{name: "member API server restored from an older state", during: memberRestored},
-		{name: "import deleted by hand while the hub is away", during: importDeleted, restarts: true},
-		{name: "Service deleted and made anew", during: serviceAnew},
+		{name: "import deleted by hand while the hub is unreachable", during: importDeleted, restarts: true},
+		{name: "Service deleted and created again", during: serviceRecreated},
 		{name: "exports that the hub refuses for many reasons", during: invalidExport},
 		{name: "CRD of imports removed and added", during: importsUndefined, calm: true},
 		{name: "member flaps", during: memberFlaps, calm: true, restarts: true},
-		{name: "all members but one die and return", during: allButOneDie, calm: true, restarts: true},
-		{name: "agents restarted while a member is dead", during: restartedWithDead, calm: true, restarts: true},
+		{name: "all members but one go down and return", during: allButOneDown, calm: true, restarts: true},
+		{name: "agents restarted while a member is down", during: restartedWithOneDown, calm: true, restarts: true},
 		{name: "member suspended", during: suspended, restarts: true},
-		{name: "dead member leaves and joins again", during: deadLeaves, restarts: true},
+		{name: "silent member leaves and joins again", during: silentLeaves, restarts: true},
 		{name: "claimed ages 10 minutes off", during: agesClaimed, restarts: true},
 		{name: "objects edited and deleted by hand", during: editedByHand},
 		{name: "records deleted by hand on the hub", during: recordsByHand},
-		{name: "namespace deleted and made anew", during: namespaceAnew},
+		{name: "namespace deleted and created again", during: namespaceRecreated},
 		{name: "a policy refuses writes in one namespace", during: writesRefused},
 		{name: "quota used up", during: quotaUsedUp},
 		{name: "200 exports and withdrawals in a row", during: exportedOverAndOver},
@@ -74,7 +74,7 @@ func answers(ctx context.Context, c client.Client) error {
 
 var errNoEffect = errors.New("the fault had no effect")
 
-// without has a process out of order for a time, and proves that whoever asks gets no answer meanwhile.
+// without has a process out of order for a time, and proves that a client gets no answer meanwhile.
 func (w *world) without(ctx context.Context, d time.Duration, c client.Client, begin, end func() error) error {
 	if err := begin(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func hubRestarted(ctx context.Context, w *world) error {
 	return w.stopped(ctx, 0, w.hub.APIServer, w.hubKube)
 }
 
-func hubAway(ctx context.Context, w *world) error {
+func hubUnreachable(ctx context.Context, w *world) error {
 	return w.stopped(ctx, 45*time.Second, w.hub.APIServer, w.hubKube)
 }
 

@@ -114,8 +114,8 @@ func (m *member) edit(ctx context.Context, o client.Object, change func()) error
 	})
 }
 
-// namespaceAnew deletes a namespace into which services are imported, and makes it again.
-func namespaceAnew(ctx context.Context, w *world) error {
+// namespaceRecreated deletes a namespace into which services are imported, and makes it again.
+func namespaceRecreated(ctx context.Context, w *world) error {
 	m := w.members[2]
 	before, after := &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
 	if err := w.furnishAside(ctx); err != nil {
@@ -258,7 +258,7 @@ func importsUndefined(ctx context.Context, w *world) error {
 	return w.estrange(ctx) // the other went as well
 }
 
-// reverts returns when an import is there and the member's agent has put right what somebody has changed in it: it watches
+// reverts returns when an import is there and the member's agent has put right what a user has changed in it: it watches
 // imports.
 func (m *member) reverts(ctx context.Context, k oracle.Key) error {
 	found := &mcsv1beta1.ServiceImport{ObjectMeta: meta(k)}

@@ -30,17 +30,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// allButOneDie has all agents end but one, and come back.
-func allButOneDie(ctx context.Context, w *world) error {
+// allButOneDown has all agents end but one, and come back.
+func allButOneDown(ctx context.Context, w *world) error {
 	survivor := w.random.IntN(2) // the last member exports least
-	var dead []*member
+	var down []*member
 	for i, m := range w.members {
 		if i != survivor {
-			dead = append(dead, m)
+			down = append(down, m)
 		}
 	}
-	err := w.silence(ctx, nil, dead...)
-	for _, m := range dead {
+	err := w.silence(ctx, nil, down...)
+	for _, m := range down {
 		err = errors.Join(err, m.agent.start())
 	}
 	return err
@@ -48,12 +48,12 @@ func allButOneDie(ctx context.Context, w *world) error {
 
 // silence has members' agents end and returns when all others hold what they must without them. Then it does something, if that is
 // not nil, of which nothing may come. Nothing may move.
-func (w *world) silence(ctx context.Context, then func() error, dead ...*member) error {
+func (w *world) silence(ctx context.Context, then func() error, down ...*member) error {
 	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
 		return fmt.Errorf("before it: %v %v: %w", never, wrong, err)
 	}
 	defer clear(w.silent)
-	for _, m := range dead {
+	for _, m := range down {
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 		if err := m.agent.kill(); err != nil {
 			return err
@@ -67,13 +67,13 @@ func (w *world) silence(ctx context.Context, then func() error, dead ...*member)
 		}
 		_, never, wrong, err = w.settled(ctx)
 	}
-	for _, m := range dead {
+	for _, m := range down {
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
 	if err != nil || len(never)+len(wrong) > 0 {
-		return fmt.Errorf("while agents are dead: %v %v: %w", never, wrong, err)
+		return fmt.Errorf("while agents are down: %v %v: %w", never, wrong, err)
 	}
-	for _, m := range dead {
+	for _, m := range down {
 		if left, err := w.hasLeft(ctx, m); err != nil || !left {
 			return fmt.Errorf("no endpoint of %s has left (%w): %w", m.id, err, errNoEffect)
 		}
@@ -81,8 +81,8 @@ func (w *world) silence(ctx context.Context, then func() error, dead ...*member)
 	return nil
 }
 
-// restartedWithDead restarts all agents but that of a member that is dead: what has left stays away, port by port.
-func restartedWithDead(ctx context.Context, w *world) error {
+// restartedWithOneDown restarts all agents but that of a member that is down: what has left stays away, port by port.
+func restartedWithOneDown(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(2)]
 	err := w.silence(ctx, func() error {
 		for _, other := range w.members {
@@ -147,7 +147,7 @@ func (w *world) willChangeAll(ctx context.Context, m *member) error {
 	return nil
 }
 
-// hasLeft reports whether the endpoints of a member have left a service of a living one.
+// hasLeft reports whether the endpoints of a member have left a service of a live one.
 func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 	for _, other := range w.members {
 		if other == m || w.silent[other.id] {
@@ -194,9 +194,9 @@ func memberFlaps(ctx context.Context, w *world) error {
 	return nil
 }
 
-// deadLeaves has the hub's administrator let a member leave whose agent is dead. Its share of all imports goes. Then it
+// silentLeaves has the hub's administrator let a member leave whose agent is down. Its share of all imports goes. Then it
 // comes back and joins again.
-func deadLeaves(ctx context.Context, w *world) error {
+func silentLeaves(ctx context.Context, w *world) error {
 	m := w.members[2]
 	if err := w.willChangeAll(ctx, m); err != nil {
 		return err
@@ -228,7 +228,7 @@ func deadLeaves(ctx context.Context, w *world) error {
 	return errors.Join(m.renew(config.BearerToken), m.agent.start())
 }
 
-// startedAsAnother has a cluster say that it is another, living member, and its agent start with that one's credentials. What it
+// startedAsAnother has a cluster say that it is another, live member, and its agent start with that one's credentials. What it
 // exports goes nowhere, and it says why.
 func startedAsAnother(ctx context.Context, w *world) error {
 	m, other := w.members[2], w.members[w.random.IntN(2)]
@@ -237,15 +237,15 @@ func startedAsAnother(ctx context.Context, w *world) error {
 		return err
 	}
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	usurper := m.agent.beside("usurper", "--hub-kubeconfig="+kubeconfig)
-	err := errors.Join(m.agent.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(other.id)), usurper.start())
+	impostor := m.agent.beside("impostor", "--hub-kubeconfig="+kubeconfig)
+	err := errors.Join(m.agent.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(other.id)), impostor.start())
 	if err != nil {
-		return errors.Join(err, usurper.kill())
+		return errors.Join(err, impostor.kill())
 	}
-	k := oracle.Key{Namespace: aside, Name: "usurped"}
+	k := oracle.Key{Namespace: aside, Name: "impostor"}
 	err = errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.isShutOut(ctx, m, other, k))
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err := errors.Join(err, usurper.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start()); err != nil {
+	if err := errors.Join(err, impostor.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start()); err != nil {
 		return err
 	}
 	err = eventually(ctx, func(ctx context.Context) error { return other.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -37,7 +38,8 @@ func newRecorder(t *testing.T, hub *lab.Cluster, members []*member) *recorder {
 	r := &recorder{history: oracle.NewHistory()}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	scheme := schemeOf(t)
+	scheme, err := membership.Scheme()
+	lab.Must(t, err)
 	follow := func(cluster string, of *lab.Cluster, lists ...client.ObjectList) {
 		for _, list := range lists {
 			f := &follower{r, cluster, list, func() (client.WithWatch, error) { return of.Client(scheme) }, map[string]metav1.Object{}}

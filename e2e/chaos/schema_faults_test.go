@@ -31,10 +31,10 @@ func recordKinds() []recordKind {
 	return []recordKind{{"PublishedService", "publishedservices"}, {"PublishedEndpoints", "publishedendpoints"}}
 }
 
-// schemaToCome upgrades the hub to a version that does not exist yet, under agents of this one: records are kept in that
+// newerSchema upgrades the hub to a version that does not exist yet, under agents of this one: records are kept in that
 // version, have a field more, and services may be of a type more. A member's agent of the next version has written one of
 // that type, and one with that field, before it was rolled back. Then the hub is rolled back too.
-func schemaToCome(ctx context.Context, w *world) error {
+func newerSchema(ctx context.Context, w *world) error {
 	var befores []*unstructured.Unstructured
 	for _, kind := range recordKinds() {
 		before := definition(kind)

@@ -21,7 +21,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// importDeleted has somebody delete imports by hand in a member that does not reach the hub, and whose agent has just started:
+// importDeleted has a user delete imports by hand in a member that does not reach the hub, and whose agent has just started:
 // nothing but the imports says what there was. They come back, with the same derived Services.
 func importDeleted(ctx context.Context, w *world) error {
 	m := w.members[2] // it exports few of them itself
@@ -171,9 +171,9 @@ func memberRestored(ctx context.Context, w *world) error {
 	return nil
 }
 
-// serviceAnew has a member lose the Services of its exports for a while. The exports stay, and with them their records, which say
+// serviceRecreated has a member lose the Services of its exports for a while. The exports stay, and with them their records, which say
 // that they export nothing meanwhile.
-func serviceAnew(ctx context.Context, w *world) error {
+func serviceRecreated(ctx context.Context, w *world) error {
 	m := w.members[0]
 	keys := []oracle.Key{stillKey(0), aloneKey(m.id)}
 	for _, k := range keys {

@@ -18,9 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -29,7 +27,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -49,10 +46,10 @@ type world struct {
 	random  *rand.Rand
 	// silent are the members whose agent is down for so long that everybody has noticed.
 	silent map[string]bool
-	// authority issues client certificates that the hub believes.
+	// authority issues client certificates that the hub accepts.
 	authority authority
-	// strangers counts the imports of somebody else's.
-	strangers int
+	// unmanaged counts the imports of another user's.
+	unmanaged int
 	// backups counts them, and young is the hub's of before the last member joined.
 	backups int
 	young   string
@@ -252,17 +249,6 @@ func (w *world) asked(ctx context.Context, seen oracle.World) []oracle.Finding {
 		return []oracle.Finding{{Rule: oracle.Answered, Cluster: w.resolver.member.id, Text: err.Error()}}
 	}
 	return seen.Compare()
-}
-
-func schemeOf(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, aboutv1beta1.AddToScheme,
-	} {
-		lab.Must(t, add(scheme))
-	}
-	return scheme
 }
 
 // eventually waits until check succeeds; on a timeout it returns check's last error.

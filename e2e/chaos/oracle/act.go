@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is what somebody does to the clusters.
+// What is what a user does to the clusters.
 type What string
 
 // What can be done.
@@ -21,7 +21,7 @@ const (
 	// Namespace: the namespace is deleted. Key has no name.
 	Namespace What = "namespace"
 	// HandImport: the ServiceImport is deleted by hand, and nothing else of the import; with Hand, so is the derived Service, and
-	// nobody knows its addresses any more.
+	// its addresses are lost.
 	HandImport What = "hand on the ServiceImport"
 	// Silence: the agent stops, and is away for so long that it shows. Key is empty.
 	Silence What = "silence"
@@ -29,7 +29,7 @@ const (
 	Loss What = "loss"
 )
 
-// Act is something that is done to a cluster. It is told before it is done: what follows from it comes after.
+// Act is something that is done to a cluster. It is noted before it is done, so that its effects come after it.
 type Act struct {
 	Cluster string
 	Key     Key

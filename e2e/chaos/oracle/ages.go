@@ -24,7 +24,7 @@ func (h *History) beginAges(w World) []Finding {
 			}
 			h.ages[p] = age{e.UID, record.UID}
 			if was, ok := before[p]; ok && was.export == e.UID && was.record != record.UID && !h.acts[Act{c.ID, Key{}, Loss}] {
-				found = append(found, Finding{Aged, c.ID, p.key, "the export has another record on the hub, and was never withdrawn"})
+				found = append(found, Finding{AgeKept, c.ID, p.key, "the export has another record on the hub, and was never withdrawn"})
 			}
 		}
 	}

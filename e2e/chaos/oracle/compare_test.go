@@ -71,22 +71,22 @@ func TestCompare(t *testing.T) {
 			func(w *World) { w.Clusters[2].Slices[1].Ports = slicePorts("http", "unnamed") }, []string{"endpoints c"},
 		},
 		"another readiness": {func(w *World) { w.Clusters[2].Slices[1].Endpoints[0].Conditions.Ready = new(true) }, []string{"endpoints c"}},
-		"a hint that nobody asked for": {
+		"a hint that was not asked for": {
 			func(w *World) { w.Clusters[2].Slices[1].Endpoints[0].Zone = new("z") }, []string{"endpoints c"},
 		},
-		"no conflict told": {
+		"no conflict reported": {
 			func(w *World) {
 				w.Clusters[1].Exports[0].Status.Conditions[2] = metav1.Condition{Type: "Conflict", Status: "False", Reason: "NoConflicts"}
 			},
-			[]string{"told b"},
+			[]string{"conditions b"},
 		},
-		"the oldest is not told": {func(w *World) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"told a"}},
-		"no record":              {func(w *World) { w.Records = w.Records[:1] }, []string{"recorded b"}},
-		"an inactive record":     {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"recorded b"}},
-		"an inactive record of a service that nobody exports": {func(w *World) {
+		"the oldest does not report it": {func(w *World) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"conditions a"}},
+		"no record":              {func(w *World) { w.Records = w.Records[:1] }, []string{"published b"}},
+		"an inactive record":     {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"published b"}},
+		"an inactive record of a service without an export": {func(w *World) {
 			w.Records = append(w.Records, *w.Records[0].DeepCopy())
 			w.Records[2].Spec.Service, w.Records[2].Spec.Inactive = "other", true
-		}, []string{"recorded a"}},
+		}, []string{"published a"}},
 		"an inactive record of an export without Service": {func(w *World) {
 			w.Clusters[2].Exports = append(w.Clusters[2].Exports, good().Clusters[0].Exports[0])
 			w.Clusters[2].Exports[0].Status.Conditions = []metav1.Condition{
@@ -99,12 +99,12 @@ func TestCompare(t *testing.T) {
 		}, nil},
 		"a withdrawn export that is still there": {
 			func(w *World) { w.Clusters[0].Exports = nil },
-			[]string{"endpoints a", "endpoints b", "endpoints c", "imported a", "recorded a", "told b", "derived a", "derived b", "derived c", "imported b", "imported c"},
+			[]string{"endpoints a", "endpoints b", "endpoints c", "imported a", "published a", "conditions b", "derived a", "derived b", "derived c", "imported b", "imported c"},
 		},
 		"the younger export wins by a claim": {
 			func(w *World) { w.Clusters[1].Exports[0].CreationTimestamp = metav1.NewTime(start.Add(-time.Hour)) }, nil,
 		},
-		"a younger export, if that is believed": {
+		"a younger export, if its claim is trusted": {
 			func(w *World) {
 				w.Members[1].Spec.ClaimedAges = "Trusted"
 				w.Clusters[1].Exports[0].CreationTimestamp = metav1.NewTime(start.Add(-time.Hour))

@@ -85,7 +85,7 @@ func (w World) answers(c Cluster) answers {
 	}
 	for _, key := range keys {
 		if i := c.serviceImport(key); i != nil && !isOurImport(*i) {
-			continue // somebody else's, of whom we know nothing
+			continue // another user's, of whom we know nothing
 		}
 		name := key.Name + "." + key.Namespace + zone
 		all.ask(key, name, "A")

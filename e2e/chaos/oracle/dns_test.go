@@ -42,7 +42,7 @@ func TestQuestions(t *testing.T) {
 				{"_http._tcp." + webName, "SRV"}: {"NOERROR", "8080 10-1-0-1.a." + webName},
 			},
 		},
-		"headless, and nobody is ready": {
+		"headless without a ready endpoint": {
 			func(w *World) {
 				headless(w)
 				for i := range 2 {
@@ -53,11 +53,11 @@ func TestQuestions(t *testing.T) {
 			},
 			map[Question]Answer{{webName, "A"}: {"NXDOMAIN", ""}, {webName, "AAAA"}: {"NXDOMAIN", ""}},
 		},
-		"exported by nobody": {
+		"not exported": {
 			func(w *World) { w.Clusters[0].Exports, w.Clusters[1].Exports = nil, nil },
 			map[Question]Answer{{webName, "A"}: {"NXDOMAIN", ""}, {webName, "AAAA"}: {"NXDOMAIN", ""}},
 		},
-		"somebody else's": {
+		"another user's": {
 			func(w *World) { w.Clusters[2].Imports[0].Labels = nil }, map[Question]Answer{},
 		},
 		"a Service beside it that is not exported": {

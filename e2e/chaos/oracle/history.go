@@ -151,7 +151,7 @@ func (h *History) Offers(cluster string, object metav1.Object) {
 	}
 }
 
-// sawForeign notes what a cluster offers, and finds what somebody changed who was not us.
+// sawForeign notes what a cluster offers, and finds what a user changed who was not us.
 func (h *History) sawForeign(e Event, before metav1.Object) {
 	p := place{e.Cluster, keyOf(e.Object)}
 	if !e.Gone {
@@ -164,9 +164,9 @@ func (h *History) sawForeign(e Event, before metav1.Object) {
 		return
 	}
 	if e.Gone {
-		h.reportf(Foreign, p, "%s was deleted by nobody", name(e.Object))
+		h.reportf(Unmanaged, p, "%s was deleted without an act", name(e.Object))
 	} else if was, is := content(before), content(e.Object); !reflect.DeepEqual(was, is) {
-		h.reportf(Foreign, p, "%s was changed by nobody: %v, was %v", name(e.Object), is, was)
+		h.reportf(Unmanaged, p, "%s was changed without an act: %v, was %v", name(e.Object), is, was)
 	}
 }
 
@@ -177,7 +177,7 @@ func (h *History) sawImport(e Event, p place, before metav1.Object) {
 	}
 	for _, exporter := range h.exporters[p.key] {
 		if !h.done(exporter, p.key, Source) {
-			h.reportf(Vanished, p, "the ServiceImport is gone, and %s exports the service all the time", exporter)
+			h.reportf(ImportKept, p, "the ServiceImport is gone, and %s exports the service all the time", exporter)
 			return
 		}
 	}
@@ -212,7 +212,7 @@ func (h *History) lostDerived(p place) {
 	switch {
 	case h.done(p.cluster, p.key, Hand) && !h.acts[Act{p.cluster, p.key, HandImport}] && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
 	case !h.touched(p.key):
-		h.reportf(Vanished, p, "the derived Service is gone, and nothing was done to the service")
+		h.reportf(ImportKept, p, "the derived Service is gone, and nothing was done to the service")
 	case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
 		delete(h.derived, p) // another life begins
 	}
@@ -229,13 +229,13 @@ func (h *History) sawMirrored(e Event, p place, before metav1.Object) {
 	}
 	for address := range was {
 		if !now[address] && !h.mayGo(p, source) {
-			h.reportf(Outrun, p, "endpoint %s of %s is gone, and nothing was done to the service", address, source)
+			h.reportf(EndpointKept, p, "endpoint %s of %s is gone, and nothing was done to the service", address, source)
 		}
 	}
 	if e.Gone || h.done(p.cluster, p.key, Hand) {
 		return
 	}
-	h.sawRevived(p, source, slice, before)
+	h.checkWithheld(p, source, slice, before)
 	for address := range addresses(slice) {
 		if !was[address] {
 			h.appeared = append(h.appeared, Finding{Unexported, p.cluster, p.key, address})

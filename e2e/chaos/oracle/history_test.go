@@ -65,30 +65,30 @@ func TestHistory(t *testing.T) {
 		want   []Rule
 	}{
 		"nothing":                          {},
-		"an import goes":                   {nil, []Event{deleted("c", &owned)}, []Rule{Vanished}},
-		"an import is replaced":            {nil, []Event{added("c", &shared)}, []Rule{Vanished}},
-		"an import goes with one exporter": {[]Act{a}, []Event{deleted("c", &owned)}, []Rule{Vanished}},
+		"an import goes":                   {nil, []Event{deleted("c", &owned)}, []Rule{ImportKept}},
+		"an import is replaced":            {nil, []Event{added("c", &shared)}, []Rule{ImportKept}},
+		"an import goes with one exporter": {[]Act{a}, []Event{deleted("c", &owned)}, []Rule{ImportKept}},
 		"an import goes with both":         {[]Act{a, b}, []Event{deleted("c", &owned)}, nil},
 		"an import goes by hand":           {[]Act{{"c", web, Hand}}, []Event{deleted("c", &owned)}, nil},
 		"its ServiceImport alone by hand":  {[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned)}, nil},
 		"and then its derived Service": {
-			[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99")))}, []Rule{Vanished},
+			[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99")))}, []Rule{ImportKept},
 		},
-		"by hand, but elsewhere": {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{Vanished}},
+		"by hand, but elsewhere": {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{ImportKept}},
 		"an import goes with its namespace": {
 			[]Act{{"c", Key{Namespace: "shop"}, Namespace}}, []Event{deleted("c", &owned)}, nil,
 		},
-		"a derived Service goes":                   {nil, []Event{deleted("c", new(derived("10.3.0.99")))}, []Rule{Vanished}},
-		"an endpoint goes":                         {nil, []Event{added("c", &empty)}, []Rule{Outrun}},
-		"a slice goes":                             {nil, []Event{deleted("c", new(mirrored("a", "10.1.0.1", "http")))}, []Rule{Outrun}},
+		"a derived Service goes":                   {nil, []Event{deleted("c", new(derived("10.3.0.99")))}, []Rule{ImportKept}},
+		"an endpoint goes":                         {nil, []Event{added("c", &empty)}, []Rule{EndpointKept}},
+		"a slice goes":                             {nil, []Event{deleted("c", new(mirrored("a", "10.1.0.1", "http")))}, []Rule{EndpointKept}},
 		"an endpoint goes, as it may":              {[]Act{a}, []Event{added("c", &empty)}, nil},
 		"a silent member's does":                   {[]Act{{"a", Key{}, Silence}}, []Event{added("c", &empty)}, nil},
-		"another is silent":                        {[]Act{{"b", Key{}, Silence}}, []Event{added("c", &empty)}, []Rule{Outrun}},
-		"an endpoint of nobody":                    {nil, []Event{added("c", &ghost)}, []Rule{Unexported}},
-		"of nobody, while something else was done": {[]Act{a, b}, []Event{added("c", &ghost)}, []Rule{Unexported}},
+		"another is silent":                        {[]Act{{"b", Key{}, Silence}}, []Event{added("c", &empty)}, []Rule{EndpointKept}},
+		"an endpoint of no cluster":                    {nil, []Event{added("c", &ghost)}, []Rule{Unexported}},
+		"of no cluster, while something else was done": {[]Act{a, b}, []Event{added("c", &ghost)}, []Rule{Unexported}},
 		"an endpoint before it is seen at home":    {[]Act{a}, []Event{added("c", &two), added("a", &offered)}, nil},
-		"a foreign Service changes":                {nil, []Event{added("a", &edited)}, []Rule{Foreign}},
-		"a foreign Service goes":                   {nil, []Event{deleted("a", &edited)}, []Rule{Foreign}},
+		"a foreign Service changes":                {nil, []Event{added("a", &edited)}, []Rule{Unmanaged}},
+		"a foreign Service goes":                   {nil, []Event{deleted("a", &edited)}, []Rule{Unmanaged}},
 		"its owner changed it":                     {[]Act{a}, []Event{added("a", &edited)}, nil},
 		"another name":                             {nil, []Event{added("c", &renamed)}, []Rule{Name}},
 		"another name after a deletion by hand": {
@@ -104,7 +104,7 @@ func TestHistory(t *testing.T) {
 			[]Act{a, b, {"c", web, Hand}, {"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99"))), added("c", &elsewhere)}, nil,
 		},
 		"another life, whose beginning alone was seen": {[]Act{a, b}, []Event{added("c", &remade)}, nil},
-		"a derived Service is replaced":                {nil, []Event{added("c", &remade)}, []Rule{Vanished, Address}},
+		"a derived Service is replaced":                {nil, []Event{added("c", &remade)}, []Rule{ImportKept, Address}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,18 +38,18 @@ func (w World) compareImport(c Cluster, key Key) []Finding {
 	l := &list{cluster: c.ID, key: key}
 	exports, found := w.exports(key), c.serviceImport(key)
 	if found != nil && !isOurImport(*found) {
-		return nil // somebody else's is in the way
+		return nil // another user's is in the way
 	}
 	derived := c.derived(key)
 	if len(exports) == 0 || !c.takes(key.Namespace) {
 		if found != nil {
-			l.addf(Imported, "there is a ServiceImport, and nobody exports the service to here")
+			l.addf(Imported, "there is a ServiceImport, and no cluster exports the service to this one")
 		}
 		if len(derived) > 0 {
-			l.addf(Derived, "there is a derived Service %s, and nobody exports the service to here", derived[0].Name)
+			l.addf(Derived, "there is a derived Service %s, and no cluster exports the service to this one", derived[0].Name)
 		}
 		if len(c.mirrored(key)) > 0 {
-			l.addf(Endpoints, "there are mirrored slices, and nobody exports the service to here")
+			l.addf(Endpoints, "there are mirrored slices, and no cluster exports the service to this one")
 		}
 		return l.found
 	}

@@ -54,7 +54,7 @@ func isExport(object metav1.Object) bool {
 	return ok
 }
 
-// content returns what nobody but an object's owner may change of it. The status of a ServiceExport is Tombolo's.
+// content returns what only an object's owner may change of it. The status of a ServiceExport is Tombolo's.
 func content(object metav1.Object) []any {
 	result := []any{object.GetLabels(), object.GetAnnotations(), object.GetFinalizers(), object.GetUID()}
 	switch o := object.(type) {

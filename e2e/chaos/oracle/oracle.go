@@ -21,7 +21,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// World is everything that exists, as somebody sees it who may read all clusters while nothing moves.
+// World is everything that exists, as a user sees it who may read all clusters while nothing moves.
 type World struct {
 	Clusters []Cluster
 	// Members and Records are all that the hub holds of these kinds.
@@ -36,7 +36,7 @@ type Cluster struct {
 	ServiceCIDRs []netip.Prefix
 	// Denied are the namespaces into which its administrator wants nothing imported.
 	Denied []string
-	// Silent says that its agent does not run, and that all others have noticed. It is not looked at itself then.
+	// Silent says that its agent does not run, and that all others have noticed. It is not checked itself then.
 	Silent bool
 
 	Namespaces []corev1.Namespace
@@ -64,37 +64,37 @@ const (
 	Endpoints Rule = "endpoints"
 	// Answered: DNS says what follows from all that (spec N2-N6).
 	Answered Rule = "answered"
-	// Told: a ServiceExport's conditions are right (spec C1-C4).
-	Told Rule = "told"
-	// Recorded: the hub holds a record of each export and of nothing else (spec E1-E3), but for inactive ones (spec E6).
-	Recorded Rule = "recorded"
+	// Conditions: a ServiceExport's conditions are right (spec C1-C4).
+	Conditions Rule = "conditions"
+	// Published: the hub holds a record of each export and of nothing else (spec E1-E3), but for inactive ones (spec E6).
+	Published Rule = "published"
 
 	// Unexported: no endpoint appears that its cluster has not exported (spec E1).
 	Unexported Rule = "unexported"
-	// Vanished: no import goes while a cluster exports the service (spec I2).
-	Vanished Rule = "vanished"
-	// Outrun: no endpoint goes before its cluster has said so, or has fallen silent (spec D9).
-	Outrun Rule = "outrun"
-	// Foreign: what is not Tombolo's stays as it is (spec I7).
-	Foreign Rule = "foreign"
+	// ImportKept: no import goes while a cluster exports the service (spec I2).
+	ImportKept Rule = "import kept"
+	// EndpointKept: no endpoint goes before its cluster has said so, or has fallen silent (spec D9).
+	EndpointKept Rule = "endpoint kept"
+	// Unmanaged: what is not Tombolo's stays as it is (spec I7).
+	Unmanaged Rule = "unmanaged"
 	// Name: a derived Service keeps its name (spec D2).
 	Name Rule = "name"
 	// Address: it keeps its addresses while its type and families stay (spec I5).
 	Address Rule = "address"
-	// Revived: no endpoint of a silent cluster comes back to a port that it has left (spec D9).
-	Revived Rule = "revived"
-	// Aged: an export keeps its record on the hub, which has its age, as long as the ServiceExport exists (spec E6, R8).
-	Aged Rule = "aged"
-	// Rewritten: an object that nobody changes, and of whose service nobody changes anything, is not written more than a few times
+	// Withheld: no endpoint of a silent cluster comes back to a port that it has left (spec D9).
+	Withheld Rule = "withheld"
+	// AgeKept: an export keeps its record on the hub, which has its age, as long as the ServiceExport exists (spec E6, R8).
+	AgeKept Rule = "age kept"
+	// FewWrites: an object that no act changes, nor anything else of its service, is not written more than a few times
 	// a minute.
-	Rewritten Rule = "rewritten"
+	FewWrites Rule = "few writes"
 )
 
 // Rules returns all rules.
 func Rules() []Rule {
 	return []Rule{
-		Imported, Derived, Endpoints, Answered, Told, Recorded,
-		Unexported, Vanished, Outrun, Foreign, Name, Address, Revived, Aged, Rewritten,
+		Imported, Derived, Endpoints, Answered, Conditions, Published,
+		Unexported, ImportKept, EndpointKept, Unmanaged, Name, Address, Withheld, AgeKept, FewWrites,
 	}
 }
 

@@ -40,7 +40,7 @@ func (w *writes) note(e Event, p place) {
 }
 
 // findings returns the objects that were written more often than their services' changes explain, sorted. What was touched by hand
-// is written by somebody else.
+// is written by another user.
 func (w *writes) findings(byHand func(place) bool) []Finding {
 	var found []Finding
 	for _, name := range slices.Sorted(maps.Keys(w.times)) {
@@ -48,7 +48,7 @@ func (w *writes) findings(byHand func(place) bool) []Finding {
 		changes := w.changes[p.key] + w.changes[Key{Namespace: p.key.Namespace}] + w.changes[Key{}]
 		if most := mostInAMinute(w.times[name]); most > fewWrites+perChange*changes && !byHand(p) {
 			found = append(found, Finding{
-				Rewritten, p.cluster, p.key,
+				FewWrites, p.cluster, p.key,
 				fmt.Sprintf("%s was written %d times within a minute, and the service was changed %d times", name, most, changes),
 			})
 		}

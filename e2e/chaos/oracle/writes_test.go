@@ -15,8 +15,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestRewritten: an object is not written more often than the changes of its service explain.
-func TestRewritten(t *testing.T) {
+// TestFewWrites: an object is not written more often than the changes of its service explain.
+func TestFewWrites(t *testing.T) {
 	t.Parallel()
 	export := func() metav1.Object { return good().Clusters[0].Exports[0].DeepCopy() }
 	record := func() metav1.Object {
@@ -39,34 +39,34 @@ func TestRewritten(t *testing.T) {
 		"a few times": {object: export, cluster: "a", times: 6},
 		"too often": {
 			object: export, cluster: "a", times: 7,
-			want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
 		},
 		"once in 11 seconds":  {object: export, cluster: "a", times: 20, step: 11 * time.Second},
-		"once in 9 seconds":   {object: export, cluster: "a", times: 20, step: 9 * time.Second, want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"}},
+		"once in 9 seconds":   {object: export, cluster: "a", times: 20, step: 9 * time.Second, want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"}},
 		"its service changed": {object: export, cluster: "a", times: 10, acts: []Act{{"b", web, Source}}},
 		"and was seen to change": {
 			object: export, cluster: "a", times: 14, acts: []Act{{"b", web, Source}}, events: []Event{added("b", &edited)},
 		},
 		"another service changed": {
 			object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}},
-			want: []string{"rewritten: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 10 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 10 times within a minute, and the service was changed 0 times"},
 		},
 		"a member is silent": {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
 		"a record on the hub": {
 			object: record, cluster: "hub", times: 7,
-			want: []string{"rewritten: shop/web-service in hub: hub *v1alpha1.PublishedEndpoints member-a/web-1 was written 7 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in hub: hub *v1alpha1.PublishedEndpoints member-a/web-1 was written 7 times within a minute, and the service was changed 0 times"},
 		},
 		"an import": {
 			object: func() metav1.Object { return good().Clusters[2].Imports[0].DeepCopy() }, cluster: "c", times: 7,
-			want: []string{"rewritten: shop/web-service in c: c *v1beta1.ServiceImport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in c: c *v1beta1.ServiceImport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
 		},
 		"a mirrored slice": {
 			object: func() metav1.Object { return new(mirrored("a", "10.1.0.1", "http")) }, cluster: "c", times: 7,
-			want: []string{"rewritten: shop/web-service in c: c *v1.EndpointSlice shop/derived-435094621-a-1 was written 7 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in c: c *v1.EndpointSlice shop/derived-435094621-a-1 was written 7 times within a minute, and the service was changed 0 times"},
 		},
 		"a derived Service": {
 			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 7,
-			want: []string{"rewritten: shop/web-service in c: c *v1.Service shop/derived-435094621 was written 7 times within a minute, and the service was changed 0 times"},
+			want: []string{"few writes: shop/web-service in c: c *v1.Service shop/derived-435094621 was written 7 times within a minute, and the service was changed 0 times"},
 		},
 		"by hand": {
 			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 20, acts: []Act{{"c", web, Hand}},
@@ -90,7 +90,7 @@ func TestRewritten(t *testing.T) {
 			}
 			var got []string
 			for _, f := range h.Begin(good()) {
-				if f.Rule == Rewritten {
+				if f.Rule == FewWrites {
 					got = append(got, f.String())
 				}
 			}
@@ -115,10 +115,10 @@ func TestAged(t *testing.T) {
 		want   []Rule
 	}{
 		"nothing":                  {Act{}, func(*World) {}, nil},
-		"another record":           {Act{}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
-		"though something else is": {Act{"a", web, Source}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
+		"another record":           {Act{}, func(w *World) { w.Records[0].UID = "another" }, []Rule{AgeKept}},
+		"though something else is": {Act{"a", web, Source}, func(w *World) { w.Records[0].UID = "another" }, []Rule{AgeKept}},
 		"the hub has lost it":      {Act{"a", Key{}, Loss}, func(w *World) { w.Records[0].UID = "another" }, nil},
-		"another's are lost":       {Act{"b", Key{}, Loss}, func(w *World) { w.Records[0].UID = "another" }, []Rule{Aged}},
+		"another's are lost":       {Act{"b", Key{}, Loss}, func(w *World) { w.Records[0].UID = "another" }, []Rule{AgeKept}},
 		"another export": {Act{}, func(w *World) {
 			w.Records[0].UID, w.Clusters[0].Exports[0].UID = "another", "another"
 		}, nil},
@@ -155,10 +155,10 @@ func TestRevived(t *testing.T) {
 		event  Event
 		want   []Rule
 	}{
-		"a port comes back":           {"a", Act{}, added("c", &both), []Rule{Revived}},
+		"a port comes back":           {"a", Act{}, added("c", &both), []Rule{Withheld}},
 		"in another slice":            {"a", Act{}, added("c", &moved), nil},
 		"the member comes back":       {"a", Act{"a", Key{}, Silence}, added("c", &both), nil},
-		"another dies, a last resort": {"a", Act{"b", Key{}, Silence}, added("c", &both), nil},
+		"another goes down, a last resort": {"a", Act{"b", Key{}, Silence}, added("c", &both), nil},
 		"another is silent":           {"b", Act{}, added("c", &both), nil},
 		"something was done":          {"a", Act{"b", web, Source}, added("c", &both), nil},
 	} {

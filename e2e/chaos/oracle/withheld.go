@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sawRevived finds ports at which an endpoint of a silent member has come back.
-func (h *History) sawRevived(p place, source string, slice *discoveryv1.EndpointSlice, before metav1.Object) {
+// checkWithheld finds ports at which an endpoint of a silent member has come back.
+func (h *History) checkWithheld(p place, source string, slice *discoveryv1.EndpointSlice, before metav1.Object) {
 	if !h.silent[source] || h.touched(p.key) || h.anySilence() {
 		return
 	}
@@ -22,7 +22,7 @@ func (h *History) sawRevived(p place, source string, slice *discoveryv1.Endpoint
 	}
 	for _, text := range slices.Sorted(maps.Keys(served(slice))) {
 		if !was[text] && !h.servedElsewhere(origin{p, source}, slice, text) {
-			h.reportf(Revived, p, "endpoint %s of %s is back, and %s is silent", text, source, source)
+			h.reportf(Withheld, p, "endpoint %s of %s is back, and %s is silent", text, source, source)
 		}
 	}
 }

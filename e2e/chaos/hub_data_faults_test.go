@@ -267,7 +267,7 @@ func (w *world) complete(ctx context.Context, members []*member) error {
 }
 
 // deletionMissed cuts a member off while the others withdraw and export, and restarts the hub meanwhile: when the member is
-// back, its watches are told that what they ask for is too old, and only a new list tells what they have missed.
+// back, its watches end with "too old resource version", and only a new list contains what they have missed.
 func deletionMissed(ctx context.Context, w *world) error {
 	m := w.members[1]
 	if err := w.furnishAside(ctx); err != nil {

@@ -25,8 +25,8 @@ type line struct {
 	target   string
 	// delay is for how long, in nanoseconds, whatever is sent is on its way, in either direction.
 	delay atomic.Int64
-	// dead says that nothing gets through.
-	dead atomic.Bool
+	// down says that nothing gets through.
+	down atomic.Bool
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -62,7 +62,7 @@ func (l *line) serve(ctx context.Context) {
 
 func (l *line) carry(ctx context.Context, from net.Conn) {
 	defer from.Close()
-	if l.dead.Load() {
+	if l.down.Load() {
 		return
 	}
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.target)
@@ -102,11 +102,11 @@ func (l *line) forward(ctx context.Context, to io.Writer, from io.Reader) error 
 
 // kill has nothing get through until heal is called.
 func (l *line) kill() {
-	l.dead.Store(true)
+	l.down.Store(true)
 	l.cut()
 }
 
-func (l *line) heal() { l.dead.Store(false) }
+func (l *line) heal() { l.down.Store(false) }
 
 // cut ends all connections, those of watches too, and returns how many there were.
 func (l *line) cut() int {

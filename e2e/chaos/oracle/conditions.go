@@ -19,14 +19,14 @@ func (w World) compareExport(c Cluster, key Key) []Finding {
 	case valid.status != "True":
 		ready = "False/Pending"
 	case !w.mayPublish(c.ID, key.Namespace):
-		return nil // the hub says no; how often it was asked is told elsewhere
+		return nil // the hub refuses it; FewWrites counts the attempts
 	default:
 		if reasons := conflicts(exports); len(reasons) > 0 {
 			conflict = "True/" + strings.Join(reasons, ",")
 		}
 	}
 	want := []string{"Conflict=" + conflict, "Ready=" + ready, "Valid=" + valid.status + "/" + valid.reason}
-	l.same(Told, "conditions", conditionsText(found.Status.Conditions, found.Generation), want)
+	l.same(Conditions, "conditions", conditionsText(found.Status.Conditions, found.Generation), want)
 	return l.found
 }
 
@@ -39,10 +39,10 @@ func (w World) compareRecord(c Cluster, key Key) []Finding {
 	}
 	record := w.record(c.ID, key)
 	if recorded := record != nil && !record.Spec.Inactive; recorded != exporting {
-		l.addf(Recorded, "exported: %t, recorded on the hub: %t", exporting, recorded)
+		l.addf(Published, "exported: %t, recorded on the hub: %t", exporting, recorded)
 	}
 	if record != nil && record.Spec.Inactive && c.export(key) == nil {
-		l.addf(Recorded, "there is an inactive record, and no ServiceExport")
+		l.addf(Published, "there is an inactive record, and no ServiceExport")
 	}
 	return l.found
 }
