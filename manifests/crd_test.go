@@ -10,12 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// A member may be hostile: whatever it writes is bounded, and atomic where it is a list, which keeps managedFields small.
+// A member may be hostile: all that it writes has bounds. Lists and maps are atomic, which keeps managedFields small.
 func TestSchemasAreBounded(t *testing.T) {
 	for _, crd := range crds(t, "hub") {
 		for _, version := range crd.Spec.Versions {
@@ -30,7 +29,7 @@ func TestSchemasAreBounded(t *testing.T) {
 	}
 }
 
-// unbounded returns what is wrong below a path of a schema, with that path.
+// unbounded returns the problems below a path of a schema.
 func unbounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	var problems []string
 	complain := func(bad bool, what string) {
@@ -137,16 +136,5 @@ func TestMemberDefinitions(t *testing.T) {
 
 func crds(t *testing.T, kustomization string) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	var out []apiextensionsv1.CustomResourceDefinition
-	for _, o := range must(t)(manifests.Render(kustomization)) {
-		if o.GetKind() != "CustomResourceDefinition" {
-			continue
-		}
-		crd := apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &crd); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, crd)
-	}
-	return out
+	return ofKind[apiextensionsv1.CustomResourceDefinition](t, must(t)(manifests.Render(kustomization)), "CustomResourceDefinition")
 }

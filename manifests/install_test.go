@@ -13,17 +13,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// TestPriorityHasQuota: where pods have a priority class of Kubernetes' own, a quota beside them speaks of it and leaves room
-// for a rollout of all of them, as some API servers admit none without.
+// TestPriorityHasQuota: some API servers admit pods with a priority class of Kubernetes only if the namespace has a quota for it. The
+// quota must be sufficient for a rollout of all pods.
 func TestPriorityHasQuota(t *testing.T) {
 	objects := must(t)(manifests.Install(manifests.InstallOptions{Parts: manifests.Production}))
-	quota := convert[corev1.ResourceQuota](t, find(t, objects, "ResourceQuota").Object)
+	quota := ofKind[corev1.ResourceQuota](t, objects, "ResourceQuota")[0]
 	pods := int64(0)
-	for _, o := range objects {
-		if o.GetKind() != "Deployment" {
-			continue
-		}
-		deployment := convert[appsv1.Deployment](t, o.Object)
+	for _, deployment := range ofKind[appsv1.Deployment](t, objects, "Deployment") {
 		pods += int64(*deployment.Spec.Replicas)
 		want := &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
 			ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn,
@@ -33,7 +29,7 @@ func TestPriorityHasQuota(t *testing.T) {
 			t.Errorf("%s in %s, quota in %s: -want +got:\n%s", deployment.Name, deployment.Namespace, quota.Namespace, diff)
 		}
 	}
-	if room := quota.Spec.Hard.Pods().Value(); pods == 0 || room < 10*pods {
-		t.Errorf("the quota has room for %d pods, and there are %d", room, pods)
+	if hard := quota.Spec.Hard.Pods().Value(); pods == 0 || hard < 10*pods {
+		t.Errorf("the quota allows %d pods, and there are %d", hard, pods)
 	}
 }

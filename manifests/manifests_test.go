@@ -4,6 +4,7 @@
 package manifests_test
 
 import (
+	"encoding/json"
 	"net/netip"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestHub(t *testing.T) {
 }
 
 func TestMember(t *testing.T) {
-	// IDs that YAML or kustomize could take for something else.
+	// IDs that YAML or kustomize may parse as another type.
 	for _, id := range []clusterset.ClusterID{"a", "cluster-a", "007", "1e3", "null", "member-member", "y"} {
 		t.Run(string(id), func(t *testing.T) {
 			objects := must(t)(manifests.Member(manifests.MemberOptions{ClusterID: id, PodCIDRs: prefixes("10.1.0.0/16")}))
@@ -116,7 +117,7 @@ func TestRenderUnknown(t *testing.T) {
 	}
 }
 
-// must fails the test where rendering fails.
+// must fails the test if rendering fails.
 func must(t *testing.T) func([]*unstructured.Unstructured, error) []*unstructured.Unstructured {
 	t.Helper()
 	return func(objects []*unstructured.Unstructured, err error) []*unstructured.Unstructured {
@@ -150,6 +151,27 @@ func find(t *testing.T, objects []*unstructured.Unstructured, kind string) *unst
 	}
 	t.Fatalf("no %s among %v", kind, names(objects))
 	return nil
+}
+
+// ofKind returns the objects of a kind as values of a type.
+func ofKind[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
+	t.Helper()
+	var all []T
+	for _, o := range objects {
+		if o.GetKind() != kind {
+			continue
+		}
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value T
+		if err := json.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, value)
+	}
+	return all
 }
 
 func prefixes(cidrs ...string) []netip.Prefix {

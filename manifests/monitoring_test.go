@@ -40,60 +40,38 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestPodMonitors: each selects pods of every kustomization that runs them, and a port that they have.
+// podMonitor has the fields of a PodMonitor that select pods.
+type podMonitor struct {
+	Metadata metav1.ObjectMeta
+	Spec     struct {
+		Selector            metav1.LabelSelector
+		NamespaceSelector   struct{ Any bool }
+		PodMetricsEndpoints []struct{ Port string }
+	}
+}
+
+// TestPodMonitors: the pods of every kustomization have one PodMonitor, with a port that they have.
 func TestPodMonitors(t *testing.T) {
+	monitors := ofKind[podMonitor](t, must(t)(manifests.Render("monitoring")), "PodMonitor")
 	for _, overlay := range []string{"overlays/production", "overlays/dns-only", "overlays/managed", "overlays/managed-member"} {
-		for _, o := range must(t)(manifests.Render(overlay)) {
-			if o.GetKind() != "Deployment" {
-				continue
+		for _, deployment := range ofKind[appsv1.Deployment](t, must(t)(manifests.Render(overlay)), "Deployment") {
+			pod := deployment.Spec.Template
+			var found []string
+			for _, m := range monitors {
+				selector, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hasPort := slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
+					return p.Name == m.Spec.PodMetricsEndpoints[0].Port
+				})
+				if hasPort && m.Spec.NamespaceSelector.Any && selector.Matches(k8slabels.Set(pod.Labels)) {
+					found = append(found, m.Metadata.Name)
+				}
 			}
-			deployment := convert[appsv1.Deployment](t, o.Object)
-			if monitors := monitorsOf(t, deployment); len(monitors) != 1 {
-				t.Errorf("%s: %s is scraped by %v, want one PodMonitor", overlay, deployment.Name, monitors)
+			if len(found) != 1 {
+				t.Errorf("%s: %s is scraped by %v, want one PodMonitor", overlay, deployment.Name, found)
 			}
 		}
 	}
-}
-
-// monitorsOf returns the PodMonitors that scrape the pods of a Deployment.
-func monitorsOf(t *testing.T, deployment appsv1.Deployment) []string {
-	t.Helper()
-	var names []string
-	for _, o := range must(t)(manifests.Render("monitoring")) {
-		if o.GetKind() != "PodMonitor" {
-			continue
-		}
-		monitor := convert[struct {
-			Spec struct {
-				Selector            metav1.LabelSelector
-				NamespaceSelector   struct{ Any bool }
-				PodMetricsEndpoints []struct{ Port string }
-			}
-		}](t, o.Object).Spec
-		selector, err := metav1.LabelSelectorAsSelector(&monitor.Selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		selects := selector.Matches(k8slabels.Set(deployment.Spec.Template.Labels)) && monitor.NamespaceSelector.Any
-		if selects && slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
-			return p.Name == monitor.PodMetricsEndpoints[0].Port
-		}) {
-			names = append(names, o.GetName())
-		}
-	}
-	return names
-}
-
-// convert returns an object as a value of a type.
-func convert[T any](t *testing.T, content map[string]any) T {
-	t.Helper()
-	var result T
-	text, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
-	return result
 }

@@ -15,13 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// CEL cannot import Go, so what is reserved stands in both: here they are the same.
+// CEL cannot import Go, so the reserved names are in the policies and in Go. They must be equal.
 func TestReservedAsInClusterset(t *testing.T) {
 	for variable, reserved := range map[string]func(string) bool{
 		"reservedDomains":    func(domain string) bool { return clusterset.IsReserved(domain + "/x") },
@@ -41,31 +40,27 @@ func TestReservedAsInClusterset(t *testing.T) {
 	}
 }
 
-// The agents' own namespace is reserved wherever they are installed as they come.
+// The default namespace of the agents is reserved.
 func TestAgentNamespaceIsReserved(t *testing.T) {
 	if !clusterset.IsReservedNamespace(manifests.AgentNamespace) {
 		t.Errorf("%s is not reserved in clusterset", manifests.AgentNamespace)
 	}
 }
 
-// A member may have tokens of its account issued that are good for as long as its agent wants them, and no longer.
+// A member may request tokens of its account with the lifetime that its agent requests, and not longer.
 func TestTokensAsInClusterset(t *testing.T) {
-	all := policies(t)
-	i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
-	if i < 0 {
-		t.Fatal("there is no such policy")
-	}
+	policy := tokenPolicy(t)
 	want := fmt.Sprintf("object.spec.expirationSeconds <= %d", int(clusterset.TokenLifetime.Seconds()))
-	if got := all[i].Spec.Validations[0].Expression; got != want {
+	if got := policy.Spec.Validations[0].Expression; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	accounts := all[i].Spec.MatchConstraints.ResourceRules[0].ResourceNames
+	accounts := policy.Spec.MatchConstraints.ResourceRules[0].ResourceNames
 	if diff := cmp.Diff([]string{manifests.MemberServiceAccount}, accounts); diff != "" {
 		t.Errorf("accounts: -want +got:\n%s", diff)
 	}
 }
 
-// A hub whose audiences are known lets members have tokens for these only. One as it is rendered does not know them.
+// If the audiences of the hub are known, members may request tokens for these only. By default they are not known.
 func TestTokenAudiences(t *testing.T) {
 	for name, tc := range map[string]struct {
 		audiences []string
@@ -76,27 +71,18 @@ func TestTokenAudiences(t *testing.T) {
 		"two":     {[]string{`a"b\`, "\u00fc"}, `["a\"b\\", "\u00fc"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := policies(t, tc.audiences...)
-			i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
 			want := []admissionv1.Variable{{Name: "audiences", Expression: tc.want}}
-			if diff := cmp.Diff(want, all[i].Spec.Variables); diff != "" {
+			if diff := cmp.Diff(want, tokenPolicy(t, tc.audiences...).Spec.Variables); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// Each policy fails closed and is bound, or it would bind nobody.
+// Each policy fails closed and has a binding, without which it has no effect.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string][]admissionv1.ValidationAction{}
-	for _, o := range must(t)(manifests.Hub()) {
-		if o.GetKind() != "ValidatingAdmissionPolicyBinding" {
-			continue
-		}
-		binding := admissionv1.ValidatingAdmissionPolicyBinding{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding); err != nil {
-			t.Fatal(err)
-		}
+	for _, binding := range ofKind[admissionv1.ValidatingAdmissionPolicyBinding](t, must(t)(manifests.Hub()), "ValidatingAdmissionPolicyBinding") {
 		bound[binding.Spec.PolicyName] = binding.Spec.ValidationActions
 	}
 	for _, p := range policies(t) {
@@ -108,7 +94,7 @@ func TestPoliciesAreBound(t *testing.T) {
 		}
 		for _, v := range p.Spec.Validations {
 			if v.Message == "" {
-				t.Errorf("%s says nothing where %s is false", p.Name, v.Expression)
+				t.Errorf("%s has no message for %s", p.Name, v.Expression)
 			}
 		}
 	}
@@ -116,21 +102,21 @@ func TestPoliciesAreBound(t *testing.T) {
 
 func policies(t *testing.T, audiences ...string) []admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	var out []admissionv1.ValidatingAdmissionPolicy
-	for _, o := range must(t)(manifests.Hub(audiences...)) {
-		if o.GetKind() != "ValidatingAdmissionPolicy" {
-			continue
-		}
-		policy := admissionv1.ValidatingAdmissionPolicy{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &policy); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, policy)
-	}
-	return out
+	return ofKind[admissionv1.ValidatingAdmissionPolicy](t, must(t)(manifests.Hub(audiences...)), "ValidatingAdmissionPolicy")
 }
 
-// inPolicy returns the strings of a list that is a variable of a policy, sorted.
+// tokenPolicy returns the policy for tokens of members.
+func tokenPolicy(t *testing.T, audiences ...string) admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	all := policies(t, audiences...)
+	i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
+	if i < 0 {
+		t.Fatal("there is no such policy")
+	}
+	return all[i]
+}
+
+// inPolicy returns the strings of a variable of a policy, sorted.
 func inPolicy(t *testing.T, variable string) []string {
 	t.Helper()
 	var out []string
@@ -148,7 +134,7 @@ func inPolicy(t *testing.T, variable string) []string {
 	return out
 }
 
-// inGo returns the strings of a variable of package clusterset, sorted. It is not exported, as nobody else needs it.
+// inGo returns the strings of an unexported variable of package clusterset, sorted.
 func inGo(t *testing.T, variable string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../pkg/clusterset/metadata.go", nil, 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// TestRightsAreNamed: no role of any kustomization grants by a wildcard, or lets anybody gain rights.
+// TestRightsAreNamed: no role of any kustomization has a wildcard or a verb that grants further rights.
 func TestRightsAreNamed(t *testing.T) {
 	roles := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -28,7 +28,7 @@ func TestRightsAreNamed(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || strings.Contains(string(text), "kind: Component") { // it cannot be rendered, and others have it
+		if err != nil || strings.Contains(string(text), "kind: Component") { // others include it; it cannot be rendered alone
 			return err
 		}
 		for _, o := range must(t)(manifests.Render(filepath.ToSlash(filepath.Dir(path)))) {
@@ -49,13 +49,13 @@ func TestRightsAreNamed(t *testing.T) {
 	}
 }
 
-// unnamed returns what is wrong with a role.
+// unnamed returns the problems of a role.
 func unnamed(t *testing.T, o *unstructured.Unstructured) []string {
 	t.Helper()
 	if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
 		return nil
 	}
-	role := rbacv1.ClusterRole{} // a Role has a part of its fields
+	role := rbacv1.ClusterRole{} // with all fields of a Role
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
 		t.Fatal(err)
 	}

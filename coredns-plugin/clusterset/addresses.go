@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// addresses is a set of IP addresses: sorted, without duplicates, at 4 or 16 bytes each. A set that has been handed out
-// never changes.
+// addresses is a sorted set of IP addresses, of 4 or 16 bytes each. Callers of sort do not change it afterwards.
 type addresses struct {
 	v4 [][4]byte
 	v6 [][16]byte
 }
 
-// add takes an address in. The set is not in order until sort is called.
+// add adds an address. The set is not in order until sort is called.
 func (s *addresses) add(a netip.Addr) {
 	if a.Is4() {
 		s.v4 = append(s.v4, a.As4())
@@ -28,13 +27,13 @@ func (s *addresses) add(a netip.Addr) {
 	s.v6 = append(s.v6, a.As16())
 }
 
-// merge takes in what another set has. The set is not in order until sort is called.
+// merge adds the addresses of another set. The set is not in order until sort is called.
 func (s *addresses) merge(other addresses) {
 	s.v4 = append(s.v4, other.v4...)
 	s.v6 = append(s.v6, other.v6...)
 }
 
-// sort puts the set in order, removes duplicates and gives back the room that is not needed.
+// sort sorts the set, removes duplicates and releases unused memory.
 func (s *addresses) sort() {
 	slices.SortFunc(s.v4, func(a, b [4]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(s.v6, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
@@ -78,8 +77,8 @@ func (s *addresses) contains(a netip.Addr) bool {
 	return found
 }
 
-// parseAddress returns an address of an API object. It reports false for what is none, has a scope zone, or is IPv4 in
-// the clothes of IPv6 (RFC 4291, section 2.5.5.2), which no AAAA record should carry.
+// parseAddress returns an address of an API object. It reports false for an invalid address, one with a scope zone, and an
+// IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2), which must not be in an AAAA record.
 func parseAddress(text string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" || a.Is4In6() {
@@ -108,8 +107,8 @@ func appendLabel(to []byte, a netip.Addr) []byte {
 // maxLabel is the length of the longest addressLabel: eight groups of four digits.
 const maxLabel = 8*4 + 7
 
-// labelAddress returns the address whose addressLabel is label. It reports false if there is none. Most labels of
-// endpoints are hostnames: they are told apart without allocating memory.
+// labelAddress returns the address whose addressLabel is label. It reports false if there is none. It does not allocate memory:
+// most labels of endpoints are hostnames.
 func labelAddress(label string) (netip.Addr, bool) {
 	hyphens := strings.Count(label, "-")
 	if len(label) > maxLabel || hyphens < 2 || strings.Trim(label, "0123456789abcdef-") != "" {
@@ -134,6 +133,6 @@ func labelAddress(label string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// ip4 and ip6 return the bytes of an address without copying them: nobody may write to them.
+// ip4 and ip6 return the bytes of an address, not a copy: they must not be changed.
 func ip4(a *[4]byte) net.IP  { return a[:] }
 func ip6(a *[16]byte) net.IP { return a[:] }

@@ -9,10 +9,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// answer is an RRset with the records that go into the additional section. It never changes, and is shared by all
-// queries: whoever wants to change a record must copy it.
+// answer is an RRset with the records of its additional section. It is immutable and shared by all queries: a record must be
+// copied before it is changed.
 type answer struct {
-	records    []dns.RR // the RRset twice over, so that each rotation of it is a window
+	records    []dns.RR // the RRset twice, so that each rotation is a subslice
 	additional []dns.RR
 	count      int // records in the RRset
 	packed     int // octets of the message without OPT, names compressed
@@ -46,8 +46,8 @@ func newAnswer(records, additional []dns.RR) *answer {
 	return a
 }
 
-// rotated returns the RRset, beginning with any of its records: clients that take the first one, and answers that are
-// truncated, spread over all of them. Of more records than a message can hold, it returns just too many.
+// rotated returns the RRset, starting at a random record: clients that use the first record, and truncated answers, are spread
+// over all records. If there are more records than a message can hold, it returns just more than fit.
 func (a *answer) rotated() []dns.RR {
 	begin := 0
 	if a.count > 1 {
@@ -57,8 +57,8 @@ func (a *answer) rotated() []dns.RR {
 	return a.records[begin:end:end]
 }
 
-// fits reports whether a message with the additional section has at most size octets. The section is to be left out
-// where it has not: records that are missing from it are no reason to set TC (RFC 2181, section 9).
+// fits reports whether a message with the additional section has at most size octets. If not, the section must be omitted, without
+// TC (RFC 2181, section 9).
 func (a *answer) fits(size int) bool {
 	if size >= compressible {
 		return a.plain <= size
@@ -76,7 +76,7 @@ func owned(records []dns.RR, owner string) []dns.RR {
 	return copies
 }
 
-// records makes the records of one zone.
+// records builds the records of one zone.
 type records struct {
 	ttl uint32
 }
@@ -85,7 +85,7 @@ func (r records) header(owner string, rrtype uint16) dns.RR_Header {
 	return dns.RR_Header{Name: owner, Rrtype: rrtype, Class: dns.ClassINET, Ttl: r.ttl}
 }
 
-// a appends an A record for each IPv4 address. The records lie in one piece of memory and share the addresses' bytes.
+// a appends an A record for each IPv4 address. The records are in one allocation and share the addresses' bytes.
 func (r records) a(to []dns.RR, owner string, set addresses) []dns.RR {
 	all := make([]dns.A, len(set.v4))
 	for i := range set.v4 {
@@ -110,8 +110,8 @@ func (r records) both(to []dns.RR, owner string, set addresses) []dns.RR {
 	return r.aaaa(r.a(to, owner, set), owner, set)
 }
 
-// srvWeight is that of every SRV record; the priority is 0. Equal weights share the load equally (RFC 2782), and a fixed
-// one leaves the records of the other endpoints as they are when one comes or goes.
+// srvWeight is that of every SRV record; the priority is 0. Equal weights share the load equally (RFC 2782), and a fixed one does
+// not change the records of other endpoints if one is added or removed.
 const srvWeight = 100
 
 func (r records) srv(owner, target string, number uint16) *dns.SRV {

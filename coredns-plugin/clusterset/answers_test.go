@@ -121,7 +121,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		name, typ, _ := strings.Cut(question, " ")
 		reply := w.ask(name, dns.StringToType[typ])
-		if diff := cmp.Diff(want, told(reply)); diff != "" {
+		if diff := cmp.Diff(want, text(reply)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", question, diff)
 		}
 		if !reply.Authoritative || reply.Truncated {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// maxAllocations is what a query may cost in the plugin, whatever the number of endpoints and ports.
+// maxAllocations is the limit for a query in the plugin, independent of the number of endpoints and ports.
 const maxAllocations = 8
 
-// market is a zone with one service of each sort; the headless ones have endpoints and ports in the numbers given.
-func market(t testing.TB, endpoints, portCount int) *world {
+// sized returns a zone with a ClusterSetIP service, and two headless ones with these numbers of endpoints and ports.
+func sized(t testing.TB, endpoints, portCount int) *world {
 	var ports []discoveryv1.EndpointPort
 	for i := range portCount {
 		ports = append(ports, slicePort(fmt.Sprintf("port-%d", i), "TCP", int32(8000+i)))
@@ -39,7 +39,7 @@ func market(t testing.TB, endpoints, portCount int) *world {
 	return newWorld(t, options{}, objects...)
 }
 
-var hotQuestions = []struct{ what, name, qtype string }{
+var frequent = []struct{ what, name, qtype string }{
 	{"A", "web.shop.svc.clusterset.local.", "A"},
 	{"SRV", "_http._tcp.web.shop.svc.clusterset.local.", "SRV"},
 	{"NODATA", "web.shop.svc.clusterset.local.", "AAAA"},
@@ -53,7 +53,7 @@ var hotQuestions = []struct{ what, name, qtype string }{
 	{"apex", "clusterset.local.", "SOA"},
 }
 
-// sink takes replies and drops them.
+// sink drops replies.
 type sink struct {
 	dns.ResponseWriter
 	from net.Addr
@@ -62,7 +62,7 @@ type sink struct {
 func (s *sink) RemoteAddr() net.Addr    { return s.from }
 func (*sink) WriteMsg(m *dns.Msg) error { return nil }
 
-// query returns a function that asks a question once, as CoreDNS' server would.
+// query returns a function that sends a query once, as CoreDNS' server does.
 func query(t testing.TB, w *world, name, qtype string) func() {
 	s := &sink{from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}
 	m := new(dns.Msg)
@@ -78,8 +78,8 @@ func query(t testing.TB, w *world, name, qtype string) func() {
 
 func TestAllocations(t *testing.T) {
 	for _, size := range [][2]int{{8, 1}, {100, 1}, {1000, 5}} {
-		w := market(t, size[0], size[1])
-		for _, q := range hotQuestions {
+		w := sized(t, size[0], size[1])
+		for _, q := range frequent {
 			ask := query(t, w, q.name, q.qtype)
 			if got := testing.AllocsPerRun(100, ask); got > maxAllocations {
 				t.Errorf("%s with %d endpoints and %d ports: %.0f allocations", q.what, size[0], size[1], got)
@@ -89,8 +89,8 @@ func TestAllocations(t *testing.T) {
 }
 
 func BenchmarkServeDNS(b *testing.B) {
-	w := market(b, 100, 1)
-	for _, q := range hotQuestions {
+	w := sized(b, 100, 1)
+	for _, q := range frequent {
 		b.Run(q.what, func(b *testing.B) {
 			ask := query(b, w, q.name, q.qtype)
 			b.ReportAllocs()
@@ -103,7 +103,7 @@ func BenchmarkServeDNS(b *testing.B) {
 
 // BenchmarkPublish changes one of 1,000 services of 100 endpoints.
 func BenchmarkPublish(b *testing.B) {
-	w, slices := crowd(b, 1000)
+	w, slices := manyServices(b, 1000)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		s := slices[i%len(slices)]
@@ -113,8 +113,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// crowd returns a zone of headless services with 100 endpoints each, and their slices.
-func crowd(t testing.TB, services int) (*world, []*discoveryv1.EndpointSlice) {
+// manyServices returns a zone of headless services with 100 endpoints each, and their slices.
+func manyServices(t testing.TB, services int) (*world, []*discoveryv1.EndpointSlice) {
 	w := newWorld(t, options{})
 	var all []*discoveryv1.EndpointSlice
 	ports := []discoveryv1.EndpointPort{slicePort("http", "TCP", 8080), slicePort("metrics", "TCP", 9090)}
@@ -134,7 +134,7 @@ func crowd(t testing.TB, services int) (*world, []*discoveryv1.EndpointSlice) {
 	return w, all
 }
 
-// maxOctets is what an endpoint may cost in memory once its addresses have been asked for.
+// maxOctets is the limit of memory for an endpoint after its addresses have been queried.
 const maxOctets = 150
 
 func TestMemory(t *testing.T) {
@@ -147,16 +147,16 @@ func TestMemory(t *testing.T) {
 	}
 	const services = 300
 	before := heap()
-	w, _ := crowd(t, services)
+	w, _ := manyServices(t, services)
 	cold := heap()
 	for i := range services {
 		query(t, w, fmt.Sprintf("service-%d.shop.svc.clusterset.local.", i), "A")()
 	}
 	hot := heap()
 	per := func(after uint64) uint64 { return (after - before) / (services * 100) }
-	t.Logf("octets an endpoint: %d before it is asked for, %d with A records ready", per(cold), per(hot))
+	t.Logf("octets for an endpoint: %d before the first query, %d after it", per(cold), per(hot))
 	if per(hot) > maxOctets {
-		t.Errorf("%d octets an endpoint", per(hot))
+		t.Errorf("%d octets for an endpoint", per(hot))
 	}
 	runtime.KeepAlive(w)
 }

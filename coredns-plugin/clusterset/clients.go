@@ -29,7 +29,7 @@ type clients struct {
 	alpha mcsalpha.MulticlusterV1alpha1Interface
 }
 
-// newClients returns the clients for an API server. It does not talk to it yet.
+// newClients returns the clients for an API server. It does not connect yet.
 func newClients(config *rest.Config) (clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // two watches need no throttle; the API server's Priority and Fairness protects it
@@ -48,8 +48,8 @@ func newClients(config *rest.Config) (clients, error) {
 	return c, err
 }
 
-// importVersion returns the version of ServiceImports that is to be read: v1beta1, or v1alpha1 where only that is
-// served. The error is errNoImports if the API server says that there is neither.
+// importVersion returns the version of ServiceImports to read: v1beta1, or v1alpha1 if only that is served. The error is
+// errNoImports if the API server serves neither.
 func (c clients) importVersion(ctx context.Context) (string, error) {
 	for _, gv := range []string{v1beta1.GroupVersion.String(), v1alpha1.GroupVersion.String()} {
 		raw, err := c.core.Discovery().RESTClient().Get().AbsPath("/apis/"+gv).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
@@ -73,32 +73,31 @@ func (c clients) importVersion(ctx context.Context) (string, error) {
 // imports returns the source of all ServiceImports, in one version.
 func (c clients) imports(version string) cache.ListWatch {
 	if version == v1alpha1.GroupVersion.Version {
-		r := c.alpha.ServiceImports(metav1.NamespaceAll)
-		return listWatch(
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return r.List(ctx, o) }, r.Watch)
+		return listWatch(c.alpha.ServiceImports(metav1.NamespaceAll), "")
 	}
-	r := c.beta.ServiceImports(metav1.NamespaceAll)
-	return listWatch(
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return r.List(ctx, o) }, r.Watch)
+	return listWatch(c.beta.ServiceImports(metav1.NamespaceAll), "")
 }
 
 // slices returns the source of the EndpointSlices that belong to multi-cluster services.
 func (c clients) slices() cache.ListWatch {
-	r := c.core.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
-	return listWatch(
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = v1beta1.LabelServiceName
-			return r.List(ctx, o)
-		},
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = v1beta1.LabelServiceName
-			return r.Watch(ctx, o)
-		})
+	return listWatch(c.core.DiscoveryV1().EndpointSlices(metav1.NamespaceAll), v1beta1.LabelServiceName)
 }
 
-func listWatch(
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) cache.ListWatch {
-	return cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}
+// listWatcher is the client of a kind with lists of type L.
+type listWatcher[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func listWatch[L runtime.Object](client listWatcher[L], labelSelector string) cache.ListWatch {
+	return cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = labelSelector
+			return client.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = labelSelector
+			return client.Watch(ctx, o)
+		},
+	}
 }

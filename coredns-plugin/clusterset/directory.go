@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 )
 
-// shardCount keeps the map that a changed service has copied small: 10,000 services make 40 entries a shard.
+// shardCount limits the size of the map that a change copies: 10,000 services are 40 entries per shard.
 const shardCount = 256
 
-// directory finds the nodes of a zone. Readers take no lock: each shard is a map that never changes behind a pointer
-// that does. There is one writer.
+// directory has the nodes of a zone. Readers need no lock: each shard is an atomic pointer to an immutable map. There is one writer.
 type directory struct {
 	seed       maphash.Seed
 	shards     [shardCount]atomic.Pointer[map[serviceKey]*node]
@@ -54,11 +53,11 @@ func (d *directory) all() iter.Seq[*node] {
 	}
 }
 
-// publish puts nodes in the place of what their services had; nil ends a service. A namespace appears before its first
-// service and vanishes after its last, so that no ancestor of a name that exists is ever denied (spec N6).
+// publish replaces the nodes of services; nil removes a service. A namespace is added before its first service and removed after
+// its last, so that no ancestor of an existing name is ever denied (spec N6).
 func (d *directory) publish(changes map[serviceKey]*node) {
 	shards := map[int]map[serviceKey]*node{}
-	var come, gone []string // the namespaces of services that did
+	var added, removed []string // the namespaces of services
 	for key, n := range changes {
 		i := d.shard(key)
 		if shards[i] == nil {
@@ -69,20 +68,20 @@ func (d *directory) publish(changes map[serviceKey]*node) {
 		if n == nil {
 			delete(shards[i], key)
 			if was {
-				gone = append(gone, namespace)
+				removed = append(removed, namespace)
 			}
 			continue
 		}
 		shards[i][key] = n
 		if !was {
-			come = append(come, namespace)
+			added = append(added, namespace)
 		}
 	}
-	d.count(come, +1)
+	d.count(added, +1)
 	for i, nodes := range shards {
 		d.shards[i].Store(&nodes)
 	}
-	d.count(gone, -1)
+	d.count(removed, -1)
 }
 
 // count adds to the number of services in namespaces.

@@ -1,12 +1,10 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterset is a CoreDNS plugin that serves the names of the Kubernetes Multi-Cluster Services API (KEP-1645)
-// out of a cluster's ServiceImports and the EndpointSlices that were imported with them, whichever implementation wrote
-// them.
+// Package clusterset is a CoreDNS plugin that serves the names of the Kubernetes Multi-Cluster Services API (KEP-1645) from a
+// cluster's ServiceImports and mirrored EndpointSlices, with any implementation of the API.
 //
-// Data flow: watch.go reads objects, record.go keeps of each what DNS needs, table.go knows which services
-// changed, service.go builds those (a pure function), publish.go puts them into the zones. The way of a query:
-// handler.go, zone.go, directory.go, node.go, answer.go; it sees each service whole, and waits for nothing but an answer
-// that is being made already.
+// Data flow: watch.go reads objects, record.go extracts the fields that DNS needs, table.go finds the services that changed,
+// service.go builds those (a pure function), publish.go puts them into the zones. A query passes handler.go, zone.go, directory.go,
+// node.go and answer.go. It uses one consistent state of each service, and waits only for an answer that is being built.
 package clusterset

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// feed is the table as the reflector of one kind sees it: a client-go ReflectorStore that keeps records, not objects.
-// Being a TransformingStore, it keeps whole objects out of memory while a list is streamed, too.
+// feed is the interface of the table for the reflector of one kind: a client-go ReflectorStore that stores records, not objects.
+// As a TransformingStore, it also keeps whole objects out of memory while a list is streamed.
 type feed struct {
 	table      *table
 	kind       kind
@@ -23,10 +23,10 @@ type feed struct {
 	gauges     gauges
 }
 
-// ignored stands for objects in namespaces that are not served.
+// ignored is the record of an object in a namespace that is not served.
 type ignored struct{ header }
 
-// Transformer returns the function that makes records of objects.
+// Transformer returns the function that converts objects to records.
 func (f *feed) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return f.record(object) }
 }
@@ -53,12 +53,12 @@ func (f *feed) record(object any) (record, error) {
 	return r, nil
 }
 
-// Add takes over an object that the watch announces.
+// Add stores an object of a watch event.
 func (f *feed) Add(object any) error { return f.Update(object) }
 
-// Update takes over an object that the watch announces.
+// Update stores an object of a watch event.
 func (f *feed) Update(object any) error {
-	f.gauges.heard(f.kind, time.Now())
+	f.gauges.received(f.kind, time.Now())
 	r, err := f.record(object)
 	if err != nil {
 		return err
@@ -67,14 +67,14 @@ func (f *feed) Update(object any) error {
 		return nil
 	}
 	if f.table.put(f.kind, r) {
-		f.tell(r)
+		f.logRefusals(r)
 	}
 	return nil
 }
 
-// Delete forgets an object whose deletion the watch announces.
+// Delete removes an object of a watch event.
 func (f *feed) Delete(object any) error {
-	f.gauges.heard(f.kind, time.Now())
+	f.gauges.received(f.kind, time.Now())
 	r, err := f.record(object)
 	if err != nil {
 		return err
@@ -83,9 +83,9 @@ func (f *feed) Delete(object any) error {
 	return nil
 }
 
-// Replace makes the objects of a list the only ones of their kind.
+// Replace replaces all objects of the kind by those of a list.
 func (f *feed) Replace(objects []any, _ string) error {
-	f.gauges.heard(f.kind, time.Now())
+	f.gauges.received(f.kind, time.Now())
 	list := make([]record, 0, len(objects))
 	for _, object := range objects {
 		r, err := f.record(object)
@@ -97,22 +97,22 @@ func (f *feed) Replace(objects []any, _ string) error {
 		}
 	}
 	for _, r := range f.table.replace(f.kind, list) {
-		f.tell(r)
+		f.logRefusals(r)
 	}
 	return nil
 }
 
-// Resync does nothing: nothing here needs to be told twice.
+// Resync does nothing: there are no event handlers to notify again.
 func (f *feed) Resync() error { return nil }
 
-// Bookmark notes that the watch is alive.
+// Bookmark records that the watch is connected.
 func (f *feed) Bookmark(string) error {
-	f.gauges.heard(f.kind, time.Now())
+	f.gauges.received(f.kind, time.Now())
 	return nil
 }
 
-// tell logs what is refused of an object that is news.
-func (f *feed) tell(r record) {
+// logRefusals logs the refusals of a changed object.
+func (f *feed) logRefusals(r record) {
 	for _, refusal := range r.refused() {
 		log.Warningf("%s %s/%s: %s", f.kind, r.id().namespace, r.id().name, refusal.detail)
 	}

@@ -26,19 +26,19 @@ type Clusterset struct {
 
 	zones     []*zone
 	publisher *publisher
-	crdAbsent atomic.Bool // the API server has said so
+	crdAbsent atomic.Bool // the API server does not serve ServiceImports
 }
 
 // Name returns "clusterset". It implements plugin.Handler.
 func (*Clusterset) Name() string { return name }
 
-// ServeDNS answers questions for the plugin's zones and hands all others on. It implements plugin.Handler.
+// ServeDNS answers queries for the plugin's zones and passes all others to the next plugin. It implements plugin.Handler.
 func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if len(r.Question) == 0 {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
 	state := request.Request{W: w, Req: r}
-	// As request.Name does, which also escapes what miekg/dns has escaped already when it read the message.
+	// As request.Name, but without escaping again: miekg/dns has escaped the name when it read the message.
 	lower := strings.ToLower(r.Question[0].Name)
 	z := c.zoneOf(lower)
 	if z == nil {
@@ -48,10 +48,10 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	case r.Opcode != dns.OpcodeQuery:
 		return dns.RcodeNotImplemented, nil
 	case state.QClass() != dns.ClassINET && state.QClass() != dns.ClassANY,
-		state.QType() == dns.TypeAXFR, state.QType() == dns.TypeIXFR: // those that plugin transfer allows do not come here
+		state.QType() == dns.TypeAXFR, state.QType() == dns.TypeIXFR: // plugin transfer handles those that it allows
 		return dns.RcodeRefused, nil
 	case !c.publisher.synced.Load():
-		// Neither written here, so that no cache keeps it, nor left to the next plugin: the name may well exist (spec N8).
+		// Not written here, so that no cache stores it, and not passed to the next plugin, because the name may exist (spec N8).
 		return dns.RcodeServerFailure, nil
 	}
 	found, exists := z.find(lower, state.QType())
@@ -76,7 +76,7 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	return m.Rcode, nil
 }
 
-// fill puts an answer into the reply, its owner in the question's case and the additional section if it fits.
+// fill adds an answer to the reply: with its owner in the case of the question, and with the additional section if it fits.
 func fill(m *dns.Msg, state *request.Request, found *answer) {
 	m.Answer = found.rotated()
 	if asked := state.Req.Question[0].Name; m.Answer[0].Header().Name != asked {
@@ -85,11 +85,11 @@ func fill(m *dns.Msg, state *request.Request, found *answer) {
 	if len(found.additional) == 0 {
 		return
 	}
-	room := state.Size()
+	size := state.Size()
 	if opt := state.Req.IsEdns0(); opt != nil {
-		room -= dns.Len(opt)
+		size -= dns.Len(opt)
 	}
-	if found.fits(room) {
+	if found.fits(size) {
 		m.Extra = found.additional[:len(found.additional):len(found.additional)]
 	}
 }

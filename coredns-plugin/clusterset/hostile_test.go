@@ -6,8 +6,6 @@ package clusterset
 import (
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -23,8 +21,8 @@ func octets(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// spread is a headless service, db.shop, that a cluster has spread over slices of 10 endpoints. Each slice has the ports
-// "p-0", "p-1" and so on, and a port "odd" with a number of its own.
+// spread is a headless service, db.shop, in slices of 10 endpoints. Each slice has the ports "p-0", "p-1" and so on, and a port
+// "odd" with a unique number.
 type spread struct {
 	slices, ports int
 	hostname      string // of all endpoints; empty if they have none
@@ -55,8 +53,8 @@ func (s spread) slice(i int) *discoveryv1.EndpointSlice {
 	return slice(fmt.Sprintf("shop/db/%04d", i), "east", ports, ends...)
 }
 
-// A cluster that gives all endpoints of all slices one hostname makes one target of them: each of its ports is told once,
-// and an answer costs no more than what there is.
+// If all endpoints of all slices have one hostname, they are one target: each of its ports is listed once, and an answer costs no
+// more memory than its records.
 //
 // spec: N3, N4
 func TestOneHostnameInManySlices(t *testing.T) {
@@ -97,7 +95,7 @@ func TestOneHostnameInManySlices(t *testing.T) {
 	}
 }
 
-// Where there are too many answers to be kept, making one again does not begin with all endpoints.
+// If there are too many answers to keep, building one again does not sort all endpoints again.
 func TestAnswersThatAreNotKept(t *testing.T) {
 	w := spread{slices: 1000, ports: 30}.world(t)
 	const question = "_p-7._tcp.db.shop.svc.clusterset.local."
@@ -113,7 +111,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
-// Of more records than a message can hold, an answer carries just too many, and no additional section that never fits.
+// If there are more records than a message can hold, an answer has just more than fit, and no additional section.
 func TestMoreRecordsThanAMessageHolds(t *testing.T) {
 	w := spread{slices: 500, hostname: "x"}.world(t)
 	first := map[string]bool{}
@@ -126,7 +124,7 @@ func TestMoreRecordsThanAMessageHolds(t *testing.T) {
 		first[shown[0].String()] = true
 	}
 	if len(first) == 1 {
-		t.Error("each answer begins with the same record")
+		t.Error("each answer starts with the same record")
 	}
 	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); !reply.Truncated || len(reply.Answer) < 4000 {
 		t.Errorf("over TCP: truncated %t, %d records", reply.Truncated, len(reply.Answer))
@@ -136,8 +134,7 @@ func TestMoreRecordsThanAMessageHolds(t *testing.T) {
 	}
 }
 
-// A cluster that changes its service all the time keeps nobody else's changes waiting: what answers are made of is gathered
-// when somebody asks.
+// A cluster that changes its service all the time does not delay the changes of others: answers are built when they are queried.
 func TestChangesOfLargeServices(t *testing.T) {
 	s := spread{slices: 200, ports: 100}
 	w := s.world(t)
@@ -148,34 +145,9 @@ func TestChangesOfLargeServices(t *testing.T) {
 		t.Errorf("a change of one of 200 slices: %d octets allocated", cost)
 	}
 	if reply := w.ask("10-0-7-0.east.db.shop.svc.clusterset.local.", dns.TypeA); reply.Rcode != dns.RcodeNameError {
-		t.Errorf("the change is not published: %s", told(reply))
+		t.Errorf("the change is not published: %s", text(reply))
 	}
 	if reply := w.ask("_p-99._tcp.db.shop.svc.clusterset.local.", dns.TypeA); reply.Rcode != dns.RcodeSuccess {
-		t.Errorf("the name of a port: %s", told(reply))
-	}
-}
-
-// However many ask for it at once, an answer is made once.
-func TestAnswersAreMadeOnce(t *testing.T) {
-	var l lazy[answer]
-	var made atomic.Int32
-	var asking sync.WaitGroup
-	begin := make(chan struct{})
-	for range 50 {
-		asking.Go(func() {
-			<-begin
-			l.get(func() *answer {
-				made.Add(1)
-				for range 100 {
-					runtime.Gosched() // so that the others come meanwhile
-				}
-				return &answer{}
-			})
-		})
-	}
-	close(begin)
-	asking.Wait()
-	if made.Load() != 1 {
-		t.Errorf("made %d times", made.Load())
+		t.Errorf("the name of a port: %s", text(reply))
 	}
 }

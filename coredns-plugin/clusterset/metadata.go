@@ -11,8 +11,8 @@ import (
 	"github.com/coredns/coredns/request"
 )
 
-// Metadata says what the question's name means, for names in the plugin's zones. What the name does not have is empty.
-// It implements metadata.Provider.
+// Metadata publishes the parts of a name in the plugin's zones. A part that the name does not have is empty. It implements
+// metadata.Provider.
 func (c *Clusterset) Metadata(ctx context.Context, state request.Request) context.Context {
 	lower := state.Name()
 	z := c.zoneOf(lower)
@@ -29,15 +29,15 @@ func (c *Clusterset) Metadata(ctx context.Context, state request.Request) contex
 	return ctx
 }
 
-// meaning is what the labels of a name stand for.
-type meaning struct {
+// nameParts are the parts of a name.
+type nameParts struct {
 	kind, namespace, service string // kind is "svc"
 	cluster, endpoint        string
 	port, protocol           string // without the underscores
 }
 
-// parseName returns the meaning of a name relative to its zone; nothing if it cannot be that of a service.
-func parseName(path string) meaning {
+// parseName returns the parts of a name relative to its zone; none if it cannot be the name of a service.
+func parseName(path string) nameParts {
 	labels := strings.Split(path, ".")
 	last := func() string {
 		if len(labels) == 0 {
@@ -47,9 +47,9 @@ func parseName(path string) meaning {
 		labels = labels[:len(labels)-1]
 		return label
 	}
-	m := meaning{kind: last()}
+	m := nameParts{kind: last()}
 	if m.kind != "svc" || len(labels) > 4 {
-		return meaning{}
+		return nameParts{}
 	}
 	m.namespace, m.service = last(), last()
 	second, first := last(), last()

@@ -49,10 +49,10 @@ var (
 	}, []string{"zones"})
 )
 
-// gauges are the metrics of one instance of the plugin, told apart by the zones that it serves.
+// gauges are the metrics of one instance of the plugin, which its zones identify.
 type gauges struct{ zones string }
 
-// start makes all series exist, so that alerts can tell 0 from nothing.
+// start creates all series, so that alerts can distinguish 0 from missing data.
 func (g gauges) start(kinds []kind) {
 	syncedGauge.WithLabelValues(g.zones).Set(0)
 	crdGauge.WithLabelValues(g.zones).Set(0)
@@ -62,7 +62,7 @@ func (g gauges) start(kinds []kind) {
 	}
 }
 
-// published notes what is served after a publication.
+// published records what is served after a publication.
 func (g gauges) published(t totals, took time.Duration) {
 	syncedGauge.WithLabelValues(g.zones).Set(1)
 	servicesGauge.WithLabelValues(g.zones, "ClusterSetIP").Set(float64(t.clusterSetIP))
@@ -77,7 +77,7 @@ func (g gauges) refused(counts map[reason]int) {
 	}
 }
 
-func (g gauges) heard(k kind, now time.Time) {
+func (g gauges) received(k kind, now time.Time) {
 	eventGauge.WithLabelValues(g.zones, string(k)).Set(float64(now.UnixMilli()) / 1000)
 }
 

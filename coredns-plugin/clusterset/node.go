@@ -12,9 +12,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// node is a service in a zone: all names from "<service>.<namespace>.svc.<zone>" downwards. What it answers follows from
-// the service, which never changes; answers, and what they are made of, are made when they are first asked for, and kept.
-// A change of the service makes a new node, which costs next to nothing: a cluster may change its service all the time.
+// node is a service in a zone: "<service>.<namespace>.svc.<zone>" and all names below. The service is immutable. Answers and their
+// parts are built at the first query, and kept. A change of the service creates a new node, which is cheap: a cluster may change its
+// service all the time.
 type node struct {
 	*service
 	records
@@ -31,16 +31,15 @@ type namedPort struct {
 	srv            lazy[answer]
 }
 
-// lazy is a value that is made at its first use. Who needs it meanwhile waits for it: a thousand questions at once cost no
-// more than one.
+// lazy is a value that is built once, at its first use, however many queries need it at the same time.
 type lazy[V any] struct {
-	once sync.Once
-	made *V
+	once  sync.Once
+	value *V
 }
 
 func (l *lazy[V]) get(build func() *V) *V {
-	l.once.Do(func() { l.made = build() })
-	return l.made
+	l.once.Do(func() { l.value = build() })
+	return l.value
 }
 
 // newNode returns the node of a service in a zone.
@@ -69,8 +68,8 @@ func (n *node) namedPorts() []namedPort {
 	})
 }
 
-// find returns what the node answers at name, which is "<below><owner>": nil where there are no such records. It reports
-// false if the name does not exist; a name does that has a record, or another name below it (RFC 8020).
+// find returns the answer for a name, which is "<below><owner>", and nil for NODATA. It reports false if the name does not exist: it
+// has no record and no name below it (RFC 8020).
 func (n *node) find(name, below string, qtype uint16) (*answer, bool) {
 	if below == "" {
 		return n.self(qtype), true
@@ -93,7 +92,7 @@ func (n *node) find(name, below string, qtype uint16) (*answer, bool) {
 	return nil, false
 }
 
-// self answers at the service's own name.
+// self returns the answer for the service's own name.
 func (n *node) self(qtype uint16) *answer {
 	switch qtype {
 	case dns.TypeA:
@@ -102,7 +101,7 @@ func (n *node) self(qtype uint16) *answer {
 		return n.aaaa.get(func() *answer { return newAnswer(n.records.aaaa(nil, n.owner, n.addresses()), nil) })
 	case dns.TypeSRV:
 		return n.srv.get(func() *answer { return n.srvAnswer(n.owner, everyPort) })
-	case dns.TypeANY: // one RRset is enough (RFC 8482, section 4.1)
+	case dns.TypeANY: // one RRset is sufficient (RFC 8482, section 4.1)
 		if a := n.self(dns.TypeA); a.count > 0 {
 			return a
 		}
@@ -111,7 +110,7 @@ func (n *node) self(qtype uint16) *answer {
 	return nil
 }
 
-// isParent reports whether a name has other names below it: "_<protocol>" and "<cluster>" have, and no records (spec N5).
+// isParent reports whether "_<protocol>" or "<cluster>" has names below it. They have no records (spec N5).
 func (n *node) isParent(label string) bool {
 	if protocol, ok := strings.CutPrefix(label, "_"); ok {
 		ports := n.namedPorts()
@@ -125,7 +124,7 @@ func (n *node) isParent(label string) bool {
 	return n.cluster(label) != nil
 }
 
-// port answers at the name of a port.
+// port returns the answer for the name of a port.
 func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 	ports := n.namedPorts()
 	i, found := sort.Find(len(ports), func(i int) int {
@@ -144,8 +143,8 @@ func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 	return p.srv.get(func() *answer { return n.portAnswer(p) }), true
 }
 
-// maxKept is the number of SRV records at the names of ports that a service may make us keep. Beyond it, they are made
-// for each question: 50 MB for one service is enough.
+// maxKept is the number of SRV records at the names of ports that are kept for a service (50 MB). Above it, they are built for each
+// query.
 const maxKept = 1 << 18
 
 func (n *node) portAnswer(p *namedPort) *answer {
@@ -153,8 +152,8 @@ func (n *node) portAnswer(p *namedPort) *answer {
 	return n.srvAnswer(owner, portsNamed(p.name, p.protocol))
 }
 
-// host answers at the name of an endpoint, which has these addresses. Such answers are small, many and rarely asked for:
-// they are not kept.
+// host returns the answer for the name of an endpoint with these addresses. Such answers are not kept: they are small, many, and
+// rarely queried.
 func (n *node) host(owner string, set addresses, qtype uint16) (*answer, bool) {
 	switch {
 	case set.size() == 0:

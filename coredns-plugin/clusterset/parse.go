@@ -25,7 +25,7 @@ const (
 	defaultStartupTimeout = 5 * time.Second
 )
 
-// options are what a Corefile says.
+// options are the settings in a Corefile.
 type options struct {
 	zones          []string
 	api            api
@@ -37,7 +37,7 @@ type options struct {
 	startupTimeout time.Duration
 }
 
-// api says how to reach the API server. With nothing set it is that of the cluster in which CoreDNS runs.
+// api is the address of the API server. If it is empty, that is the cluster in which CoreDNS runs.
 type api struct {
 	kubeconfig, context string
 	endpoint            string
@@ -97,7 +97,7 @@ func parse(c *caddy.Controller) (options, error) {
 	return o, err
 }
 
-// parseZones takes the zones that are named, or else those of the server block.
+// parseZones reads the zones, by default those of the server block.
 func (o *options) parseZones(c *caddy.Controller, args []string) error {
 	for _, z := range plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys) {
 		switch {
@@ -112,7 +112,7 @@ func (o *options) parseZones(c *caddy.Controller, args []string) error {
 	if len(o.zones) == 0 {
 		return c.Errf("no zone: name one, as in \"%s clusterset.local\"", name)
 	}
-	if newNames(o.zones).room < len("a.b.svc.") {
+	if newNames(o.zones).octets < len("a.b.svc.") {
 		return c.Errf("the zone is so long that no service has a name in it: choose a shorter one")
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// port is a port as SRV records tell it.
+// port is a port of SRV records.
 type port struct {
 	name     string // lower case; empty if it has none
 	protocol string // "tcp", "udp" or "sctp"
@@ -44,11 +44,11 @@ func (n names) addPort(h *header, ports *[]port, name string, protocol corev1.Pr
 	*ports = append(*ports, p)
 }
 
-// maxPorts is the number of ports of an object that are served. An API server takes 20,000, and each of them may have an
-// SRV record for each endpoint.
+// maxPorts is the number of ports of an object that are served. An API server accepts 20,000, and each may have an SRV record for
+// each endpoint.
 const maxPorts = 1000
 
-// servedPorts returns the ports in a fixed order, without duplicates, and not too many.
+// servedPorts returns at most maxPorts ports in a fixed order, without duplicates.
 func (h *header) servedPorts(ports []port) []port {
 	sorted := sortedPorts(ports)
 	if len(sorted) > maxPorts {
@@ -68,10 +68,10 @@ func comparePorts(a, b port) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 }
 
-// everyPort returns the list itself: all of its ports are wanted.
+// everyPort selects all ports of a list.
 func everyPort(list []port) []port { return list }
 
-// portsNamed returns a function that finds the ports with a name and a protocol in a list of ports in order.
+// portsNamed returns a function that selects the ports with a name and a protocol in a sorted list.
 func portsNamed(name, protocol string) func([]port) []port {
 	return func(list []port) []port {
 		begin, _ := slices.BinarySearchFunc(list, port{name: name, protocol: protocol}, comparePorts)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// publisher carries what changed in the table into the zones. It is their only writer.
+// publisher publishes the changes of the table in the zones. It is their only writer.
 type publisher struct {
 	table  *table
 	zones  []*zone
@@ -60,8 +60,7 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// publish builds the services that changed, and those alone, and puts them into the zones. It returns how long the next
-// publication should wait.
+// publish builds the services that changed, and puts them into the zones. It returns how long the next publication must wait.
 func (p *publisher) publish(now time.Time) time.Duration {
 	changes, known := p.table.take()
 	p.gauges.refused(p.table.refusals())
@@ -93,8 +92,8 @@ func (p *publisher) publish(now time.Time) time.Duration {
 	return pause
 }
 
-// publish puts the services that changed into the zone: the services first and the serial number after them, so that
-// whoever sees the number finds the change. It returns how long the next change should wait.
+// publish puts the services that changed into the zone, and then increases the serial number, so that a client that reads the
+// number finds the change. It returns how long the next change must wait.
 func (z *zone) publish(changes map[serviceKey]*service, now time.Time) time.Duration {
 	if len(changes) == 0 && z.serial.load() != 0 {
 		return 0

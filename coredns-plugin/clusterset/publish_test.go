@@ -6,6 +6,7 @@ package clusterset
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ func TestChangesAreSeen(t *testing.T) {
 	} {
 		step.change()
 		w.publish()
-		if diff := cmp.Diff(step.want, told(w.ask(step.ask, dns.TypeA))); diff != "" {
+		if diff := cmp.Diff(step.want, text(w.ask(step.ask, dns.TypeA))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 		now := serial()
@@ -57,11 +58,11 @@ func TestChangesAreSeen(t *testing.T) {
 		last = now
 	}
 	if got := w.cs.publisher.totals; got != (totals{}) {
-		t.Errorf("of nothing, %+v is left", got)
+		t.Errorf("without services, the totals are %+v", got)
 	}
 }
 
-// Slices are served whether or not the import's status names their cluster: they come before it, and there may be none at all.
+// Slices are served even if the import's status does not name their cluster: it may be written later, or never.
 // spec: N3
 func TestStatusOfImportsDoesNotMatter(t *testing.T) {
 	w := newWorld(t, options{zones: []string{"status.test."}}, slice("shop/db/1", "east", nil, end("10.1.0.1")), slice("shop/db/2", "west", nil, end("10.2.0.1")))
@@ -71,7 +72,7 @@ func TestStatusOfImportsDoesNotMatter(t *testing.T) {
 		db.Status.Clusters = clusters
 		w.update(db)
 		w.publish()
-		if diff := cmp.Diff(want, told(w.ask("db.shop.svc.status.test.", dns.TypeA))); diff != "" {
+		if diff := cmp.Diff(want, text(w.ask("db.shop.svc.status.test.", dns.TypeA))); diff != "" {
 			t.Errorf("status.clusters %v (-want +got):\n%s", clusters, diff)
 		}
 	}
@@ -92,25 +93,11 @@ func TestOptionsThatChangeWhatIsServed(t *testing.T) {
 		"noendpoints":          {options{kinds: []kind{kindImport}}, []string{"web.shop", "empty.shop"}},
 		"namespaces dark":      {options{namespaces: map[string]struct{}{"dark": {}}}, []string{"db.dark"}},
 	} {
-		w := unsynced(t, tc.options)
-		for k, f := range w.w.watcher.feeds {
-			var list []any
-			for _, o := range objects {
-				if kindOf(o) == k {
-					list = append(list, o)
-				}
-			}
-			if err := f.Replace(list, ""); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.publish()
+		w := newWorld(t, tc.options, objects...)
 		for _, service := range []string{"web.shop", "empty.shop", "db.dark"} {
 			want := dns.RcodeNameError
-			for _, s := range tc.served {
-				if s == service {
-					want = dns.RcodeSuccess
-				}
+			if slices.Contains(tc.served, service) {
+				want = dns.RcodeSuccess
 			}
 			if got := w.ask(service+".svc.clusterset.local.", dns.TypeA).Rcode; got != want {
 				t.Errorf("%s: %s: rcode %d, want %d", name, service, got, want)
@@ -119,10 +106,10 @@ func TestOptionsThatChangeWhatIsServed(t *testing.T) {
 	}
 }
 
-// freshZone returns the name of a zone whose serial number nobody else has moved, also when a test runs twice.
+// freshZone returns the name of a zone whose serial number no other test has increased.
 func freshZone() string { return fmt.Sprintf("zone-%d.test.", rand.Uint64()) }
 
-// However often a zone changes, its serial number is not ahead of the clock, and each change is seen within a tick.
+// However often a zone changes, its serial number is not ahead of the clock, and each change is served within a tick.
 func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zone := freshZone()
@@ -150,7 +137,7 @@ func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 	})
 }
 
-// A new instance for a zone, as after a reload, goes on where the old one was, even if their clocks say the same.
+// A new instance for a zone, as after a reload, continues the serial number of the old one, even at the same time.
 func TestSerialOutlivesAnInstance(t *testing.T) {
 	now, zone := time.UnixMilli(1_800_000_000_000), freshZone()
 	s := serialOf(zone)

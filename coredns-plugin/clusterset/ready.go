@@ -3,7 +3,6 @@
 
 package clusterset
 
-// Ready reports whether the plugin may be asked: once all objects have been read, or the API server has said that it has
-// no ServiceImports. In a cluster without the CustomResourceDefinition the zone answers SERVFAIL until that is there, but
-// this is no reason to keep the server's other zones out of service. It implements ready.Readiness.
+// Ready reports whether all objects have been read, or the API server does not serve ServiceImports. (Then the zone answers SERVFAIL
+// until the CustomResourceDefinition is installed, but the server's other zones must be available.) It implements ready.Readiness.
 func (c *Clusterset) Ready() bool { return c.publisher.synced.Load() || c.crdAbsent.Load() }

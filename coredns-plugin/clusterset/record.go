@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// serviceKey names a multi-cluster service as DNS does: "<name>.<namespace>", in lower case.
+// serviceKey is the DNS name of a multi-cluster service: "<name>.<namespace>", in lower case.
 type serviceKey string
 
-// objectKey names an API object of a kind.
+// objectKey identifies an API object of a kind.
 type objectKey struct{ namespace, name string }
 
-// record is what DNS needs of an API object. It never changes.
+// record is the part of an API object that DNS needs. It is immutable.
 type record interface {
 	metav1.ObjectMetaAccessor
 	id() objectKey
@@ -32,7 +32,7 @@ type record interface {
 	refused() []refusal
 }
 
-// header is what all records have.
+// header has the fields of all records.
 type header struct {
 	object   objectKey
 	key      serviceKey
@@ -43,12 +43,12 @@ func (h *header) id() objectKey       { return h.object }
 func (h *header) service() serviceKey { return h.key }
 func (h *header) refused() []refusal  { return h.refusals }
 
-// GetObjectMeta returns the object's name and namespace: client-go asks for them while it lists.
+// GetObjectMeta returns the object's name and namespace, which client-go needs while it lists.
 func (h *header) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.object.namespace, Name: h.object.name}
 }
 
-// refusef notes that a part of the object is not served. Of each reason, one case is told.
+// refusef records that a part of the object is not served. Of each reason, it keeps one case.
 func (h *header) refusef(r reason, format string, args ...any) {
 	for _, known := range h.refusals {
 		if known.reason == r {
@@ -58,7 +58,7 @@ func (h *header) refusef(r reason, format string, args ...any) {
 	h.refusals = append(h.refusals, refusal{r, fmt.Sprintf(format, args...)})
 }
 
-// refusal says why an object, or a part of it, is not served.
+// refusal is why an object, or a part of it, is not served.
 type refusal struct {
 	reason reason
 	detail string
@@ -77,7 +77,7 @@ const (
 
 var reasons = []reason{refusedName, refusedType, refusedCluster, refusedAddress, refusedPort}
 
-// imported is what DNS needs of a ServiceImport.
+// imported is the record of a ServiceImport.
 type imported struct {
 	header
 	headless bool
@@ -85,17 +85,17 @@ type imported struct {
 	ports    []port
 }
 
-// mirrored is what DNS needs of an EndpointSlice that was imported from a cluster: its ready endpoints.
+// mirrored is the record of a mirrored EndpointSlice: its ready endpoints.
 type mirrored struct {
 	header
-	cluster string // empty if the object as a whole is refused
+	cluster string // empty if the whole object is refused
 	ports   []port
-	byIP    addresses  // the endpoints that are named by their address
-	byName  []namedEnd // the endpoints that have a hostname, in order of it
+	byIP    addresses       // the endpoints without a hostname
+	byName  []namedEndpoint // the endpoints with a hostname, sorted by it
 }
 
-// namedEnd is an address of an endpoint with a hostname.
-type namedEnd struct {
+// namedEndpoint is an address of an endpoint with a hostname.
+type namedEndpoint struct {
 	hostname string
 	address  netip.Addr
 }
@@ -103,9 +103,9 @@ type namedEnd struct {
 // size returns the number of addresses.
 func (m *mirrored) size() int { return m.byIP.size() + len(m.byName) }
 
-// names are the limits of the names below the served zones.
+// names has the limit of names below the served zones.
 type names struct {
-	room int // the octets that a name has left once the longest zone is counted (RFC 1035, section 3.1)
+	octets int // that a name may have without the longest zone (RFC 1035, section 3.1)
 }
 
 const maxNameOctets = 255
@@ -116,16 +116,16 @@ func newNames(zones []string) names {
 	for _, zone := range zones {
 		longest = max(longest, len(zone)+1) // an octet before each label, and the root's
 	}
-	return names{room: maxNameOctets - longest}
+	return names{octets: maxNameOctets - longest}
 }
 
-// fit reports whether "<labels>.<service>.<namespace>.svc.<zone>" is a legal name.
+// fit reports whether "<labels>.<service>.<namespace>.svc.<zone>" is a valid name.
 func (n names) fit(key serviceKey, labels ...string) bool {
-	octets := len(key) + len(".svc.") // each label costs one octet beside its own
+	octets := len(key) + len(".svc.") // each label has an additional octet
 	for _, label := range labels {
 		octets += len(label) + 1
 	}
-	return octets <= n.room
+	return octets <= n.octets
 }
 
 func intern(s string) string { return unique.Make(s).Value() }
@@ -152,7 +152,7 @@ func (n names) importOf(object *v1beta1.ServiceImport) *imported {
 		return r
 	}
 	if r.headless {
-		return r // the answers are made of the slices
+		return r // its answers follow from the slices
 	}
 	for _, ip := range object.Spec.IPs {
 		if a, ok := parseAddress(ip); ok {
@@ -180,7 +180,7 @@ func (n names) importOfAlpha(object *v1alpha1.ServiceImport) *imported {
 	return n.importOf(beta)
 }
 
-// sliceOf returns the record of an EndpointSlice. Only the labels that the KEP names are believed.
+// sliceOf returns the record of an EndpointSlice. It uses only the labels that the KEP specifies.
 func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
 	service, cluster := object.Labels[v1beta1.LabelServiceName], object.Labels[v1beta1.LabelSourceCluster]
 	r := &mirrored{header: newHeader(object, service)}
@@ -189,7 +189,7 @@ func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
 		return r
 	}
 	if object.AddressType == discoveryv1.AddressTypeFQDN {
-		return r // there are no addresses in it
+		return r // it has no addresses
 	}
 	if len(validation.IsDNS1123Label(cluster)) > 0 {
 		r.refusef(refusedCluster, "label %s: %q is no RFC-1123 label", v1beta1.LabelSourceCluster, cluster)
@@ -206,7 +206,7 @@ func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
 	r.byName = clipped(slices.Compact(r.byName))
 	for _, p := range object.Ports {
 		if p.Port == nil {
-			continue // "all ports": nothing that SRV could tell
+			continue // "all ports" cannot be in an SRV record
 		}
 		n.addPort(&r.header, &r.ports, value(p.Name), value(p.Protocol), *p.Port)
 	}
@@ -214,7 +214,7 @@ func (n names) sliceOf(object *discoveryv1.EndpointSlice) *mirrored {
 	return r
 }
 
-func compareNamed(a, b namedEnd) int {
+func compareNamed(a, b namedEndpoint) int {
 	return cmp.Or(strings.Compare(a.hostname, b.hostname), a.address.Compare(b.address))
 }
 
@@ -249,6 +249,6 @@ func (n names) addEndpoint(r *mirrored, end discoveryv1.Endpoint) {
 			r.byIP.add(a)
 			continue
 		}
-		r.byName = append(r.byName, namedEnd{intern(hostname), a})
+		r.byName = append(r.byName, namedEndpoint{intern(hostname), a})
 	}
 }

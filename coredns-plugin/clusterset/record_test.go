@@ -78,7 +78,7 @@ func TestRefusedObjects(t *testing.T) {
 	}
 }
 
-// The longest legal names are served, and one octet more is not.
+// The longest valid names are served, and one octet more is not.
 func TestLongestNames(t *testing.T) {
 	label := func(n int) string { return strings.Repeat("l", n) }
 	ports := []discoveryv1.EndpointPort{slicePort("p", "TCP", 80)}
@@ -91,8 +91,6 @@ func TestLongestNames(t *testing.T) {
 		want := dns.RcodeSuccess
 		if spare > 0 {
 			want = dns.RcodeNameError
-		}
-		if spare > 0 {
 			name = strings.Join([]string{label(60), label(len(c) - 1), label(63), label(63), "svc", testZone}, ".")
 		}
 		if got := w.ask(name, dns.TypeA).Rcode; got != want {
@@ -105,7 +103,7 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// An object of a hostile cluster costs no more than what it is large.
+// An object of a hostile cluster costs no more than its own size.
 func TestHostileNumbers(t *testing.T) {
 	var ports []discoveryv1.EndpointPort
 	for i := range 2 * maxPorts {
@@ -132,10 +130,10 @@ func TestHostileNumbers(t *testing.T) {
 		t.Errorf("the last port that is served exists: %t", exists)
 	}
 	if again, _ := w.cs.zones[0].find("_p-0999._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); again == last {
-		t.Error("a million records would be kept for whoever asks for each port")
+		t.Error("a million records would be kept if a client queries each port")
 	}
 	if reply := w.ask("_p-1000._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); reply.Rcode != dns.RcodeNameError {
-		t.Errorf("a port too many: %s", told(reply))
+		t.Errorf("a port too many: %s", text(reply))
 	}
 	refused := slices.Collect(w.cs.zones[0].services.node("db.shop").mirrors())[0].refused()
 	if diff := cmp.Diff([]refusal{{refusedPort, "2000 ports: the first 1000 are served"}}, refused, cmp.AllowUnexported(refusal{})); diff != "" {
@@ -157,7 +155,7 @@ func TestBothVersionsGiveTheSameRecord(t *testing.T) {
 	}
 }
 
-// What client-go asks of a store that keeps records instead of objects.
+// client-go's expectations of a store, with records in place of objects.
 func TestFeed(t *testing.T) {
 	w := newWorld(t, options{})
 	f := w.w.watcher.feeds[kindImport]
@@ -175,7 +173,7 @@ func TestFeed(t *testing.T) {
 		t.Error(err)
 	}
 	if again, err := f.record(clusterSetIP("shop", "web", []string{"10.0.0.1"})); err != nil || f.table.put(kindImport, again) {
-		t.Errorf("what is known already is news (or %v): each list would log its refusals again", err)
+		t.Errorf("a known object counts as changed (or %v): each list would log its refusals again", err)
 	}
 	if err := f.Bookmark("1"); err != nil {
 		t.Error(err)
@@ -228,7 +226,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The README lists the metrics that there are, and Prometheus' conventions have nothing against them.
+// The README lists all metrics, and they follow Prometheus' conventions.
 func TestReadmeMetrics(t *testing.T) {
 	newWorld(t, options{})
 	families, err := prometheus.DefaultGatherer.Gather()

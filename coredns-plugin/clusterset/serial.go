@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// serial is the SOA serial number of a zone: the time of the last change, in ticks since 1970. Publications are at least
-// a tick apart, so the number is never ahead of the clock, and goes on where it was after a restart, however often the
-// zone changed before. It wraps every 2.7 years, as serial numbers may (RFC 1982).
+// serial is the SOA serial number of a zone: the time of the last change, in ticks since 1970. Publications are at least a tick
+// apart, so the number is never ahead of the clock, and does not decrease after a restart. It wraps every 2.7 years, as serial
+// numbers may (RFC 1982).
 type serial struct{ last atomic.Uint32 }
 
 // tick is the unit of serial numbers: no zone changes more often than 50 times a second.
@@ -20,8 +20,8 @@ const tick = 20 * time.Millisecond
 // maxPause is the longest wait before the next change, in ticks.
 const maxPause = 10
 
-// serials outlive the instances of the plugin, because the serial number of a zone must outlive a reload, during which
-// the old and the new instance both follow the API server.
+// serials are shared by the instances of the plugin: during a reload the old and the new one both follow the API server, and the
+// serial number must not decrease.
 var serials sync.Map
 
 // serialOf returns the serial number of a zone.
@@ -39,8 +39,8 @@ func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
 func (s *serial) load() uint32 { return s.last.Load() }
 
-// advance moves the number to the present, or to the next one if it is there already. It returns how long the next
-// change should wait, so that the clock is not left behind: not for ever, though, where the clock was set back.
+// advance sets the number to the current time, or increases it if that is not later. It returns how long the next change must wait
+// so that the number is not ahead of the clock: at most maxPause ticks, as the clock may have been set back.
 func (s *serial) advance(now time.Time) time.Duration {
 	for {
 		last := s.last.Load()

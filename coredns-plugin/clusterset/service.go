@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// service is what DNS knows of a multi-cluster service. It never changes and holds no copies: its endpoints stay in the
-// records that they came in.
+// service is a multi-cluster service. It is immutable and has no copies: its endpoints are those of the records.
 type service struct {
 	key serviceKey
 
@@ -22,13 +21,13 @@ type service struct {
 	clusters []cluster
 }
 
-// cluster is what one cluster contributes to a headless service.
+// cluster is the part of a headless service from one cluster.
 type cluster struct {
 	id     string
 	slices []*mirrored // each with at least one ready endpoint, in order of their names
 }
 
-// emptyServices says what a ClusterSetIP service without a ready endpoint is.
+// emptyServices is the policy for ClusterSetIP services without a ready endpoint.
 type emptyServices string
 
 const (
@@ -36,8 +35,8 @@ const (
 	ignoreEmpty emptyServices = "ignore"
 )
 
-// newService returns the service that a ServiceImport and the slices that bear its name make, in whatever order they
-// come. It returns nil if there is no name to serve: no import, no address, or no ready endpoint (spec N6).
+// newService returns the service of a ServiceImport and its slices, which may be in any order. It returns nil if there is no name to
+// serve: no import, no address, or no ready endpoint (spec N6).
 func newService(i *imported, from []*mirrored, empty emptyServices) *service {
 	if i == nil {
 		return nil
@@ -73,7 +72,7 @@ func headlessService(key serviceKey, from []*mirrored) *service {
 	return s
 }
 
-// headless reports whether the endpoints are what is served.
+// headless reports whether the endpoints are served.
 func (s *service) headless() bool { return len(s.clusters) > 0 }
 
 // mirrors yields all slices of a headless service.
@@ -132,7 +131,7 @@ func (s *service) allPorts() iter.Seq[port] {
 	}
 }
 
-// cluster returns what a cluster contributes, nil if that is nothing.
+// cluster returns the part from a cluster, nil if there is none.
 func (s *service) cluster(id string) *cluster {
 	i, found := slices.BinarySearchFunc(s.clusters, id, func(c cluster, id string) int { return strings.Compare(c.id, id) })
 	if !found {
@@ -141,18 +140,18 @@ func (s *service) cluster(id string) *cluster {
 	return &s.clusters[i]
 }
 
-// host returns the addresses at "<label>.<cluster>.<service>": of the endpoints with that hostname, and of the endpoint
-// whose address the label spells (spec N3).
+// host returns the addresses of "<label>.<cluster>.<service>": of the endpoints with that hostname, and of the endpoint without a
+// hostname whose address is the label (spec N3).
 func (c *cluster) host(label string) addresses {
 	var found addresses
-	spelled, spells := labelAddress(label)
+	address, isAddress := labelAddress(label)
 	for _, m := range c.slices {
-		i, _ := slices.BinarySearchFunc(m.byName, label, func(e namedEnd, label string) int { return strings.Compare(e.hostname, label) })
+		i, _ := slices.BinarySearchFunc(m.byName, label, func(e namedEndpoint, label string) int { return strings.Compare(e.hostname, label) })
 		for ; i < len(m.byName) && m.byName[i].hostname == label; i++ {
 			found.add(m.byName[i].address)
 		}
-		if spells && m.byIP.contains(spelled) {
-			found.add(spelled)
+		if isAddress && m.byIP.contains(address) {
+			found.add(address)
 		}
 	}
 	found.sort()

@@ -18,7 +18,7 @@ import (
 
 func init() { plugin.Register(name, setup) }
 
-// setup reads the plugin's stanza and arranges that it starts and stops with its server.
+// setup reads the plugin's stanza, and starts and stops the plugin with its server.
 func setup(c *caddy.Controller) error {
 	o, err := parse(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// assemble puts the parts together. Nothing runs yet.
+// assemble builds the plugin, which does not run yet.
 func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 	g := gauges{zones: strings.Join(o.zones, ",")}
 	t := newTable(o.kinds...)
@@ -73,18 +73,18 @@ func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 	return cs, &work{watcher: w, publisher: cs.publisher, absent: absent}
 }
 
-// work is what runs beside the answering of queries.
+// work is what runs in the background.
 type work struct {
 	watcher   *watcher
 	publisher *publisher
-	absent    <-chan struct{} // closed when the API server has said that it has no ServiceImports
+	absent    <-chan struct{} // closed if the API server does not serve ServiceImports
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// start begins to follow the API server, and waits for the first publication. It does not wait longer than the timeout,
-// nor for what the API server has said not to exist: CoreDNS serves other zones too.
+// start starts to follow the API server, and waits for the first publication: not longer than the timeout, and not if the API server
+// does not serve ServiceImports, because CoreDNS serves other zones too.
 func (w *work) start(timeout time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -100,7 +100,7 @@ func (w *work) start(timeout time.Duration) {
 	}
 }
 
-// stop ends everything that start began, and returns when it has ended.
+// stop stops everything that start has started, and waits for it.
 func (w *work) stop() {
 	if w.cancel != nil {
 		w.cancel()
@@ -108,9 +108,8 @@ func (w *work) stop() {
 	w.running.Wait()
 }
 
-// localAddresses returns the addresses of this server: those it is bound to, or else those of its interfaces. Loopback
-// and link-local addresses are of no use to others, and taken only where there is nothing else or where they were asked
-// for.
+// localAddresses returns the addresses of this server: those it is bound to, or else those of its interfaces. It returns loopback
+// addresses only if there are no others, because other machines cannot use them.
 func localAddresses(hosts []string) addresses {
 	var bound addresses
 	for _, host := range hosts {

@@ -35,40 +35,30 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for corefile, want := range map[string]options{
-		"clusterset":               {zones: []string{"block.test."}},
-		"clusterset A.test b.test": {zones: []string{"a.test.", "b.test."}},
-		"clusterset {\n}":          {zones: []string{"block.test."}},
-		"clusterset {\n ttl 0\n noendpoints\n startup_timeout 2m\n namespaces a b\n namespaces c\n}": {
-			zones: []string{"block.test."}, kinds: []kind{kindImport}, startupTimeout: 2 * time.Minute,
-			namespaces: map[string]struct{}{"a": {}, "b": {}, "c": {}},
+	for corefile, change := range map[string]func(*options){
+		"clusterset":               func(*options) {},
+		"clusterset {\n}":          func(*options) {},
+		"clusterset A.test b.test": func(o *options) { o.zones = []string{"a.test.", "b.test."} },
+		"clusterset {\n ttl 0\n noendpoints\n startup_timeout 2m\n namespaces a b\n namespaces c\n}": func(o *options) {
+			o.ttl, o.kinds, o.startupTimeout = 0, []kind{kindImport}, 2*time.Minute
+			o.namespaces = map[string]struct{}{"a": {}, "b": {}, "c": {}}
 		},
-		"clusterset {\n ttl 3600\n kubeconfig f\n ignore empty_service\n}": {
-			zones: []string{"block.test."}, ttl: 3600, api: api{kubeconfig: "f"}, empty: ignoreEmpty,
+		"clusterset {\n ttl 3600\n kubeconfig f\n ignore empty_service\n}": func(o *options) {
+			o.ttl, o.api, o.empty = 3600, api{kubeconfig: "f"}, ignoreEmpty
 		},
-		"clusterset {\n kubeconfig f c\n}": {zones: []string{"block.test."}, ttl: 5, api: api{kubeconfig: "f", context: "c"}},
-		"clusterset {\n endpoint https://e\n tls a b c\n}": {
-			zones: []string{"block.test."}, ttl: 5, api: api{endpoint: "https://e", cert: "a", key: "b", ca: "c"},
+		"clusterset {\n kubeconfig f c\n}": func(o *options) { o.api = api{kubeconfig: "f", context: "c"} },
+		"clusterset {\n endpoint https://e\n tls a b c\n}": func(o *options) {
+			o.api = api{endpoint: "https://e", cert: "a", key: "b", ca: "c"}
 		},
 	} {
 		c := caddy.NewTestController("dns", corefile)
 		c.ServerBlockKeys = []string{"dns://block.test.:53", "0.10.in-addr.arpa."}
+		want := options{zones: []string{"block.test."}, ttl: 5, kinds: []kind{kindImport, kindSlice}, empty: serveEmpty, startupTimeout: 5 * time.Second}
+		change(&want)
 		got, err := parse(c)
 		if err != nil {
 			t.Errorf("%s: %v", corefile, err)
 			continue
-		}
-		if want.ttl == 0 && !strings.Contains(corefile, "ttl 0") {
-			want.ttl = 5
-		}
-		if want.kinds == nil {
-			want.kinds = []kind{kindImport, kindSlice}
-		}
-		if want.empty == "" {
-			want.empty = serveEmpty
-		}
-		if want.startupTimeout == 0 {
-			want.startupTimeout = 5 * time.Second
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}, api{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", corefile, diff)
@@ -119,7 +109,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestSetupWithoutAWayToTheAPIServer(t *testing.T) {
+func TestSetupWithoutAPIServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	err := setup(caddy.NewTestController("dns", "clusterset clusterset.local"))
 	if err == nil || !strings.Contains(err.Error(), "no way to the API server (name one by kubeconfig or endpoint, or run in a cluster)") {
@@ -143,7 +133,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("zone %q", z)
 			}
 		}
-		if o.ttl > maxTTL || o.startupTimeout < 0 || newNames(o.zones).room < len("a.b.svc.") {
+		if o.ttl > maxTTL || o.startupTimeout < 0 || newNames(o.zones).octets < len("a.b.svc.") {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -162,8 +152,7 @@ func corefiles(t *testing.T) []string {
 	return found
 }
 
-// Each Corefile of the README is loaded, as CoreDNS does it, by a machine that has the files that it names. It is in no
-// cluster: an endpoint is added where a Corefile relies on that.
+// CoreDNS can load each Corefile of the README if the files exist. An endpoint replaces the cluster in which it runs.
 func TestReadmeCorefiles(t *testing.T) {
 	found := corefiles(t)
 	if len(found) < 4 {
@@ -188,7 +177,7 @@ func TestReadmeCorefiles(t *testing.T) {
 	})
 	for _, corefile := range found {
 		if !strings.Contains(corefile, "clusterset") {
-			t.Errorf("it is not about this plugin:\n%s", corefile)
+			t.Errorf("it does not have this plugin:\n%s", corefile)
 		}
 		local := strings.NewReplacer(
 			"/etc/coredns/kubeconfig", "kubeconfig",

@@ -13,14 +13,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxSRV is the number of SRV records after which an answer is cut off. It is more than a message can hold: a record
-// has at least 19 octets and an uncompressed target (RFC 2782) that ends in ".svc.<zone>". However many endpoints and
-// ports a hostile cluster gives a service, an answer thus costs no more than so many records and a look at the endpoints,
-// which are put in order once (keptTargets); their ports are never copied. Zone transfers still have all records.
+// maxSRV is the maximum number of SRV records in an answer. It is more than a message can hold: a record has at least 19 octets and
+// an uncompressed target (RFC 2782) that ends in ".svc.<zone>". So the cost of an answer is bounded, however many endpoints and ports
+// a hostile cluster gives a service: the endpoints are sorted once (keptTargets), and their ports are never copied. Zone transfers
+// have all records.
 const maxSRV = 2500
 
-// target is what SRV records point at: a name, its addresses, and its ports as its slices list them. The lists are the
-// slices' own: nobody may write to them.
+// target is the target of SRV records: a name, its addresses, and its ports as its slices list them. The lists are those of the
+// slices, and must not be changed.
 type target struct {
 	name      string
 	addresses addresses
@@ -56,8 +56,8 @@ func (n *node) targetsOf(i int) iter.Seq[target] {
 	}
 }
 
-// targets yields the endpoints of a cluster by their label, each label once: two endpoints may share a hostname, and an
-// endpoint may be in two slices for a moment. However many endpoints of a slice share a label, its ports are listed once.
+// targets yields the endpoints of a cluster by label, each label once: two endpoints may share a hostname, and an endpoint may be in
+// two slices for a moment. The ports of a slice are listed once for a label.
 func (c *cluster) targets() iter.Seq[target] {
 	type end struct {
 		label   string
@@ -91,8 +91,8 @@ func (c *cluster) targets() iter.Seq[target] {
 	}
 }
 
-// keptTargets yields the same as targets. It keeps those of the clusters that it gets to: the answers for all ports are
-// made of them, and some of these for each question.
+// keptTargets yields the same as targets, and keeps those of the clusters that it reaches, because the answers for all ports use
+// them.
 func (n *node) keptTargets() iter.Seq[target] {
 	if !n.headless() {
 		return n.targets()
@@ -112,9 +112,8 @@ func (n *node) keptTargets() iter.Seq[target] {
 	}
 }
 
-// srvAnswer returns the SRV records for the ports that are wanted of each list, one for each distinct target and port
-// number, and the targets' addresses. These are left out where there are more than a message can hold, for the section
-// comes whole or not at all.
+// srvAnswer returns the SRV records for the selected ports of each list, one for each distinct target and port number, and the
+// targets' addresses. These are omitted if there are more than a message can hold, because the section must be complete.
 func (n *node) srvAnswer(owner string, wanted func([]port) []port) *answer {
 	var found, additional []dns.RR
 	numbers, glue := numbers{wanted, map[*port][]uint16{}}, 0
@@ -139,14 +138,13 @@ func (n *node) srvAnswer(owner string, wanted func([]port) []port) *answer {
 	return newAnswer(found, additional)
 }
 
-// numbers finds the numbers of the ports that are wanted. It looks once into each list, which all endpoints of a slice
-// share.
+// numbers returns the numbers of the selected ports. It reads each list once: all endpoints of a slice share one.
 type numbers struct {
 	wanted func([]port) []port
 	known  map[*port][]uint16 // by the list's first port
 }
 
-// of returns the distinct numbers that are wanted of some lists, in order.
+// of returns the distinct numbers of the selected ports of some lists, in order.
 func (n numbers) of(lists [][]port) []uint16 {
 	if len(lists) == 1 {
 		return n.ofList(lists[0])

@@ -19,10 +19,10 @@ const (
 	kindSlice  kind = "endpointslices"
 )
 
-// table holds the records of all objects, and knows which services changed since they were last published.
+// table has the records of all objects, and the services that changed since the last publication.
 type table struct {
-	kinds  []kind        // that are read
-	notify chan struct{} // has something when there is something to take
+	kinds  []kind        // that the plugin reads
+	notify chan struct{} // has an element if there may be changes
 
 	mu      sync.Mutex
 	objects map[kind]map[objectKey]record
@@ -48,7 +48,7 @@ func newTable(kinds ...kind) *table {
 	return t
 }
 
-// put takes over a record. It reports false if that is what was known already.
+// put stores a record. It reports false if it is stored already.
 func (t *table) put(k kind, r record) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *table) put(k kind, r record) bool {
 	return t.set(k, r)
 }
 
-// remove forgets an object.
+// remove removes an object.
 func (t *table) remove(k kind, key objectKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,17 +64,17 @@ func (t *table) remove(k kind, key objectKey) {
 	t.unset(k, key)
 }
 
-// replace makes the records of a list the only ones of their kind, and returns those that are news.
+// replace replaces all records of a kind by those of a list, and returns those that changed.
 func (t *table) replace(k kind, list []record) []record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.wake()
 	known := make(map[objectKey]struct{}, len(list))
-	var news []record
+	var changes []record
 	for _, r := range list {
 		known[r.id()] = struct{}{}
 		if t.set(k, r) {
-			news = append(news, r)
+			changes = append(changes, r)
 		}
 	}
 	for key := range t.objects[k] {
@@ -83,7 +83,7 @@ func (t *table) replace(k kind, list []record) []record {
 		}
 	}
 	t.listed[k] = true
-	return news
+	return changes
 }
 
 func (t *table) set(k kind, r record) bool {
@@ -124,22 +124,22 @@ func (t *table) unset(k kind, key objectKey) {
 	}
 }
 
-// wake says that there may be something to take.
+// wake notifies the publisher.
 func (t *table) wake() {
 	select {
 	case t.notify <- struct{}{}:
-	default: // it has been said
+	default: // it is notified already
 	}
 }
 
-// changed is a service that is to be built anew, from these records.
+// changed has the records of a service to build.
 type changed struct {
 	imported *imported
 	slices   []*mirrored
 }
 
-// take returns the services that changed since it was last called. It reports false as long as an object of any kind may
-// be unknown: what has not been listed is not empty (spec N8).
+// take returns the services that changed since the last call. It reports false until all kinds have been listed: a kind that is not
+// listed is not empty (spec N8).
 func (t *table) take() (map[serviceKey]changed, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +158,7 @@ func (t *table) take() (map[serviceKey]changed, bool) {
 	return changes, true
 }
 
-// refusals returns how many objects there are of which something is refused, by reason.
+// refusals returns the number of objects with a refusal, by reason.
 func (t *table) refusals() map[reason]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

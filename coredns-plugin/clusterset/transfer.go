@@ -16,10 +16,9 @@ import (
 // errUnsynced makes plugin transfer answer SERVFAIL.
 var errUnsynced = errors.New("not all objects have been read from the API server yet")
 
-// Transfer sends all records of a zone, service by service. To a secondary that has the current serial number it sends
-// the SOA record alone, and to one that is behind the whole zone (RFC 1995, section 4). The error is
-// transfer.ErrNotAuthoritative for other zones, and errUnsynced while nothing is known. It is what plugin transfer asks
-// plugins for.
+// Transfer sends all records of a zone, service by service. A secondary with the current serial number gets only the SOA record,
+// others the whole zone (RFC 1995, section 4). The error is transfer.ErrNotAuthoritative for other zones, and errUnsynced before the
+// first publication. It implements transfer.Transferer.
 func (c *Clusterset) Transfer(name string, known uint32) (<-chan []dns.RR, error) {
 	i := slices.IndexFunc(c.zones, func(z *zone) bool { return strings.EqualFold(z.name, name) })
 	if i < 0 {
@@ -29,7 +28,7 @@ func (c *Clusterset) Transfer(name string, known uint32) (<-chan []dns.RR, error
 		return nil, errUnsynced
 	}
 	z := c.zones[i]
-	// The SOA comes first: a change during the transfer then has a later serial number, and is fetched next time.
+	// Read the SOA first: a change during the transfer then has a later serial number, so the next transfer has it.
 	soa := z.soa().rotated()
 	out := make(chan []dns.RR)
 	go func() {
@@ -46,7 +45,7 @@ func (c *Clusterset) Transfer(name string, known uint32) (<-chan []dns.RR, error
 	return out, nil
 }
 
-// all yields the RRsets of the zone but for its SOA record.
+// all yields the RRsets of the zone without its SOA record.
 func (z *zone) all() iter.Seq[[]dns.RR] {
 	return func(yield func([]dns.RR) bool) {
 		for _, a := range []*answer{z.ns, z.glue4, z.glue6, z.version} {
@@ -64,7 +63,7 @@ func (z *zone) all() iter.Seq[[]dns.RR] {
 	}
 }
 
-// all yields the records of a service, a batch at a time. They are made for this and not kept.
+// all yields the records of a service in batches, which are not kept.
 func (n *node) all() iter.Seq[[]dns.RR] {
 	return func(yield func([]dns.RR) bool) {
 		if !yield(n.both(nil, n.owner, n.addresses())) {

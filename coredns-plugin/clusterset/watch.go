@@ -25,13 +25,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
-// backoff is that of lists and watches that fail: back soon after the API server is, with jitter so that not all
-// servers of a cluster come at once.
+// backoff is for lists and watches that fail. It is short, so that the plugin reconnects soon after the API server is back, and has
+// jitter, so that not all servers of a cluster reconnect at once.
 func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: 10 * time.Second}
 }
 
-// errGone says that the API server does not serve a resource any more.
+// errGone is returned if the API server does not serve a resource.
 var errGone = errors.New("the API server does not serve it")
 
 // watcher reads the objects of one API server into the table.
@@ -39,10 +39,10 @@ type watcher struct {
 	clients clients
 	feeds   map[kind]*feed
 	gauges  gauges
-	absent  func() // called when the API server has said that ServiceImports do not exist
+	absent  func() // called if the API server does not serve ServiceImports
 
 	mu     sync.Mutex
-	failed map[kind]string // why the last request failed; told once
+	failed map[kind]string // the error of the last request, logged once
 }
 
 // run reads until ctx ends.
@@ -55,19 +55,19 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// followImports finds out which version of ServiceImports the API server has, follows it for as long as it is served,
-// and begins anew. While there is none it asks again and again: the CRD may come later.
+// followImports finds the version of ServiceImports that the API server serves, follows it as long as it is served, and starts again.
+// It repeats that while there is none: the CRD may be installed later.
 func (w *watcher) followImports(ctx context.Context) {
 	pause := backoff().DelayFunc()
 	for ctx.Err() == nil {
 		version, err := w.clients.importVersion(ctx)
 		switch {
 		case errors.Is(err, errGone):
-			w.note(kindImport, err)
+			w.report(kindImport, err)
 			w.gauges.crdAbsent()
 			w.absent()
 		case err != nil:
-			w.note(kindImport, err)
+			w.report(kindImport, err)
 		default:
 			w.gauges.crdServed()
 			pause = backoff().DelayFunc()
@@ -89,13 +89,13 @@ func objectOf(version string) runtime.Object {
 	return &v1beta1.ServiceImport{}
 }
 
-// follow lists and watches one resource until ctx ends; ServiceImports, until the API server does not serve them in this
-// version. EndpointSlices it serves always: a 404 for them is the word of something in between, and they are asked for again.
+// follow lists and watches one resource until ctx ends; ServiceImports, until the API server does not serve this version. A 404 for
+// EndpointSlices is from a proxy, because each API server serves them, so the request is repeated.
 func (w *watcher) follow(ctx context.Context, f *feed, source cache.ListWatch, object runtime.Object) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	check := func(err error) {
-		w.note(f.kind, err)
+		w.report(f.kind, err)
 		if f.kind == kindImport && apierrors.IsNotFound(err) {
 			stop()
 		}
@@ -115,15 +115,15 @@ func (w *watcher) follow(ctx context.Context, f *feed, source cache.ListWatch, o
 	current := rewind.Source(noted, func() {
 		log.Infof("the API server is back at an earlier state, as after a restore; listing %s again", f.kind)
 	})
-	quiet := logr.Discard() // what goes wrong is noted above, once
+	quiet := logr.Discard() // report logs errors, each once
 	reflector := cache.NewReflectorWithOptions(current, object, f, cache.ReflectorOptions{
 		Name: name + "/" + string(f.kind), Logger: &quiet, Backoff: backoff(),
 	})
 	reflector.RunWithContext(klog.NewContext(ctx, quiet))
 }
 
-// note counts a request that failed, and logs it where that is news.
-func (w *watcher) note(k kind, err error) {
+// report counts a failed request, and logs a new error.
+func (w *watcher) report(k kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
@@ -134,7 +134,7 @@ func (w *watcher) note(k kind, err error) {
 		return
 	}
 	if errors.Is(err, context.Canceled) {
-		return // we are leaving
+		return // the plugin stops
 	}
 	w.gauges.watchError(k)
 	if w.failed[k] == err.Error() {

@@ -26,14 +26,14 @@ import (
 
 const testZone = "clusterset.local."
 
-// world is the plugin without an API server: what would be watched is put into its feeds.
+// world is the plugin without an API server: tests put objects into its feeds.
 type world struct {
 	t  testing.TB
 	cs *Clusterset
 	w  *work
 }
 
-// newWorld returns a plugin that knows all of its objects, which are these, in the default zone of this test.
+// newWorld returns a synced plugin with these objects. Its zone is testZone by default.
 func newWorld(t testing.TB, o options, objects ...any) *world {
 	w := unsynced(t, o)
 	w.list(objects...)
@@ -41,7 +41,7 @@ func newWorld(t testing.TB, o options, objects ...any) *world {
 	return w
 }
 
-// unsynced returns a plugin that knows nothing yet.
+// unsynced returns a plugin that has listed nothing yet.
 func unsynced(t testing.TB, o options) *world {
 	if len(o.zones) == 0 {
 		o.zones = []string{testZone}
@@ -55,7 +55,7 @@ func unsynced(t testing.TB, o options) *world {
 	return &world{t: t, cs: cs, w: work}
 }
 
-// list replaces all objects, as a list does.
+// list replaces all objects. It ignores those of kinds that the plugin does not read.
 func (w *world) list(objects ...any) {
 	w.t.Helper()
 	of := map[kind][]any{}
@@ -92,7 +92,7 @@ func kindOf(object any) kind {
 	return kindImport
 }
 
-// ask sends a question over what looks like TCP.
+// ask sends a query as over TCP.
 func (w *world) ask(name string, qtype uint16) *dns.Msg {
 	w.t.Helper()
 	m := new(dns.Msg)
@@ -100,17 +100,18 @@ func (w *world) ask(name string, qtype uint16) *dns.Msg {
 	return w.send(m, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1})
 }
 
-// send sends a message from an address. The reply is scrubbed as CoreDNS' server does it, and packed and unpacked.
+// send sends a message from an address, which must not be changed. The reply is scrubbed as CoreDNS' server does it, packed, and
+// unpacked.
 func (w *world) send(m *dns.Msg, from net.Addr) *dns.Msg {
 	w.t.Helper()
-	answered := &writer{from: from}
+	answered, before := &writer{from: from}, m.String()
 	code, err := w.cs.ServeDNS(context.Background(), request.NewScrubWriter(m, answered), m)
-	if err != nil {
-		w.t.Fatalf("%v: %v", m.Question, err)
+	if err != nil || m.String() != before {
+		w.t.Fatalf("%v: %v; the message is now\n%s", before, err, m)
 	}
 	if answered.m == nil {
 		if plugin.ClientWrite(code) {
-			w.t.Fatalf("%v: nothing was written, though rcode %d says so", m.Question, code)
+			w.t.Fatalf("%v: rcode %d, but nothing was written", m.Question, code)
 		}
 		return new(dns.Msg).SetRcode(m, code)
 	}
@@ -125,7 +126,7 @@ func (w *world) send(m *dns.Msg, from net.Addr) *dns.Msg {
 	return reply
 }
 
-// writer keeps the reply.
+// writer stores the reply.
 type writer struct {
 	dns.ResponseWriter
 	from net.Addr
@@ -136,8 +137,8 @@ func (w *writer) RemoteAddr() net.Addr        { return w.from }
 func (w *writer) WriteMsg(m *dns.Msg) error   { w.m = m; return nil }
 func (w *writer) Write(b []byte) (int, error) { return 0, fmt.Errorf("%d octets written raw", len(b)) }
 
-// told returns a reply as text: the code, and each section in order, without TTL and class.
-func told(m *dns.Msg) string {
+// text returns a reply as text: the code, and each section in order, without TTL and class.
+func text(m *dns.Msg) string {
 	lines := []string{dns.RcodeToString[m.Rcode]}
 	for _, section := range [][]dns.RR{m.Answer, m.Ns, m.Extra} {
 		var texts []string
@@ -164,18 +165,16 @@ func recordText(r dns.RR) string {
 
 func addressSet(texts ...string) addresses {
 	var s addresses
-	for _, text := range texts {
-		a, ok := parseAddress(text)
+	for _, t := range texts {
+		a, ok := parseAddress(t)
 		if !ok {
-			panic(text)
+			panic(t)
 		}
 		s.add(a)
 	}
 	s.sort()
 	return s
 }
-
-// objects of the API
 
 func clusterSetIP(namespace, name string, ips []string, ports ...v1beta1.ServicePort) *v1beta1.ServiceImport {
 	return &v1beta1.ServiceImport{

@@ -15,7 +15,7 @@ const (
 	dnsVersionTTL = 28800
 )
 
-// zone answers for one zone: its own skeleton, and the services in it.
+// zone has the answers for one zone: its own records, and the services in it.
 type zone struct {
 	name      string // absolute, lower case
 	ttl       uint32
@@ -32,7 +32,7 @@ type authority struct {
 	answer *answer
 }
 
-// newZone returns the zone with no services in it. The addresses are those of this server.
+// newZone returns the zone without services. The addresses are those of this server.
 func newZone(name string, ttl uint32, local addresses) *zone {
 	z := &zone{name: name, ttl: ttl, services: newDirectory(), serial: serialOf(name)}
 	r := records{ttl}
@@ -46,7 +46,7 @@ func newZone(name string, ttl uint32, local addresses) *zone {
 	return z
 }
 
-// contains reports whether a name, in lower case, is the zone's or lies below it.
+// contains reports whether a name, in lower case, is the zone's or below it.
 func (z *zone) contains(name string) bool {
 	below, ok := strings.CutSuffix(name, z.name)
 	if !ok || below == "" {
@@ -60,8 +60,8 @@ func (z *zone) contains(name string) bool {
 	return (len(below)-1-len(label))%2 == 0
 }
 
-// find returns what the zone answers at a name, in lower case, that it contains: nil where there are no such records.
-// It reports false if the name does not exist.
+// find returns the answer for a name that the zone contains, in lower case, and nil for NODATA. It reports false if the name does not
+// exist.
 func (z *zone) find(name string, qtype uint16) (*answer, bool) {
 	path := strings.TrimSuffix(name[:len(name)-len(z.name)], ".")
 	switch path {
@@ -99,10 +99,10 @@ func lastTwo(path string) (before string, labels serviceKey) {
 	return path[:i+1], serviceKey(path[i+1:])
 }
 
-// apex answers at the zone's own name.
+// apex returns the answer for the zone's own name.
 func (z *zone) apex(qtype uint16) *answer {
 	switch qtype {
-	case dns.TypeSOA, dns.TypeANY: // one RRset is enough (RFC 8482, section 4.1)
+	case dns.TypeSOA, dns.TypeANY: // one RRset is sufficient (RFC 8482, section 4.1)
 		return z.soa()
 	case dns.TypeNS:
 		return z.ns
@@ -110,7 +110,7 @@ func (z *zone) apex(qtype uint16) *answer {
 	return nil
 }
 
-// ofType returns the first answer with records of the type that is asked for, nil if there is none.
+// ofType returns the first answer with records of this type, nil if there is none.
 func ofType(qtype uint16, answers ...*answer) *answer {
 	for _, a := range answers {
 		if a.count > 0 && (qtype == dns.TypeANY || qtype == a.records[0].Header().Rrtype) {

@@ -24,32 +24,24 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// testHubCertificateRotated: the hub gets another certificate authority, as docs/install.md says, and the agent, which is
-// never restarted, goes on.
+// testHubCertificateRotated: the hub gets another certificate authority, as docs/install.md describes. The agent continues without a
+// restart.
 func (w *world) testHubCertificateRotated(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	hub := w.Cluster("hub")
 	next, err := lab.NewCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	both := filepath.Join(t.TempDir(), "both.pem")
-	if err := os.WriteFile(both, slices.Concat(hub.Config().CAData, next.PEM), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(both, slices.Concat(hub.Config().CAData, next.PEM), 0o600))
 	w.must(t, w.join("east", "--hub-ca "+both))
-	if err := hub.Serve(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	w.writeKubeconfig(t)
+	lab.Must(t, hub.Serve(t.Context(), next))
+	w.connect(t)
 	w.beats(t)
-	w.unchanged(t, w.join("east", "")) // the way to the hub is not set again, and stays; it waits for a heartbeat, too
+	w.unchanged(t, w.join("east", "")) // URL and certificate authority stay; it waits for a heartbeat, too
 	alone := filepath.Join(t.TempDir(), "new.pem")
-	if err := os.WriteFile(alone, next.PEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.must(t, w.join("east", "--hub-ca "+alone)) // the old one is taken out
+	lab.Must(t, os.WriteFile(alone, next.PEM, 0o600))
+	w.must(t, w.join("east", "--hub-ca "+alone)) // without the old one
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
 	if !bytes.Equal(secret.Data["ca.crt"], next.PEM) {
@@ -58,17 +50,15 @@ func (w *world) testHubCertificateRotated(t *testing.T) {
 	w.beats(t)
 }
 
-// testJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a token that the hub knows; and
-// where the hub has another URL, its agent starts anew with that, which stays then.
+// testJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a new token. With another URL of the
+// hub, its agent restarts, and the URL stays.
 func (w *world) testJoinAgain(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}}
-	if err := w.client(t, "hub").Delete(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, w.client(t, "hub").Delete(t.Context(), account))
 	if out := w.must(t, w.join("east", "")); !strings.Contains(out, "configured Secret tombolo-system/tombolo-hub") {
-		t.Errorf("the token of an account that is no more is kept:\n%s", out)
+		t.Errorf("the token of a deleted account is kept:\n%s", out)
 	}
 	w.unchanged(t, w.join("east", ""))
 
@@ -76,12 +66,12 @@ func (w *world) testJoinAgain(t *testing.T) {
 	w.get(t, "east", agent)
 	before := agent.Spec.Template.DeepCopy()
 	other := strings.Replace(w.Cluster("hub").Config().Host, "127.0.0.1", "localhost", 1)
-	w.must(t, w.join("east", "--hub-server "+other)) // it waits for the heartbeat of an agent that knows the other URL
+	w.must(t, w.join("east", "--hub-server "+other)) // it waits for a heartbeat through the other URL
 	w.get(t, "east", agent)
 	if reflect.DeepEqual(before, &agent.Spec.Template) {
-		t.Error("the agent has not been started anew: it still asks at the old URL")
+		t.Error("the agent was not restarted, so it uses the old URL")
 	}
-	out := w.unchanged(t, "join --context east --hub-context hub") // the kubeconfig's URL would be refused: it is another one
+	out := w.unchanged(t, "join --context east --hub-context hub") // not the kubeconfig's URL, which would be refused
 	if !strings.Contains(out, "agents will reach the hub at "+other+" (as before)") {
 		t.Errorf("without --hub-server:\n%s", out)
 	}
@@ -95,7 +85,7 @@ func (w *world) beats(t *testing.T) {
 	w.get(t, "hub", beat)
 	seen := map[string]bool{beat.ResourceVersion: true}
 	hub := w.client(t, "hub")
-	w.eventually(t, "heartbeat", func() bool {
+	eventually(t, "heartbeat", func() bool {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(beat), beat); err == nil {
 			seen[beat.ResourceVersion] = true
 		}
@@ -103,8 +93,8 @@ func (w *world) beats(t *testing.T) {
 	})
 }
 
-// testRevoked: a member whose rights on the hub have been taken away, as docs/install.md says, is refused at once, though
-// its token is good for days.
+// testRevoked: a member whose rights on the hub were revoked, as docs/install.md describes, is refused at once, although its token is
+// valid for days.
 func (w *world) testRevoked(t *testing.T) {
 	startNode(t, w.Cluster("east"), w.agent)
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
@@ -113,9 +103,7 @@ func (w *world) testRevoked(t *testing.T) {
 	hub := w.Cluster("hub")
 	stolen := rest.Config{Host: hub.Config().Host, BearerToken: string(secret.Data["token"]), TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data["ca.crt"]}}
 	thief, err := client.New(&stolen, client.Options{Scheme: w.client(t, "hub").Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	read := func() error { return thief.List(t.Context(), &hubv1alpha1.PublishedServiceList{}) }
 	write := func() error {
 		return thief.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
@@ -123,15 +111,13 @@ func (w *world) testRevoked(t *testing.T) {
 			Spec:       hubv1alpha1.PublishedEndpointsSpec{Namespace: "default", Service: "web", AddressType: "IPv4"},
 		}, client.DryRunAll)
 	}
-	w.eventually(t, "right to read and write", func() bool { return read() == nil && write() == nil })
+	eventually(t, "right to read and write", func() bool { return read() == nil && write() == nil })
 	admin := w.client(t, "hub")
 	for _, binding := range []client.Object{
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-hub-read:east"}},
 	} {
-		if err := admin.Delete(t.Context(), binding); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, admin.Delete(t.Context(), binding))
 	}
-	w.eventually(t, "refusal", func() bool { return apierrors.IsForbidden(read()) && apierrors.IsForbidden(write()) })
+	eventually(t, "refusal", func() bool { return apierrors.IsForbidden(read()) && apierrors.IsForbidden(write()) })
 }

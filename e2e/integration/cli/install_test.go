@@ -39,8 +39,8 @@ const kubeadmCorefile = `.:53 {
 }
 `
 
-// TestInstallDocument follows docs/install.md word for word: a hub, a member by the command and one by kustomize alone, an
-// export that the other member resolves, and all of them leave, one of them dead. Nothing is left behind.
+// TestInstallDocument runs docs/install.md: a hub, a member with the command and one with kustomize alone, an export that the other
+// member resolves; then all leave, one of them while it is down. Nothing is left.
 //
 // spec: K1, K3
 func TestInstallDocument(t *testing.T) {
@@ -66,7 +66,7 @@ func TestInstallDocument(t *testing.T) {
 	exported := false
 	for _, step := range steps {
 		if strings.Contains(step.Commands, "leave --from hub") {
-			stopWest() // it is dead
+			stopWest() // it is down
 		}
 		if err := shell.Take(step); err != nil {
 			t.Fatal(err)

@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// testLeaveInterrupted: a leave that was interrupted while it cleaned the cluster is finished by the very same command. A
-// member that no longer sends heartbeats delays it, but does not stop it.
+// testLeaveInterrupted: the same command finishes a leave that was interrupted. A member that no longer sends heartbeats delays it,
+// but does not stop it.
 //
 // spec: K3
 func (w *world) testLeaveInterrupted(t *testing.T) {
@@ -30,7 +29,7 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 	})
 	clean := w.traces(t, "hub", "east")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"))
-	// It keeps the agent's namespace, and leave waits for that.
+	// Its finalizer keeps the agent's namespace, for which leave waits.
 	obstacle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "obstacle", Finalizers: []string{"example.com/none"}}}
 	w.create(t, "east", obstacle)
 
@@ -45,7 +44,7 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 		out, code = w.runUntil(ctx, leave)
 	}()
 	east, namespace := w.client(t, "east"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}}
-	w.eventually(t, "deletion of the namespace", func() bool {
+	eventually(t, "deletion of the namespace", func() bool {
 		return east.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace) == nil && namespace.DeletionTimestamp != nil
 	})
 	interrupt()
@@ -58,18 +57,11 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 		"no heartbeat of west within 15s: a member that is disconnected keeps what east exported until its --absent-member-timeout has passed",
 	} {
 		if !strings.Contains(out, text) {
-			t.Errorf("$ kubectl clusterset %s\n%sdoes not say %q", leave, out, text)
+			t.Errorf("$ kubectl clusterset %s\n%sdoes not contain %q", leave, out, text)
 		}
 	}
 
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller of namespaces deletes it meanwhile
-		w.get(t, "east", obstacle)
-		obstacle.Finalizers = nil
-		return east.Update(t.Context(), obstacle)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.edit(t, "east", obstacle, func() { obstacle.Finalizers = nil })
 	w.must(t, leave)
 	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
 		t.Errorf("after leaving (-before +after):\n%s", diff)

@@ -33,7 +33,7 @@ const hubMount = "/etc/tombolo/hub"
 // syncPeriod is the time between two runs of sync, each of which sends several requests.
 const syncPeriod = 250 * time.Millisecond
 
-// node stands for the nodes of a cluster that has none: it runs the pods of Tombolo as processes, with the command lines,
+// node replaces the nodes of a cluster that has none: it runs the pods of Tombolo as processes, with the command lines,
 // the rights and the Secret that they would have, and reports their ends as a kubelet does.
 type node struct {
 	t       *testing.T
@@ -71,14 +71,14 @@ func startNode(t *testing.T, cluster *lab.Cluster, program string) (stop func())
 	return stop
 }
 
-// sync runs what should run.
+// sync starts and stops processes as the cluster's objects require.
 func (n *node) sync(ctx context.Context) {
 	if err := errors.Join(n.syncCheck(ctx), n.syncAgent(ctx)); err != nil && ctx.Err() == nil {
 		n.t.Logf("node of %s: %v", n.cluster.Name, err)
 	}
 }
 
-// syncCheck runs a pod that looks whether the hub can be reached.
+// syncCheck runs the pod that checks whether the hub is reachable.
 func (n *node) syncCheck(ctx context.Context) error {
 	pod, err := n.api.CoreV1().Pods("default").Get(ctx, "tombolo-check-hub", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && pod.Status.Phase != corev1.PodPending {

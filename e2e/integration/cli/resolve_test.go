@@ -37,7 +37,7 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 	question.SetQuestion(service+"."+namespace+".svc.clusterset.local.", dns.TypeA)
 	var got string
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		if server.hasEnded() && starts < portAttempts { // somebody else has been quicker to take its port
+		if server.hasEnded() && starts < portAttempts { // another process has taken its port
 			server, starts = startDNS(t, w.Cluster(cluster), corefile), starts+1
 		}
 		reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, server.address)
@@ -68,7 +68,7 @@ func (w *world) corefile(t *testing.T, cluster string) string {
 	return ""
 }
 
-// portAttempts bounds the search for a port that nobody takes in the moment before CoreDNS does.
+// portAttempts bounds the search for a port that no other process takes before CoreDNS does.
 const portAttempts = 5
 
 // dnsServer is a CoreDNS of which the test is the only client.

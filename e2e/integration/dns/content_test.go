@@ -18,13 +18,15 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// shape is what a name is, said by whoever made the content, not by those who serve it.
+// shape is a class of names. It follows from the content, not from the replies.
 type shape string
 
-const noSuchName shape = "no such name"
+const unknown shape = "no such name"
 
-// content is what an API server holds, and the shape of each name that has a record, lies above one, or looks as if it
-// had one. All other names have the shape noSuchName.
+const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
+
+// content is the objects of an API server, and the shapes of the names that exist or are similar to those that exist. All other
+// names have the shape unknown.
 type content struct {
 	rand       *rand.Rand
 	namespaces []string
@@ -34,23 +36,22 @@ type content struct {
 	names      int
 }
 
-// service is what the content of a service is made of.
+// service is a service of the content.
 type service struct {
-	kind      shape
-	namespace string
-	name      string
+	shape           shape
+	namespace, name string
 }
 
-// mirror is an EndpointSlice of a service from a cluster.
-type mirror struct {
-	cluster string
-	kind    discoveryv1.AddressType
-	ports   []discoveryv1.EndpointPort
-	ends    []discoveryv1.Endpoint
+// mirrored is an EndpointSlice of a service from a cluster.
+type mirrored struct {
+	cluster   string
+	family    discoveryv1.AddressType
+	ports     []discoveryv1.EndpointPort
+	endpoints []discoveryv1.Endpoint
 }
 
-// newContent returns content with every shape of service in it. Names, addresses, numbers of endpoints and of ports follow
-// from the seed.
+// newContent returns content with services of every shape. Names, addresses, and the numbers of endpoints and ports follow from the
+// seed.
 func newContent(seed uint64) *content {
 	c := &content{rand: rand.New(rand.NewPCG(seed, 0)), shapes: map[string]shape{}}
 	for _, namespace := range []string{"shop", "svc", "pod", "x1", "0-day"} {
@@ -62,22 +63,23 @@ func newContent(seed uint64) *content {
 	} {
 		c.shapes[name+zone] = s
 	}
-	c.namespaces = append(c.namespaces, "vacant", "dark")
-	c.shapes["vacant.svc."+zone] = "<namespace> that holds no service"
-	c.shapes["dark.svc."+zone] = "<namespace> that holds no service"
-	c.pods()
-	for _, namespace := range c.namespaces[:5] {
+	for _, namespace := range c.namespaces {
 		for range 3 {
 			c.clusterSetIP(namespace)
 			c.headless(namespace)
 		}
-		c.odd(namespace)
+		c.unusual(namespace)
 	}
-	c.dark("dark")
+	for _, namespace := range []string{"empty", "unready"} {
+		c.namespaces = append(c.namespaces, namespace)
+		c.shapes[namespace+".svc."+zone] = "<namespace> without services"
+	}
+	c.withoutReadyEndpoints("unready")
+	c.pods()
 	return c
 }
 
-// pods gives the names of pods their shapes.
+// pods adds the shapes of the names of pods.
 func (c *content) pods() {
 	c.shapes["pod."+zone] = "pod"
 	for _, namespace := range c.namespaces {
@@ -90,35 +92,35 @@ func (c *content) pods() {
 	}
 }
 
-// service returns a service with a name of its own, every other one with a digit at the beginning.
-func (c *content) service(kind shape, namespace string) service {
+// service returns a service with a unique name.
+func (c *content) service(s shape, namespace string) service {
 	c.names++
 	name := fmt.Sprintf("%s%d", []string{"web", "3d", "a-b"}[c.rand.IntN(3)], c.names)
 	if c.names == 3 {
 		name = "svc"
 	}
-	s := service{kind, namespace, name}
-	c.shapes[s.dns()] = kind
-	return s
+	made := service{s, namespace, name}
+	c.shapes[made.dns()] = s
+	return made
 }
 
 func (s service) dns() string { return s.name + "." + s.namespace + ".svc." + zone }
 
-// address returns an address that nobody has.
+// address returns a unique address.
 func (c *content) address(family discoveryv1.AddressType) string {
 	c.addresses++
-	if family == discoveryv1.AddressTypeIPv4 {
+	if family == v4 {
 		return fmt.Sprintf("10.1.%d.%d", c.addresses/250, c.addresses%250+1)
 	}
 	return fmt.Sprintf([]string{"fd00:1::%x", "fd00:2:%x::"}[c.rand.IntN(2)], c.addresses)
 }
 
 func (c *content) ips() []string {
-	v4, v6 := c.address(discoveryv1.AddressTypeIPv4), c.address(discoveryv1.AddressTypeIPv6)
-	return [][]string{{v4}, {v6}, {v4, v6}, {v6, v4}}[c.names%4]
+	a, b := c.address(v4), c.address(v6)
+	return [][]string{{a}, {b}, {a, b}, {b, a}}[c.names%4]
 }
 
-// clusterSetIP adds a service of every sort that has addresses of its own.
+// clusterSetIP adds ClusterSetIP services: with ports, without ports, without addresses.
 func (c *content) clusterSetIP(namespace string) {
 	s := c.service("<ClusterSetIP service>", namespace)
 	ports := []v1beta1.ServicePort{
@@ -129,32 +131,32 @@ func (c *content) clusterSetIP(namespace string) {
 	}
 	c.imports(s, v1beta1.ClusterSetIP, c.ips(), ports[:1+c.rand.IntN(4)])
 	for _, cluster := range c.clusters() {
-		c.slice(s, mirror{cluster: cluster, kind: discoveryv1.AddressTypeIPv4, ports: c.ports(), ends: c.ends(discoveryv1.AddressTypeIPv4)})
+		c.slice(s, mirrored{cluster, v4, c.ports(), c.endpoints(v4)})
 	}
 	c.imports(c.service("<ClusterSetIP service without ports>", namespace), v1beta1.ClusterSetIP, c.ips(), nil)
 	c.imports(c.service("<ClusterSetIP service without addresses>", namespace), v1beta1.ClusterSetIP, nil, ports[:1])
 }
 
-// headless adds a service of one to four clusters, of one or both families, with and without ports.
+// headless adds headless services of one to four clusters and of one or both families, with and without ports.
 func (c *content) headless(namespace string) {
 	s := c.service("<headless service>", namespace)
 	c.imports(s, v1beta1.Headless, nil, nil)
 	for _, cluster := range c.clusters() {
 		ports := c.ports()
-		for i, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		for i, family := range []discoveryv1.AddressType{v4, v6} {
 			if i == 0 || c.rand.IntN(2) == 0 {
-				c.slice(s, mirror{cluster: cluster, kind: family, ports: ports, ends: c.ends(family)})
+				c.slice(s, mirrored{cluster, family, ports, c.endpoints(family)})
 			}
 		}
 	}
 	s = c.service("<headless service without ports>", namespace)
 	c.imports(s, v1beta1.Headless, nil, nil)
 	for _, cluster := range c.clusters() {
-		c.slice(s, mirror{cluster: cluster, kind: discoveryv1.AddressTypeIPv4, ends: c.ends(discoveryv1.AddressTypeIPv4)})
+		c.slice(s, mirrored{cluster, v4, nil, c.endpoints(v4)})
 	}
 }
 
-// clusters returns one to four of them.
+// clusters returns the IDs of one to four clusters.
 func (c *content) clusters() []string {
 	all := []string{"east", "west", "3rd", "a-very-long-name-for-a-cluster-yet-a-label-of-63-characters-yes"}
 	c.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -175,8 +177,8 @@ func slicePort(name string, protocol corev1.Protocol, number int32) discoveryv1.
 	return discoveryv1.EndpointPort{Name: ptr.To(name), Protocol: &protocol, Port: &number}
 }
 
-// ends returns ready endpoints, with and without hostnames, two of one hostname, and one that is not ready.
-func (c *content) ends(family discoveryv1.AddressType) []discoveryv1.Endpoint {
+// endpoints returns ready endpoints, with and without hostnames, two of one hostname, and one that is not ready.
+func (c *content) endpoints(family discoveryv1.AddressType) []discoveryv1.Endpoint {
 	var all []discoveryv1.Endpoint
 	for i, host := range []string{"", "db-0", "db-0", "10-0-0-1", "", "0"} {
 		if i > c.rand.IntN(7) {
@@ -191,12 +193,16 @@ func (c *content) ends(family discoveryv1.AddressType) []discoveryv1.Endpoint {
 		}
 		all = append(all, e)
 	}
-	lost := discoveryv1.Endpoint{Addresses: []string{c.address(family)}, Hostname: ptr.To("lost")}
-	lost.Conditions.Ready = ptr.To(false)
-	return append(all, lost)
+	return append(all, c.unready(family, ptr.To("unready")))
 }
 
-// imports adds the ServiceImport of a service, and gives the names of its ports their shapes.
+func (c *content) unready(family discoveryv1.AddressType, hostname *string) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{
+		Addresses: []string{c.address(family)}, Hostname: hostname, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)},
+	}
+}
+
+// imports adds the ServiceImport of a service, and the shapes of the names of its ports.
 func (c *content) imports(s service, kind v1beta1.ServiceImportType, ips []string, ports []v1beta1.ServicePort) {
 	c.objects = append(c.objects, &v1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
@@ -207,29 +213,29 @@ func (c *content) imports(s service, kind v1beta1.ServiceImportType, ips []strin
 	}
 }
 
-// port gives the names of a port their shapes, and those that look alike.
+// port adds the shapes of the names of a port, and of similar names.
 func (c *content) port(s service, name, protocol string) {
 	name, protocol = strings.ToLower(name), strings.ToLower(protocol)
 	if name != "" {
-		c.shapes["_"+protocol+"."+s.dns()] = "_<protocol>." + s.kind
-		c.shapes["_"+name+"._"+protocol+"."+s.dns()] = "_<port>._<protocol>." + s.kind
-		c.shapes["_"+name+"."+protocol+"."+s.dns()] = "_<port>.<protocol>." + s.kind
-		c.shapes[name+"._"+protocol+"."+s.dns()] = "<port>._<protocol>." + s.kind
-		c.shapes["_"+name+"._."+s.dns()] = "_<port>._." + s.kind
+		c.shapes["_"+protocol+"."+s.dns()] = "_<protocol>." + s.shape
+		c.shapes["_"+name+"._"+protocol+"."+s.dns()] = "_<port>._<protocol>." + s.shape
+		c.shapes["_"+name+"."+protocol+"."+s.dns()] = "_<port>.<protocol>." + s.shape
+		c.shapes[name+"._"+protocol+"."+s.dns()] = "<port>._<protocol>." + s.shape
+		c.shapes["_"+name+"._."+s.dns()] = "_<port>._." + s.shape
 	}
-	c.shapes["_._"+protocol+"."+s.dns()] = "_._<protocol>." + s.kind
+	c.shapes["_._"+protocol+"."+s.dns()] = "_._<protocol>." + s.shape
 }
 
-// slice adds an EndpointSlice of a service, and gives the names of its endpoints their shapes.
-func (c *content) slice(s service, e mirror) {
+// slice adds an EndpointSlice of a service, and the shapes of the names of its endpoints.
+func (c *content) slice(s service, e mirrored) {
 	c.objects = append(c.objects, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.namespace, Name: fmt.Sprintf("%s-%d", strings.ReplaceAll(s.name, ".", "-"), len(c.objects)),
 			Labels: map[string]string{v1beta1.LabelServiceName: s.name, v1beta1.LabelSourceCluster: e.cluster},
 		},
-		AddressType: e.kind, Ports: e.ports, Endpoints: e.ends,
+		AddressType: e.family, Ports: e.ports, Endpoints: e.endpoints,
 	})
-	ready := slices.DeleteFunc(slices.Clone(e.ends), func(end discoveryv1.Endpoint) bool { return !ptr.Deref(end.Conditions.Ready, true) })
+	ready := slices.DeleteFunc(slices.Clone(e.endpoints), func(end discoveryv1.Endpoint) bool { return !ptr.Deref(end.Conditions.Ready, true) })
 	for _, end := range ready {
 		label := ptr.Deref(end.Hostname, "")
 		if label == "" {
@@ -239,57 +245,55 @@ func (c *content) slice(s service, e mirror) {
 			}
 		}
 		if e.cluster == "" {
-			c.shapes[label+"."+s.dns()] = "<endpoint>." + s.kind
+			c.shapes[label+"."+s.dns()] = "<endpoint>." + s.shape
 			continue
 		}
-		c.shapes[e.cluster+"."+s.dns()] = "<cluster>." + s.kind
-		c.shapes[label+"."+e.cluster+"."+s.dns()] = "<endpoint>.<cluster>." + s.kind
+		c.shapes[e.cluster+"."+s.dns()] = "<cluster>." + s.shape
+		c.shapes[label+"."+e.cluster+"."+s.dns()] = "<endpoint>.<cluster>." + s.shape
 	}
-	if strings.HasPrefix(string(s.kind), "<headless") && len(ready) > 0 {
+	if strings.HasPrefix(string(s.shape), "<headless") && len(ready) > 0 {
 		for _, p := range e.ports {
 			c.port(s, ptr.Deref(p.Name, ""), string(*p.Protocol))
 		}
 	}
 }
 
-// odd adds services that few clusters have.
-func (c *content) odd(namespace string) {
-	v4, fqdn := discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeFQDN
+// unusual adds services with unusual or invalid fields.
+func (c *content) unusual(namespace string) {
+	const fqdn = discoveryv1.AddressTypeFQDN
 	one := func(address string) []discoveryv1.Endpoint {
 		return []discoveryv1.Endpoint{{Addresses: []string{address}}}
 	}
 	http := []discoveryv1.EndpointPort{slicePort("http", corev1.ProtocolTCP, 80)}
-	c.dark(namespace)
+	c.withoutReadyEndpoints(namespace)
 	for _, s := range []struct {
-		kind shape
-		mirror
+		shape shape
+		mirrored
 	}{
-		{"<headless service of host names>", mirror{"east", fqdn, http, one("example.org")}},
-		{"<headless service of no cluster>", mirror{"", v4, http, one(c.address(v4))}},
-		{"<headless service of a cluster with a dot>", mirror{"eu.west", v4, http, one(c.address(v4))}},
-		{"<headless service with a port without a number>", mirror{"east", v4, []discoveryv1.EndpointPort{{Name: ptr.To("any"), Protocol: ptr.To(corev1.ProtocolTCP)}}, one(c.address(v4))}},
-		{"<endpoints without a ServiceImport>", mirror{"east", v4, http, one(c.address(v4))}},
-		{"<ClusterSetIP service with a port of no protocol>", mirror{"east", v4, nil, one(c.address(v4))}},
+		{"<headless service of host names>", mirrored{"east", fqdn, http, one("example.org")}},
+		{"<headless service of no cluster>", mirrored{"", v4, http, one(c.address(v4))}},
+		{"<headless service of a cluster with a dot>", mirrored{"eu.west", v4, http, one(c.address(v4))}},
+		{"<headless service with a port without a number>", mirrored{"east", v4, []discoveryv1.EndpointPort{{Name: ptr.To("any"), Protocol: ptr.To(corev1.ProtocolTCP)}}, one(c.address(v4))}},
+		{"<endpoints without a ServiceImport>", mirrored{"east", v4, http, one(c.address(v4))}},
+		{"<ClusterSetIP service with a port of no protocol>", mirrored{"east", v4, nil, one(c.address(v4))}},
 	} {
-		made := c.service(s.kind, namespace)
+		made := c.service(s.shape, namespace)
 		switch {
-		case strings.HasPrefix(string(s.kind), "<headless"):
+		case strings.HasPrefix(string(s.shape), "<headless"):
 			c.imports(made, v1beta1.Headless, nil, nil)
-		case strings.HasPrefix(string(s.kind), "<ClusterSetIP"):
+		case strings.HasPrefix(string(s.shape), "<ClusterSetIP"):
 			c.imports(made, v1beta1.ClusterSetIP, c.ips(), []v1beta1.ServicePort{{Name: "http", Port: 80}})
 		}
-		c.slice(made, s.mirror)
+		c.slice(made, s.mirrored)
 	}
 	c.imports(service{"<service with a dot>", namespace, "a.b"}, v1beta1.ClusterSetIP, c.ips(), []v1beta1.ServicePort{{Name: "http", Port: 80}})
 	c.shapes["a.b."+namespace+".svc."+zone] = "<service with a dot>"
 }
 
-// dark adds headless services that nobody serves: without endpoints, without slices.
-func (c *content) dark(namespace string) {
+// withoutReadyEndpoints adds headless services without a ready endpoint, and without slices.
+func (c *content) withoutReadyEndpoints(namespace string) {
 	s := c.service("<headless service without ready endpoints>", namespace)
 	c.imports(s, v1beta1.Headless, nil, nil)
-	lost := discoveryv1.Endpoint{Addresses: []string{c.address(discoveryv1.AddressTypeIPv4)}}
-	lost.Conditions.Ready = ptr.To(false)
-	c.slice(s, mirror{"east", discoveryv1.AddressTypeIPv4, c.ports(), []discoveryv1.Endpoint{lost}})
+	c.slice(s, mirrored{"east", v4, c.ports(), []discoveryv1.Endpoint{c.unready(v4, nil)}})
 	c.imports(c.service("<headless service without ready endpoints>", namespace), v1beta1.Headless, nil, nil)
 }

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -19,58 +17,37 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// TestRights: the DNS with the rights that the manifests give uses each of them, and is refused nothing.
+// TestRights: CoreDNS uses each of the rights that the manifests grant, and none of its requests is refused.
 func TestRights(t *testing.T) {
 	options := lab.Member("a")
 	options.Audit, options.APIServerArgs = true, []string{"--feature-gates=WatchList=false"} // so that clients list, and then watch
-	cluster := lab.Start(t, options).Cluster("a")
-	if err := membership.InstallCRDs(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	c := lab.Start(t, options).Cluster("a")
+	lab.Must(t, membership.InstallCRDs(t.Context(), c))
 	objects, err := manifests.Render("overlays/dns-only")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for _, o := range objects {
 		text, err := o.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cluster.Apply(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
+		lab.Must(t, c.Apply(t.Context(), text))
 	}
 	account := types.NamespacedName{Namespace: "tombolo-system", Name: "tombolo-dns"}
-	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), account.Namespace, account.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("serve", func(t *testing.T) { // until the subtest ends
-		s := startServer(t, "clusterset clusterset.local {\nkubeconfig "+kubeconfig+"\n}")
-		await(t, s, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
-	})
+	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), account.Namespace, account.Name)
+	lab.Must(t, err)
+	s := startCoreDNS(t, clustersetStanza("kubeconfig "+kubeconfig))
+	s.await(t, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
+	s.stop() // a watch is logged when it ends
 	rights, err := audit.Rights(objects, account)
 	if err != nil || len(rights) == 0 {
 		t.Fatalf("rights of %s: %v, %v", account, rights, err)
 	}
-	awaitFit(t, cluster, account, rights)
-}
-
-// awaitFit waits until rights and requests fit. A watch is logged when it has ended.
-func awaitFit(t *testing.T, cluster *lab.Cluster, account types.NamespacedName, rights []audit.Right) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		requests, err := audit.Requests(cluster.AuditLog(), account)
-		if err == nil {
-			if problems := audit.Compare(account, rights, requests); len(problems) > 0 {
-				err = errors.New(strings.Join(problems, "\n"))
-			}
+	lab.Eventually(t, patience, func(context.Context) error {
+		requests, err := audit.Requests(c.AuditLog(), account)
+		if err != nil {
+			return err
 		}
-		last = err
-		return err == nil, nil
+		if problems := audit.Compare(account, rights, requests); len(problems) > 0 {
+			return errors.New(strings.Join(problems, "\n"))
+		}
+		return nil
 	})
-	if err != nil {
-		t.Errorf("rights and requests do not fit:\n%v", last)
-	}
 }

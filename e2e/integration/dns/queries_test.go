@@ -12,35 +12,35 @@ import (
 	"github.com/miekg/dns"
 )
 
-// asked are the types that are asked for at each name.
-var asked = []uint16{
+// queryTypes are the types of the queries for each name.
+var queryTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypePTR, dns.TypeNS, dns.TypeSOA, dns.TypeANY, dns.TypeHTTPS,
 }
 
-// questions returns all names that have a shape and their ancestors, each for all types, and mutations of them.
-func (c *content) questions() []question {
+// queries returns queries of all types for each name with a shape, for its ancestors, and for similar names.
+func (c *content) queries() []query {
 	names := map[string]struct{}{strings.ToUpper(zone): {}, strings.ToUpper("ns.dns." + zone): {}}
 	for _, name := range slices.Sorted(maps.Keys(c.shapes)) {
 		for parent := name; dns.IsSubDomain(zone, parent); _, parent, _ = strings.Cut(parent, ".") {
 			names[parent] = struct{}{}
 		}
 		for range 2 {
-			if mutant := c.mutant(name); dns.IsSubDomain(zone, mutant) {
-				names[mutant] = struct{}{}
+			if similar := c.similar(name); dns.IsSubDomain(zone, similar) {
+				names[similar] = struct{}{}
 			}
 		}
 	}
-	var all []question
+	var all []query
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		for _, kind := range asked {
-			all = append(all, question{name, kind})
+		for _, qtype := range queryTypes {
+			all = append(all, query{name, qtype})
 		}
 	}
 	return all
 }
 
-// mutant returns a name that is near to another one, and may well exist.
-func (c *content) mutant(name string) string {
+// similar returns a name that is similar to another one. It may exist.
+func (c *content) similar(name string) string {
 	path := strings.TrimSuffix(strings.TrimSuffix(name, zone), ".")
 	if path == "" {
 		return c.mixed(name)
@@ -56,7 +56,7 @@ func (c *content) mutant(name string) string {
 		j := c.rand.IntN(len(labels))
 		labels[i], labels[j] = labels[j], labels[i]
 	case 3:
-		labels[i] = []string{"x", "_udp", "_dns", "west", "pod", "lost", "db-0"}[c.rand.IntN(7)]
+		labels[i] = []string{"x", "_udp", "_dns", "west", "pod", "unready", "db-0"}[c.rand.IntN(7)]
 	default:
 		return c.mixed(name)
 	}
@@ -73,7 +73,7 @@ func (c *content) mixed(name string) string {
 	}, name)
 }
 
-// shape returns what a name is.
+// shape returns the shape of a name.
 func (c *content) shape(name string) shape {
 	lower := strings.ToLower(name)
 	found, ok := c.shapes[lower]
@@ -85,9 +85,9 @@ func (c *content) shape(name string) shape {
 	}
 	for above, below := lower, 0; below < 2 && dns.CountLabel(above) > 1; below++ {
 		_, above, _ = strings.Cut(above, ".")
-		if c.shapes[above] == "<address>.<namespace>.pod" {
-			return "below <address>.<namespace>.pod"
+		if c.shapes[above] == pod {
+			return "below " + pod
 		}
 	}
-	return noSuchName
+	return unknown
 }

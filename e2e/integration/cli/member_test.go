@@ -4,24 +4,21 @@
 package cli_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// testInitHub makes a cluster a hub. A dry run changes nothing, a second run either.
+// testInitHub makes a cluster a hub. A dry run changes nothing, and neither does a second run.
 func (w *world) testInitHub(t *testing.T) {
 	t.Helper()
 	w.refused(t, w.join("east", "--pod-cidrs 10.1.0.0/16"), cli.ExitFailed, "is no hub yet", "init-hub")
@@ -34,8 +31,8 @@ func (w *world) testInitHub(t *testing.T) {
 	w.unchanged(t, "init-hub --context hub")
 }
 
-// testLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run either, and
-// nothing that is printed is a secret.
+// testLifeOfAMember joins, joins again, upgrades and leaves a cluster. A dry run changes nothing, a second run changes nothing, and
+// no secret is printed.
 //
 // spec: K1, K3
 func (w *world) testLifeOfAMember(t *testing.T) {
@@ -49,16 +46,16 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 		t.Errorf("a dry run of join (-before +after):\n%s", diff)
 	}
 	out := w.must(t, join)
-	w.unchanged(t, w.join("east", "")) // what was given once stays
+	w.unchanged(t, w.join("east", "")) // settings stay
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
 	w.get(t, "hub", member)
 	if diff := cmp.Diff([]hubv1alpha1.NamespaceName{"shop", "default"}, member.Spec.Namespaces); diff != "" || member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
-		t.Errorf("joined again, with less flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
+		t.Errorf("joined again with fewer flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
 	}
 	w.must(t, w.join("east", "--trust-claimed-ages=false --wait 0"))
 	w.get(t, "hub", member)
 	if member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
-		t.Errorf("the hub still believes ages that are %s", member.Spec.ClaimedAges)
+		t.Errorf("claimed ages are still %s", member.Spec.ClaimedAges)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
 	w.get(t, "east", secret)
@@ -95,13 +92,13 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	w.get(t, "east", export)
 	if len(export.Status.Conditions) != 0 {
-		t.Errorf("an export of a cluster that has left says %v", export.Status.Conditions)
+		t.Errorf("an export of a cluster that has left has the conditions %v", export.Status.Conditions)
 	}
 	w.must(t, "leave --from member --context east") // there is nothing left to do
 	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
 }
 
-// refusedAsDevelopmentBuild: a development build knows no images, so it needs flags for those that do not run already.
+// refusedAsDevelopmentBuild: a development build has no images, so it needs flags for those that do not run yet.
 func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
 	t.Helper()
 	released := w.build
@@ -114,24 +111,16 @@ func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
 	w.must(t, join+" --agent-image example/agent:v1 --profile agent --dry-run")
 }
 
-// unchanged runs a command that must find everything as it should be, and returns what it prints.
-func (w *world) unchanged(t *testing.T, command string) string {
-	t.Helper()
-	out := w.must(t, command)
-	if strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
-		t.Errorf("$ kubectl clusterset %s\nonce more:\n%s", command, out)
-	}
-	return out
-}
-
-// givenByHand: arguments that somebody has given the agent stay, with nothing forced, and are named.
+// givenByHand: arguments that a user has added to the agent stay, and the command names them.
 func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
 	t.Helper()
 	const given = "--deny-namespaces=elsewhere"
-	container := &agent.Spec.Template.Spec.Containers[0]
-	want := append([]string{given}, container.Args...)
-	container.Args = slices.Clone(want)
-	w.update(t, "east", agent)
+	var want []string
+	w.edit(t, "east", agent, func() {
+		container := &agent.Spec.Template.Spec.Containers[0]
+		want = append([]string{given}, container.Args...)
+		container.Args = slices.Clone(want)
+	})
 	for _, command := range []string{w.join("east", "--wait 0"), "upgrade --context east --agent-image example/agent:v2"} {
 		if out := w.unchanged(t, command); !strings.Contains(out, "kept: "+given+" (") {
 			t.Errorf("$ kubectl clusterset %s\n%sdoes not say that %s is kept", command, out, given)
@@ -143,12 +132,10 @@ func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
 	}
 }
 
-// scaledByHand: what somebody else has changed is not overwritten unasked.
+// scaledByHand: a field that a user has changed is overwritten only with --force-conflicts.
 func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
 	t.Helper()
-	replicas := int32(3)
-	agent.Spec.Replicas = &replicas
-	w.update(t, "east", agent)
+	w.edit(t, "east", agent, func() { agent.Spec.Replicas = new(int32(3)) })
 	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: somebody else has changed it", "--force-conflicts overwrites")
 	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
 	w.get(t, "east", agent)
@@ -157,37 +144,21 @@ func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
 	}
 }
 
-// exports has the agent export a Service and import it, so that there is something to take away.
+// exports exports a Service and waits for its import, so that leave has something to delete.
 func (w *world) exports(t *testing.T) {
 	t.Helper()
 	web := metav1.ObjectMeta{Namespace: "default", Name: "web"}
 	w.create(t, "east", &corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: web})
-	w.eventually(t, "an import", func() bool {
-		imported := &mcsv1beta1.ServiceImportList{}
-		return w.client(t, "east").List(t.Context(), imported) == nil && len(imported.Items) == 1
-	})
-	w.eventually(t, "an export's status", func() bool {
-		exported := &mcsv1beta1.ServiceExportList{}
-		return w.client(t, "east").List(t.Context(), exported) == nil && len(exported.Items) == 1 && len(exported.Items[0].Status.Conditions) > 0
+	w.awaitCount(t, "east", &mcsv1beta1.ServiceImportList{}, 1)
+	eventually(t, "export's status", func() bool {
+		export := &mcsv1beta1.ServiceExport{ObjectMeta: web}
+		w.get(t, "east", export)
+		return len(export.Status.Conditions) > 0
 	})
 }
 
-func (w *world) eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	w.await(t, 100*time.Millisecond, what, done)
-}
-
-// await looks again after a pause, until what it waits for is there.
-func (w *world) await(t *testing.T, pause time.Duration, what string, done func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), pause, 3*time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
-	if err != nil {
-		t.Fatalf("there is no %s: %v", what, err)
-	}
-}
-
-// testDNS: the Corefile is changed as asked, and changed back.
+// testDNS: the Corefile is changed, and changed back.
 func (w *world) testDNS(t *testing.T) {
 	w.refused(t, "dns --context east", cli.ExitFailed, "ConfigMap kube-system/coredns has no Corefile", "--configmap")
 	w.create(t, "east", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": kubeadmCorefile}})

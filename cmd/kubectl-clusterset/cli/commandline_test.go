@@ -1,0 +1,74 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+)
+
+// run runs a command line without a kubeconfig, and returns its output and exit code.
+func run(t *testing.T, command string) (string, int) {
+	t.Helper()
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	args := append(strings.Fields(command), "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	code := cli.Run(t.Context(), cli.Build{Version: "v0.0.0-test"}, args, streams)
+	return out.String(), code
+}
+
+// TestUsageErrors: errors in the command line are reported before any API server is contacted.
+func TestUsageErrors(t *testing.T) {
+	for command, text := range map[string]string{
+		"jion":                      "unknown command",
+		"join --cluster-idd a":      "unknown flag",
+		"join extra":                "unknown command",
+		"join":                      "--hub-context",
+		"join --profile huge":       "agent, production, quickstart",
+		"join --pod-cidrs 10.1.0.0": `--pod-cidrs: "10.1.0.0" is no CIDR such as`,
+		"join --node-cidrs 10.1/16": `--node-cidrs: "10.1/16" is no CIDR such as`,
+		"join --service-cidrs a,b":  `--service-cidrs: "a" is no CIDR such as`,
+		"join --hub-ca /none":       "--hub-ca: open /none",
+		"dns --by magic":            "--by=magic: must be tombolo, kubernetes or none",
+		"dns --configmap coredns":   "<namespace>/<name>",
+		"leave":                     "--from",
+		"leave --from nowhere":      "both, hub or member",
+		"leave --from hub":          "--cluster-id",
+		"upgrade --profile nothing": "agent, production, quickstart",
+		"trace":                     "the argument NAMESPACE/SERVICE is missing: kubectl clusterset trace NAMESPACE/SERVICE",
+		"explain":                   "the argument NAMESPACE/SERVICE is missing: kubectl clusterset explain NAMESPACE/SERVICE",
+		"explain a/b/c":             "is no service",
+		"trace shop/web cart":       "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
+		"diff shop/web shop/cart":   "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
+		"get":                       "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]",
+		"get pods":                  "must be exports or imports",
+		"status -o table":           "must be one of wide, json, yaml",
+		"status --services none":    "must be some or all",
+		"graph -o png":              "must be one of svg, dot",
+		"export -n shop":            "which Services?",
+		"export -n shop web --all":  "which Services?",
+		"status --context ghost":    "--context=ghost: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub",
+		"trace a/b --context ghost": "--context=ghost: this command reads the whole clusterset; pass --contexts",
+		"trace shop/web -n other":   "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+		"diff shop/web -n other":    "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+	} {
+		if out, code := run(t, command); code != cli.ExitUsage || !strings.Contains(out, text) {
+			t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitUsage, text)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for command, text := range map[string]string{"join --help": "--cluster-id", "completion bash": "bash completion"} {
+		if out, code := run(t, command); code != cli.ExitOK || !strings.Contains(out, text) {
+			t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitOK, text)
+		}
+	}
+}

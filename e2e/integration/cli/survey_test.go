@@ -1,0 +1,330 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// surveyed is a clusterset of the members east and west.
+type surveyed struct {
+	*world
+	// whole is the test of all parts: agents run longer than one part.
+	whole *testing.T
+	stop  map[string]func()
+}
+
+func (s *surveyed) startAgent(name string) {
+	s.stop[name] = startNode(s.whole, s.Cluster(name), s.agent)
+}
+
+// testSurvey runs the commands that read a clusterset while things go wrong, one after the other. What they print of what they
+// read is tested in cmd/kubectl-clusterset.
+//
+// spec: C1, C2, C3, R3
+func (w *world) testSurvey(t *testing.T) {
+	s := &surveyed{world: w, whole: t, stop: map[string]func(){}}
+	for i, name := range []string{"east", "west"} {
+		s.must(t, s.join(name, fmt.Sprintf("--wait 0 --check-from-inside=false --agent-image example/agent:v1 --pod-cidrs 10.%d.0.0/16", i+1)))
+		agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+		s.edit(t, name, agent, func() { // so that silence is noticed soon
+			container := &agent.Spec.Template.Spec.Containers[0]
+			container.Args = append(container.Args, "--heartbeat-interval=1s")
+		})
+		s.create(t, name, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		s.startAgent(name)
+	}
+	s.awaitProblems(t, "no problems", func(p []survey.Problem) bool { return len(p) == 0 })
+	t.Run("export", s.testExport)
+	t.Run("status", s.testStatus)
+	t.Run("read", s.testRead)
+	t.Run("bundle", s.testBundle)
+	t.Run("silence", s.testSilence)
+	t.Run("unexport", s.testUnexport)
+	t.Run("pending deletions", s.testPendingDeletions)
+}
+
+// serve creates a Service with one endpoint.
+func (s *surveyed) serve(t *testing.T, cluster, name, address string, port int32) {
+	t.Helper()
+	s.create(t, cluster, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"tier": "front"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
+	})
+	s.create(t, cluster, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	})
+}
+
+// data runs a command that prints JSON, and decodes that. On a busy machine the hub may not reply in time.
+func (s *surveyed) data(t *testing.T, command string, into any) error {
+	t.Helper()
+	var out, errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	if code := cli.Run(t.Context(), release, append(strings.Fields(command), "--kubeconfig", s.kubeconfig), streams); code != cli.ExitOK {
+		return fmt.Errorf("$ kubectl clusterset %s\n%s%sexit code %d", command, &out, &errs, code)
+	}
+	lab.Must(t, json.Unmarshal(out.Bytes(), into))
+	return nil
+}
+
+// awaitProblems returns the first status whose problems are as wanted.
+func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]survey.Problem) bool) (status survey.Status) {
+	t.Helper()
+	lab.Eventually(t, patience, func(context.Context) error {
+		status = survey.Status{}
+		if err := s.data(t, "status -o json", &status); err != nil {
+			return err
+		}
+		if !wanted(status.Problems) {
+			return fmt.Errorf("no %s: problems %+v, members %+v", what, status.Problems, status.Members)
+		}
+		return nil
+	})
+	return status
+}
+
+// about returns a function that reports whether there is a problem of this kind, of a member and a service.
+func about(reason survey.Reason, member, service string) func([]survey.Problem) bool {
+	return func(problems []survey.Problem) bool {
+		return slices.ContainsFunc(problems, func(p survey.Problem) bool {
+			return p.Reason == reason && string(p.Member) == member && p.Service == service
+		})
+	}
+}
+
+func (s *surveyed) says(t *testing.T, command string, texts ...string) {
+	t.Helper()
+	s.refused(t, command, cli.ExitOK, texts...)
+}
+
+// shows repeats a command until it succeeds and prints these texts: a command leaves out a cluster that a busy machine keeps from
+// answering within a few seconds.
+func (s *surveyed) shows(t *testing.T, command string, texts ...string) string {
+	t.Helper()
+	return s.endsWith(t, command, cli.ExitOK, texts...)
+}
+
+// endsWith is shows for any exit code.
+func (s *surveyed) endsWith(t *testing.T, command string, code int, texts ...string) (out string) {
+	t.Helper()
+	lab.Eventually(t, patience, func(context.Context) error {
+		var got int
+		out, got = s.run(t, command)
+		if got != code || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(out, text) }) {
+			return fmt.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, got, code, texts)
+		}
+		return nil
+	})
+	return out
+}
+
+func (s *surveyed) testExport(t *testing.T) {
+	s.serve(t, "east", "web", "10.1.0.1", 80)
+	s.serve(t, "west", "web", "10.2.0.1", 8080)
+	s.serve(t, "west", "cart", "10.2.0.2", 80)
+	s.refused(t, "export --context hub -n shop web", cli.ExitFailed, "does not know ServiceExports")
+	s.refused(t, "export --context east -n shop web wbe", cli.ExitFailed, "Service wbe: there is none of that name in namespace shop", "nothing has been changed")
+	s.says(t, "export --context east -n shop web --dry-run", "created    ServiceExport shop/web", "dry run")
+	s.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 0)
+	s.create(t, "west", &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias", Labels: map[string]string{"tier": "front"}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
+	})
+	s.refused(t, "export --context west -n shop alias", cli.ExitFailed, "Service alias is of type ExternalName, which cannot be exported")
+	s.says(t, "export --context east -n shop web --wait 3m", "created    ServiceExport shop/web", "web: The service is exported to the clusterset.")
+	s.says(t, "export --context east -n shop web --wait 3m", "unchanged  ServiceExport shop/web")
+	s.says(t, "export --context west -n shop -l tier=front --wait 3m", "Service alias is left out: ", "created    ServiceExport shop/cart", "created    ServiceExport shop/web")
+	s.awaitCount(t, "west", &mcsv1beta1.ServiceExportList{}, 2)
+	s.stop["east"]()
+	s.serve(t, "east", "slow", "10.1.0.3", 80)
+	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has said nothing about it", "the ServiceExports are there, but not all are ready")
+	s.startAgent("east")
+	s.says(t, "export --context east -n shop slow --wait 3m", "slow: The service is exported to the clusterset.")
+}
+
+func (s *surveyed) testStatus(t *testing.T) {
+	var status survey.Status
+	lab.Eventually(t, patience, func(context.Context) error {
+		status = survey.Status{}
+		if err := s.data(t, "status -o json", &status); err != nil {
+			return err
+		}
+		if len(status.Problems) != 1 || !about(survey.ReasonConflict, "", "shop/web")(status.Problems) {
+			return fmt.Errorf("the problems are %+v, not one conflict", status.Problems)
+		}
+		for _, m := range status.Members {
+			if m.State != survey.StateConnected || m.Imports == nil || *m.Imports < 3 {
+				return fmt.Errorf("not all services are imported: %+v", m)
+			}
+		}
+		return nil
+	})
+	if east := status.Members[0]; east.Exports != 2 || east.ReadyEndpoints != 2 || east.Context != "east" || east.Publication != "Complete" {
+		t.Errorf("east: %+v", east)
+	}
+	s.shows(t, "status", "WARN  Conflict shop/web: The exporters disagree on ports", "-> See who says what: kubectl clusterset explain shop/web", "east(1/1),west(1/1)")
+	s.shows(t, "status --hub-context hub --contexts west", "east   connected", "Conflict shop/web")
+	s.endsWith(t, "status --exit-code", cli.ExitFailed, "the clusterset has problems")
+	s.endsWith(t, "status --contexts east", cli.ExitFailed, "none of the contexts leads to a hub")
+	s.endsWith(t, "status --hub-context east", cli.ExitFailed, "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context")
+	s.shows(t, "status --namespace shop", "SERVICES (3)", "Conflict shop/web")
+	if out := s.must(t, "status --namespace ghost"); !strings.Contains(out, "note: no service of namespace ghost is exported") || strings.Contains(out, "shop") {
+		t.Errorf("status of a namespace without services:\n%s", out)
+	}
+}
+
+// testRead runs the other commands that read: each finds the objects of both members.
+func (s *surveyed) testRead(t *testing.T) {
+	s.shows(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: nobody reaches it: the name http means 80/TCP, of the older export of east")
+	s.endsWith(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
+
+	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "Pass --dns-server east=HOST:PORT to ask the one that it has")
+	s.shows(t, "diff shop/slow")
+	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was looked at exports or imports it, and the hub has no record of it")
+
+	s.shows(t, "get imports -A --context west", "web    ClusterSetIP", "http:80/TCP", "east(1/1),west(", "True")
+	s.shows(t, "get exports -n shop --context west", "shop        cart   True    -  ", "shop        web    True    PortConflict")
+	s.shows(t, "get exports -n shop --context west -o name", "serviceexport.multicluster.x-k8s.io/cart\nserviceexport.multicluster.x-k8s.io/web\n")
+	s.shows(t, "get imports -n shop --context west -o yaml", "kind: ServiceImportList", "type: ClusterSetIP")
+	s.shows(t, "get exports -n default --context west", "There are none in namespace default; -A looks in all.")
+	s.refused(t, "get imports wbe -n shop --context west", cli.ExitFailed, "there is no wbe in namespace shop")
+	s.refused(t, "get imports -A --context hub", cli.ExitFailed, "have it join a clusterset first")
+
+	s.shows(t, "graph -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
+	file := filepath.Join(t.TempDir(), "clusterset.svg")
+	lab.Eventually(t, patience, func(context.Context) error {
+		if out, code := s.run(t, "graph --file "+file); code != cli.ExitOK || out != "" {
+			return fmt.Errorf("exit code %d; with --file it prints\n%s", code, out)
+		}
+		return nil
+	})
+	if content, err := os.ReadFile(file); err != nil || !strings.Contains(string(content), ">cart</text>") {
+		t.Errorf("the file: %v\n%s", err, content)
+	}
+}
+
+// buffer collects the output of a command that still runs.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *buffer) await(t *testing.T, text string) {
+	t.Helper()
+	lab.Eventually(t, patience, func(context.Context) error {
+		if !strings.Contains(b.String(), text) {
+			return fmt.Errorf("no %q in\n%s", text, b.String())
+		}
+		return nil
+	})
+}
+
+// testSilence: a member becomes silent, and its last heartbeat names another version. "status --watch" prints both.
+func (s *surveyed) testSilence(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.shows(t, "status", "MEMBERS (")
+	out, ended := &buffer{}, make(chan int, 1)
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}
+	go func() {
+		ended <- cli.Run(ctx, release, []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
+	}()
+	out.await(t, "MEMBERS (")
+	s.stop["west"]()
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName}}
+	s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
+	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
+	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
+	s.shows(t, "status", "The hub has not heard from west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
+	out.await(t, "ERROR MemberSilent west")
+	s.startAgent("west")
+	s.awaitProblems(t, "end of the silence", func(p []survey.Problem) bool { return !about(survey.ReasonMemberSilent, "west", "")(p) })
+	cancel()
+	if code := <-ended; code != cli.ExitOK || strings.Count(out.String(), "MEMBERS (") != 1 {
+		t.Errorf("an interrupted watch has exit code %d and has printed\n%s", code, out.String())
+	}
+}
+
+func (s *surveyed) testUnexport(t *testing.T) {
+	s.refused(t, "unexport --context west -n shop web wbe", cli.ExitFailed, "there is no ServiceExport wbe in namespace shop", "nothing has been changed")
+	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "dry run", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop --all", "deleted    ServiceExport shop/cart", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop --all", "no ServiceExport of namespace shop is picked")
+	s.awaitCount(t, "hub", &hubv1alpha1.PublishedServiceList{}, 0, client.InNamespace("member-west"))
+}
+
+// testPendingDeletions: if the hub loses the records of a stopped member, the other members keep the imports. That is reported
+// until the member is removed.
+func (s *surveyed) testPendingDeletions(t *testing.T) {
+	const added, services = 25, 25 + 2 // more than a member deletes at once; east has web and slow already
+	for i := range added {
+		s.serve(t, "east", fmt.Sprintf("many-%02d", i), fmt.Sprintf("10.1.1.%d", i+1), 80)
+	}
+	s.must(t, "export --context east -n shop --all --wait 3m")
+	s.awaitCount(t, "west", &mcsv1beta1.ServiceImportList{}, services)
+	s.stop["east"]()
+	s.stop["west"]()
+	east := client.InNamespace("member-east")
+	for kind, list := range map[client.Object]client.ObjectList{
+		&hubv1alpha1.PublishedService{}: &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpoints{}: &hubv1alpha1.PublishedEndpointsList{},
+	} {
+		lab.Must(t, s.client(t, "hub").DeleteAllOf(t.Context(), kind, east))
+		s.awaitCount(t, "hub", list, 0, east, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // in the watch cache, too
+	}
+	s.startAgent("west")
+	pending := about(survey.ReasonDeletionPending, "west", "")
+	lab.Eventually(t, patience, func(context.Context) error {
+		status := s.awaitProblems(t, "pending deletion", pending)
+		if n := status.Members[len(status.Members)-1].PendingDeletions; n == nil || *n != services {
+			return errors.New("not the deletion of all imports is pending")
+		}
+		return nil
+	})
+	s.shows(t, "status", "west keeps what it has of east, which the hub no longer lists, in 27 imports until east's heartbeat confirms that it is gone",
+		"kubectl clusterset leave --from hub --cluster-id east --hub-context hub")
+	leave := "leave --from hub --cluster-id east --hub-context hub"
+	s.shows(t, leave+" --dry-run", "Member member-east/member: suspended", "then up to 3s for the next heartbeat of west")
+	s.shows(t, leave, "configured Member member-east/member: suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
+	s.awaitCount(t, "west", &mcsv1beta1.ServiceImportList{}, 0)
+	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
+}
