@@ -70,7 +70,9 @@ func run(t *testing.T, wm *world.Member) *member {
 		container.Args = append(container.Args, "--heartbeat-interval="+heartbeat.String())
 	})
 	m.start = func() { // until the whole test ends, not only a subtest
-		m.stop = m.Start(t, func(o *agent.Options) { o.ClusterID, o.Namespace, o.HeartbeatInterval = "", manifests.AgentNamespace, heartbeat })
+		m.stop = m.Start(t, func(o *agent.Options) {
+			o.ClusterID, o.Namespace, o.HeartbeatInterval = "", manifests.AgentNamespace, heartbeat
+		})
 	}
 	m.start()
 	return m
