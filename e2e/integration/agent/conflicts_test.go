@@ -5,464 +5,255 @@ package agent_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestConflicts has three members disagree. What they say of a service must be the same in all of them, whatever the
-// order in which it came.
+// TestConflicts has several members export a service differently: its import is the same in all clusters. Tables in
+// pkg/merge and pkg/conditions have each field and each message.
 //
-//nolint:tparallel // while they waited for their turn, other tests would start clusters
+//nolint:tparallel // the subtests share two clusters
 func TestConflicts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.Member("b"), lab.Member("c"))
+	w := newPair(t)
 	for _, m := range w.members {
-		m.start(t)
+		m.Start(t)
 	}
-	for name, story := range map[string]func(*testing.T, *world){
-		"EveryReason":        testEveryReason,
-		"PortsMixed":         testPortsMixed,
-		"TheOldestLeaves":    testTheOldestLeaves,
-		"EqualAges":          testEqualAges,
-		"LyingAge":           testLyingAge,
-		"ThirtyDisagree":     testThirtyDisagree,
-		"IllegalLateLabel":   testIllegalLateLabel,
-		"NamespaceTakenBack": testNamespaceTakenBack,
+	for name, test := range map[string]func(*testing.T, *env){
+		"OldestLeaves":        testOldestLeaves,
+		"ClaimedAge":          testClaimedAge,
+		"InvalidLabelLater":   testInvalidLabelLater,
+		"NamespaceNotAllowed": testNamespaceNotAllowed,
 	} {
-		t.Run(name, func(t *testing.T) { story(t, w) })
+		t.Run(name, func(t *testing.T) { test(t, w) })
 	}
 }
 
-// variant changes what a member exports.
-type variant func(*corev1.Service, *mcsv1beta1.ServiceExport)
+// agreement is what all clusters must agree on of an import, apart from what they have of their own (spec R7).
+type agreement struct {
+	Team, Ports, Exporters string
+	Timeout                int32
+}
 
-// exportVariant creates a Service with an endpoint for each of its ports, and its export. The Service keeps its clients,
-// its traffic goes to the nearest zone, and it has a label and an annotation, so that there is something to disagree on.
-func (m *member) exportVariant(t *testing.T, k key, address string, change variant) *mcsv1beta1.ServiceExport {
+// agreed waits until the import of a service is this in both clusters.
+func (w *env) agreed(t *testing.T, k key, want agreement) {
 	t.Helper()
-	service, exported := varied(k, change)
-	lab.Must(t, m.Create(t.Context(), service))
-	if address != "" {
-		lab.Must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, address)))
+	for _, m := range w.members {
+		m.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
+			got := agreement{Team: i.Labels["team"]}
+			var ports, exporters []string
+			for _, p := range i.Spec.Ports {
+				ports = append(ports, fmt.Sprintf("%s:%d", p.Name, p.Port))
+			}
+			for _, status := range i.Status.Clusters {
+				exporters = append(exporters, status.Cluster)
+			}
+			got.Ports, got.Exporters = strings.Join(ports, " "), strings.Join(exporters, " ")
+			if config := i.Spec.SessionAffinityConfig; config != nil {
+				got.Timeout = *config.ClientIP.TimeoutSeconds
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("-want +got:\n%s", diff)
+			}
+			return nil
+		})
 	}
+}
+
+// exportTeam exports a Service with a session affinity of this timeout and the label team.
+func (m *member) exportTeam(t *testing.T, k key, address, team string, timeout int32, ports ...corev1.ServicePort) *mcsv1beta1.ServiceExport {
+	t.Helper()
+	service, exported := world.Service(k, ports...), world.Export(k)
+	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	service.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
+	exported.Spec.ExportedLabels = map[string]string{"team": team}
+	lab.Must(t, m.Create(t.Context(), service))
+	lab.Must(t, m.Create(t.Context(), world.Slice(service, "v4", address)))
 	lab.Must(t, m.Create(t.Context(), exported))
 	return exported
 }
 
-func varied(k key, change variant) (*corev1.Service, *mcsv1beta1.ServiceExport) {
-	service, exported := clusterIPService(k, port("http", 80)), export(k)
-	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-	service.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(600))}}
-	service.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
-	service.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferClose)
-	exported.Spec.ExportedLabels = map[string]string{"team": "blue"}
-	exported.Spec.ExportedAnnotations = map[string]string{"docs": "https://example.com"}
-	change(service, exported)
-	return service, exported
-}
-
-func unchanged(*corev1.Service, *mcsv1beta1.ServiceExport) {}
-
-// unvaried is the ServiceImport, as far as all clusters agree on it, of a service of which the oldest export is unchanged.
-func unvaried() mcsv1beta1.ServiceImport {
-	return mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{
-			Labels:      map[string]string{"team": "blue", "app.kubernetes.io/managed-by": "tombolo-mcs.io"},
-			Annotations: map[string]string{"docs": "https://example.com"},
-		},
-		Spec: mcsv1beta1.ServiceImportSpec{
-			Type:                  mcsv1beta1.ClusterSetIP,
-			Ports:                 []mcsv1beta1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
-			IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
-			SessionAffinity:       corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(600))}},
-			InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
-			TrafficDistribution:   new(corev1.ServiceTrafficDistributionPreferClose),
-		},
-	}
-}
-
-// later waits until what is created now in any of the clusters is younger than the objects of the given time.
-func (w *world) later(t *testing.T, than metav1.Time) {
+// later waits until what is created now in any of the clusters is younger than an object of the given time.
+func (w *env) later(t *testing.T, than metav1.Time) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		for _, m := range w.members {
-			probe := export(key{Namespace: metav1.NamespaceDefault, Name: "probe"})
+			probe := world.Export(key{Namespace: metav1.NamespaceDefault, Name: "probe"})
 			if err := m.Create(ctx, probe, client.DryRunAll); err != nil {
 				return err
 			}
 			if !than.Time.Before(probe.CreationTimestamp.Time) {
-				return fmt.Errorf("in %s it is still %s", m.id, than)
+				return fmt.Errorf("in %s it is still %s", m.ID, than)
 			}
 		}
 		return nil
 	})
 }
 
-// conflicting waits until the export says these conflicts, and an Event for this reason goes with it.
-func (m *member) conflicting(t *testing.T, k key, reason, message, event string) {
+// dispute has both members export a service with different ports, and returns it when both report the conflict.
+func (w *env) dispute(t *testing.T, ns string) key {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		e := &mcsv1beta1.ServiceExport{}
-		if err := m.Get(ctx, k, e); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(e.Status.Conditions, string(conflict))
-		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason || c.Message != message || c.ObservedGeneration != e.Generation {
-			return fmt.Errorf("%s: condition of %s is %+v, want\n%s\n%s", m.id, k, c, reason, message)
-		}
-		return m.hasEvent(ctx, k, event)
-	})
-}
-
-// agreed waits until the import of a service is the same in all clusters, their own addresses and the derived Service's
-// name apart, and is what is wanted (spec R7).
-func (w *world) agreed(t *testing.T, k key, want mcsv1beta1.ServiceImport, exporters ...string) {
-	t.Helper()
-	wanted, err := json.Marshal(common(want, exporters))
-	lab.Must(t, err)
-	eventually(t, func(ctx context.Context) error {
-		for _, m := range w.members {
-			got := mcsv1beta1.ServiceImport{}
-			if err := m.Get(ctx, k, &got); err != nil {
-				return err
-			}
-			var names []string
-			for _, status := range got.Status.Clusters {
-				names = append(names, status.Cluster)
-			}
-			bytes, err := json.Marshal(common(got, names))
-			if err != nil {
-				return err
-			}
-			if diff := cmp.Diff(string(wanted), string(bytes)); diff != "" {
-				return fmt.Errorf("%s: import %s (-want +got):\n%s", m.id, k, diff)
-			}
-		}
-		return nil
-	})
-}
-
-// common returns what all clusters must agree on of an import.
-func common(i mcsv1beta1.ServiceImport, exporters []string) any {
-	annotations := maps.Clone(i.Annotations)
-	delete(annotations, "multicluster.kubernetes.io/derived-service")
-	spec := i.Spec.DeepCopy()
-	spec.IPs = nil
-	return []any{i.Labels, annotations, spec, exporters}
-}
-
-// disagreement is one way to differ from the unvaried export, and the conflicts that it raises.
-type disagreement struct {
-	name      string
-	change    variant
-	conflicts []said
-}
-
-// said is a conflict as an export's condition says it.
-type said struct {
-	reason, field, using string
-}
-
-// message words a conflict after the KEP's model; ports and families are united (spec C5).
-func (s said) message(oldest string, disagree, exporters int) string {
-	source := fmt.Sprintf("from oldest service export in %q", oldest)
-	if s.field == "ports" || s.field == "IP families" {
-		source = fmt.Sprintf("from all service exports, that in %q first", oldest)
+	k := key{Namespace: ns, Name: "disputed"}
+	a, b := w.members["a"], w.members["b"]
+	a.ExportWeb(t, k, "10.1.9.1")
+	w.later(t, a.Condition(t, k, ready, metav1.ConditionTrue, "Exported").LastTransitionTime)
+	younger := world.Service(k, world.Port("http", 81))
+	b.ExportService(t, younger, world.Slice(younger, "v4", "10.2.9.1"))
+	for _, m := range w.members {
+		m.Condition(t, k, conflict, metav1.ConditionTrue, "PortConflict")
+		m.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		m.Event(t, k, "PortConflict", "")
+		m.Endpoints(t, k, "a 10.1.9.1:http:8080")
 	}
-	return fmt.Sprintf("Conflicting %s. Using %q %s. %d/%d clusters disagree.", s.field, s.using, source, disagree, exporters)
+	return k
 }
 
-// disagreements returns all there are, in the order in which they are reported.
-func disagreements() []disagreement {
-	return []disagreement{
-		{"ports", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.Ports = []corev1.ServicePort{port("http", 81)}
-		}, []said{{"PortConflict", "ports", "http:80/TCP"}}},
-		{"type", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.ClusterIP, s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = corev1.ClusterIPNone, "", nil
-		}, []said{{"TypeConflict", "type", "ClusterSetIP"}}},
-		{"affinity", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) { // no affinity has no timeout
-			s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-		}, []said{
-			{"SessionAffinityConflict", "session affinity", "ClientIP"},
-			{"SessionAffinityConfigConflict", "session affinity config", "600s"},
-		}},
-		{"timeout", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds = new(int32(601))
-		}, []said{{"SessionAffinityConfigConflict", "session affinity config", "600s"}}},
-		{"labels", func(_ *corev1.Service, e *mcsv1beta1.ServiceExport) {
-			e.Spec.ExportedLabels = map[string]string{"team": "red"}
-		}, []said{{"LabelsConflict", "exported labels", "team=blue"}}},
-		{"annotations", func(_ *corev1.Service, e *mcsv1beta1.ServiceExport) {
-			e.Spec.ExportedAnnotations = nil
-		}, []said{{"AnnotationsConflict", "exported annotations", "docs=https://example.com"}}},
-		{"policy", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
-		}, []said{{"InternalTrafficPolicyConflict", "internal traffic policy", "Cluster"}}},
-		{"distribution", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.TrafficDistribution = nil
-		}, []said{{"TrafficDistributionConflict", "traffic distribution", "PreferClose"}}},
-		{"families", func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-			s.Spec.IPFamilyPolicy, s.Spec.IPFamilies = new(corev1.IPFamilyPolicySingleStack), []corev1.IPFamily{corev1.IPv4Protocol}
-		}, []said{{"IPFamilyConflict", "IP families", "IPv4, IPv6"}}},
-	}
-}
-
-// disagreeing is a service that is exported as it is by c, the oldest, and otherwise by a and b.
-type disagreeing struct {
-	a, b []string // names of disagreements
-}
-
-// changed returns the changes of disagreements of these names.
-func changed(names []string) variant {
-	return func(s *corev1.Service, e *mcsv1beta1.ServiceExport) {
-		for _, d := range disagreements() {
-			if slices.Contains(names, d.name) {
-				d.change(s, e)
-			}
-		}
-	}
-}
-
-// verdict returns the reason and the message of the condition where these exporters disagree with c.
-func verdict(disagree ...[]string) (reason, message string) {
-	var reasons, messages []string
-	for _, d := range disagreements() {
-		count := 0
-		for _, names := range disagree {
-			if slices.Contains(names, d.name) {
-				count++
-			}
-		}
-		for _, s := range d.conflicts {
-			if count > 0 {
-				reasons, messages = append(reasons, s.reason), append(messages, s.message("c", count, 3))
-			}
-		}
-	}
-	return strings.Join(reasons, ","), strings.Join(messages, " ")
-}
-
-// Each reason by itself and all together: every exporter says the same, with an Event, the oldest's values hold, and the
-// conflict goes with those who disagree.
+// If the oldest export leaves, the values of the next oldest count; no address changes.
 //
-// spec: C3, C4, C5, R1, R3, R4, R5, R7
-func testEveryReason(t *testing.T, w *world) {
-	a, b, c := w.members["a"], w.members["b"], w.members["c"]
-	ns := namespace(t, a, b, c)
-	services := map[key]disagreeing{{Namespace: ns, Name: "everything"}: {
-		a: []string{"ports", "affinity", "labels", "annotations", "policy", "distribution", "families"}, b: []string{"type"},
-	}}
-	for _, d := range disagreements() {
-		services[key{Namespace: ns, Name: d.name}] = disagreeing{a: []string{d.name}, b: []string{d.name}}
-	}
-	var last metav1.Time
-	for k := range services {
-		last = c.exportVariant(t, k, "", unchanged).CreationTimestamp
-	}
-	w.later(t, last)
-	for k, s := range services {
-		a.exportVariant(t, k, "", changed(s.a))
-		b.exportVariant(t, k, "", changed(s.b))
-	}
-	// An Event's reason has 128 characters at most: the note says the rest.
-	const shortened = "PortConflict,TypeConflict,SessionAffinityConflict,SessionAffinityConfigConflict,LabelsConflict,AnnotationsConflict"
-	for k, s := range services {
-		reason, message := verdict(s.a, s.b)
-		event := reason
-		if k.Name == "everything" {
-			event = shortened
-		}
-		for _, m := range w.members {
-			m.conflicting(t, k, reason, message, event)
-		}
-		w.agreed(t, k, unvaried(), "a", "b", "c")
-	}
-	for k, s := range services {
-		a.makeUnvaried(t, k)
-		reason, message := verdict(nil, s.b)
-		for _, m := range w.members {
-			m.conflicting(t, k, reason, message, reason)
-		}
-		w.agreed(t, k, unvaried(), "a", "b", "c")
-	}
-	for k := range services {
-		lab.Must(t, b.Delete(t.Context(), export(k)))
-		for _, m := range []*member{a, c} {
-			if got := m.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts"); got.Message != "No other cluster exports this service differently." {
-				t.Errorf("%s: the message on %s is %s", m.id, k, got.Message)
-			}
-		}
-		w.agreed(t, k, unvaried(), "a", "c")
-	}
-}
-
-// makeUnvaried makes what a member exports the unvaried export. A Service keeps its kind, so it is made anew.
-func (m *member) makeUnvaried(t *testing.T, k key) {
-	t.Helper()
-	service, exported := varied(k, unchanged)
-	lab.Must(t, m.Delete(t.Context(), clusterIPService(k)))
-	lab.Must(t, m.Create(t.Context(), service))
-	current := export(k)
-	eventually(t, func(ctx context.Context) error { // the agent writes the status meanwhile
-		if err := m.Get(ctx, k, current); err != nil {
-			return err
-		}
-		current.Spec = exported.Spec
-		return m.Update(ctx, current)
+// spec: R1, R2, R3, R4, R5, R7, I5, E3, C3, C4, C5
+func testOldestLeaves(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	w.Enroll(t, "oldest")
+	w.Publish(t, "oldest", k, func(s *hubv1alpha1.PublishedService) {
+		s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "oldest"}
+		s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv6"}
+		s.Spec.SessionAffinity, s.Spec.SessionAffinityTimeoutSeconds = corev1.ServiceAffinityClientIP, 3
 	})
-}
-
-// Ports with and without names, of one number and of one name, in three clusters.
-//
-// spec: R1, R2, R7
-func testPortsMixed(t *testing.T, w *world) {
-	members := []*member{w.members["a"], w.members["b"], w.members["c"]}
-	ns := namespace(t, members...)
-	udp := func(name string, number int32) corev1.ServicePort {
-		p := port(name, number)
-		p.Protocol = corev1.ProtocolUDP
-		return p
-	}
-	cases := map[string]struct {
-		ports     [3][]corev1.ServicePort // of a, b and c
-		union     []mcsv1beta1.ServicePort
-		derived   []string
-		endpoints []string
-	}{
-		"unnamed": { // c's admin has another number than b's, whose number c calls web
-			ports: [3][]corev1.ServicePort{{port("", 80)}, {port("web", 80), port("admin", 9090)}, {port("admin", 9091), port("web", 9090)}},
-			union: []mcsv1beta1.ServicePort{{Protocol: "TCP", Port: 80}, {Name: "admin", Protocol: "TCP", Port: 9090}},
-			endpoints: []string{
-				"a 10.1.0.1:unnamed:8080", "b 10.2.0.1:unnamed:8080", "b 10.2.0.1:admin:17090", "c 10.3.0.1:admin:17090",
-			},
-			derived: []string{"unnamed 80/TCP", "admin 9090/TCP"},
-		},
-		"swapped": { // the very names that the other uses
-			ports: [3][]corev1.ServicePort{{port("x", 1), port("y", 2)}, {port("y", 1), port("x", 2)}, {port("x", 2)}},
-			union: []mcsv1beta1.ServicePort{{Name: "x", Protocol: "TCP", Port: 1}, {Name: "y", Protocol: "TCP", Port: 2}},
-			endpoints: []string{
-				"a 10.1.0.1:x:8001", "a 10.1.0.1:y:8002", "b 10.2.0.1:x:8001", "b 10.2.0.1:y:8002", "c 10.3.0.1:y:8002",
-			},
-			derived: []string{"x 1/TCP", "y 2/TCP"},
-		},
-		"lost": { // b has nothing that anybody can send to
-			ports:     [3][]corev1.ServicePort{{port("http", 80)}, {port("http", 81)}, {port("", 80)}},
-			union:     []mcsv1beta1.ServicePort{{Name: "http", Protocol: "TCP", Port: 80}},
-			endpoints: []string{"a 10.1.0.1:http:8080", "c 10.3.0.1:http:8080"},
-			derived:   []string{"http 80/TCP"},
-		},
-		"called-unnamed": { // the name that the port without a name would have
-			ports:     [3][]corev1.ServicePort{{port("unnamed", 80)}, {port("", 81)}, {port("unnamed-2", 82)}},
-			union:     []mcsv1beta1.ServicePort{{Name: "unnamed", Protocol: "TCP", Port: 80}, {Protocol: "TCP", Port: 81}, {Name: "unnamed-2", Protocol: "TCP", Port: 82}},
-			endpoints: []string{"a 10.1.0.1:unnamed:8080", "b 10.2.0.1:unnamed-2:8081", "c 10.3.0.1:unnamed-2-2:8082"},
-			derived:   []string{"unnamed 80/TCP", "unnamed-2 81/TCP", "unnamed-2-2 82/TCP"},
-		},
-		"protocols": { // one number, two protocols; c's name for UDP is taken
-			ports:     [3][]corev1.ServicePort{{port("dns", 53)}, {udp("dns-udp", 53)}, {udp("dns", 53)}},
-			union:     []mcsv1beta1.ServicePort{{Name: "dns", Protocol: "TCP", Port: 53}, {Name: "dns-udp", Protocol: "UDP", Port: 53}},
-			endpoints: []string{"a 10.1.0.1:dns:8053", "b 10.2.0.1:dns-udp:8053", "c 10.3.0.1:dns-udp:8053"},
-			derived:   []string{"dns 53/TCP", "dns-udp 53/UDP"},
-		},
-	}
-	for name, test := range cases {
-		for i, m := range members {
-			m.exportVariant(t, key{Namespace: ns, Name: name}, fmt.Sprintf("10.%d.0.1", i+1), func(s *corev1.Service, _ *mcsv1beta1.ServiceExport) {
-				s.Spec.Ports = test.ports[i]
-			})
-		}
-	}
-	for name, test := range cases {
-		k := key{Namespace: ns, Name: name}
-		want := unvaried()
-		want.Spec.Ports = test.union
-		w.agreed(t, k, want, "a", "b", "c")
-		for _, m := range members {
-			m.endpoints(t, k, test.endpoints...)
-			m.condition(t, k, conflict, metav1.ConditionTrue, "PortConflict")
-			_, derived := m.imported(t, k)
-			var got []string
-			for _, p := range derived.Spec.Ports {
-				got = append(got, fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol))
-			}
-			if diff := cmp.Diff(test.derived, got); diff != "" {
-				t.Errorf("%s: ports of %s (-want +got):\n%s", m.id, derived.Name, diff)
-			}
-		}
-	}
-}
-
-// Where the oldest leaves, the next oldest's word counts; no address changes.
-//
-// spec: R1, R2, R3, R4, R7, I5, E3, C4
-func testTheOldestLeaves(t *testing.T, w *world) {
-	a, b, c := w.members["a"], w.members["b"], w.members["c"]
-	k := key{Namespace: namespace(t, a, b, c), Name: "web"}
-	says := func(team string, timeout int32, ports ...corev1.ServicePort) variant {
-		return func(s *corev1.Service, e *mcsv1beta1.ServiceExport) {
-			s.Spec.Ports, s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds = ports, &timeout
-			e.Spec.ExportedLabels["team"] = team
-		}
-	}
-	wanted := func(team string, timeout int32, ports ...mcsv1beta1.ServicePort) mcsv1beta1.ServiceImport {
-		want := unvaried()
-		want.Labels["team"], want.Spec.Ports, want.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds = team, ports, &timeout
-		return want
-	}
-	tcp := func(name string, number int32) mcsv1beta1.ServicePort {
-		return mcsv1beta1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number}
-	}
-	first := c.exportVariant(t, k, "10.3.0.1", says("c", 3, port("http", 80)))
-	w.later(t, first.CreationTimestamp)
-	second := a.exportVariant(t, k, "10.1.0.1", says("a", 1, port("web", 80), port("http", 8080)))
+	record := &hubv1alpha1.PublishedService{}
+	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-oldest", Name: k.Namespace + ".web"}, record))
+	w.later(t, record.CreationTimestamp)
+	second := a.exportTeam(t, k, "10.1.0.1", "a", 1, world.Port("web", 80), world.Port("http", 8080))
 	w.later(t, second.CreationTimestamp)
-	b.exportVariant(t, k, "10.2.0.1", says("b", 2, port("http", 80), port("web", 8080)))
+	b.exportTeam(t, k, "10.2.0.1", "b", 2, world.Port("http", 80), world.Port("web", 8080))
 
-	w.agreed(t, k, wanted("c", 3, tcp("http", 80), tcp("web", 8080)), "a", "b", "c")
+	w.agreed(t, k, agreement{"oldest", "http:80 web:8080", "a b oldest", 3})
 	derived := map[string]*corev1.Service{}
-	for id, m := range w.members {
-		m.endpoints(t, k, // a's http has the number of the web of b, which is the youngest
-			"c 10.3.0.1:http:8080", "a 10.1.0.1:http:8080", "a 10.1.0.1:web:16080", "b 10.2.0.1:http:8080", "b 10.2.0.1:web:16080")
-		_, derived[id] = m.imported(t, k)
+	for id, m := range w.members { // the names of a's ports are swapped
+		m.Endpoints(t, k, "a 10.1.0.1:http:8080", "a 10.1.0.1:web:16080", "b 10.2.0.1:http:8080", "b 10.2.0.1:web:16080")
+		_, derived[id] = m.Imported(t, k)
 	}
-	const reason = "PortConflict,SessionAffinityConfigConflict,LabelsConflict"
-	lab.Must(t, c.Delete(t.Context(), export(k)))
-	w.agreed(t, k, wanted("a", 1, tcp("web", 80), tcp("http", 8080)), "a", "b")
+	lab.Must(t, w.HubClient.Delete(t.Context(), record))
+	w.agreed(t, k, agreement{"a", "web:80 http:8080", "a b", 1})
 	for _, m := range w.members {
-		m.endpoints(t, k, "a 10.1.0.1:web:8080", "a 10.1.0.1:http:16080", "b 10.2.0.1:web:8080", "b 10.2.0.1:http:16080")
+		m.Endpoints(t, k, "a 10.1.0.1:web:8080", "a 10.1.0.1:http:16080", "b 10.2.0.1:web:8080", "b 10.2.0.1:http:16080")
+		m.Condition(t, k, conflict, metav1.ConditionTrue, "PortConflict,SessionAffinityConfigConflict,LabelsConflict")
+		m.Event(t, k, "PortConflict,SessionAffinityConfigConflict,LabelsConflict", `Using "web:80/TCP, http:8080/TCP" from all service exports, that in "a" first. 1/2 clusters disagree.`)
 	}
-	message := said{"", "ports", "web:80/TCP, http:8080/TCP"}.message("a", 1, 2) + " " +
-		said{"", "session affinity config", "1s"}.message("a", 1, 2) + " " + said{"", "exported labels", "team=a"}.message("a", 1, 2)
-	a.conflicting(t, k, reason, message, reason)
-	b.conflicting(t, k, reason, message, reason)
 
-	lab.Must(t, a.Delete(t.Context(), export(k)))
-	w.agreed(t, k, wanted("b", 2, tcp("http", 80), tcp("web", 8080)), "b")
-	b.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	lab.Must(t, a.Delete(t.Context(), world.Export(k)))
+	w.agreed(t, k, agreement{"b", "http:80 web:8080", "b", 2})
+	b.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	for id, m := range w.members {
-		m.endpoints(t, k, "b 10.2.0.1:http:8080", "b 10.2.0.1:web:16080")
-		_, after := m.imported(t, k)
-		if after.UID != derived[id].UID || !slices.Equal(after.Spec.ClusterIPs, derived[id].Spec.ClusterIPs) {
-			t.Errorf("%s: the derived Service was %v and is %v", id, derived[id], after)
+		m.Endpoints(t, k, "b 10.2.0.1:http:8080", "b 10.2.0.1:web:16080")
+		_, after := m.Imported(t, k)
+		if diff := cmp.Diff(derived[id].Spec.ClusterIPs, after.Spec.ClusterIPs); diff != "" || after.UID != derived[id].UID {
+			t.Errorf("%s: the derived Service was replaced, addresses (-before +after):\n%s", id, diff)
 		}
 	}
-	lab.Must(t, b.Delete(t.Context(), export(k)))
+	lab.Must(t, b.Delete(t.Context(), world.Export(k)))
 	for _, m := range w.members {
-		m.gone(t, k)
+		m.Gone(t, k)
 	}
+}
+
+// A member that claims an age of long ago is not the oldest, unless the hub's administrator trusts it.
+//
+// spec: R8, R6, R7
+func testClaimedAge(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	claim := func(id string, age time.Time) {
+		w.Publish(t, id, k, func(s *hubv1alpha1.PublishedService) {
+			s.Spec.ExportedAt = metav1.NewTime(age)
+			s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": hubv1alpha1.LabelValue(id)}
+		})
+	}
+	trust := func(id string, ages hubv1alpha1.ClaimedAges) {
+		w.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.ClaimedAges = ages })
+	}
+	w.Enroll(t, "elder")
+	w.Enroll(t, "a-liar")
+	trust("elder", hubv1alpha1.ClaimedAgesTrusted)
+	claim("elder", time.Now().Add(-time.Hour))
+	claim("a-liar", time.Date(1901, time.January, 1, 0, 0, 0, 0, time.UTC))
+	w.agreed(t, k, agreement{"elder", "http:80", "a-liar elder", 0})
+	trust("a-liar", hubv1alpha1.ClaimedAgesTrusted)
+	w.agreed(t, k, agreement{"a-liar", "http:80", "a-liar elder", 0})
+	trust("a-liar", hubv1alpha1.ClaimedAgesBounded)
+	w.agreed(t, k, agreement{"elder", "http:80", "a-liar elder", 0})
+}
+
+// An export with a new label that no object can have is not published: imports keep what the hub stores (spec C7).
+//
+// spec: C7, R7, C2
+func testInvalidLabelLater(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	a.exportTeam(t, k, "10.1.0.1", "blue", 600, world.Port("http", 80))
+	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	exported := world.Export(k)
+	world.Update(t, a, k, exported, func() { exported.Spec.ExportedLabels["not a label!"] = "red" })
+	a.Condition(t, k, ready, metav1.ConditionFalse, "Failed")
+
+	b.exportTeam(t, k, "10.2.0.1", "blue", 600, world.Port("http", 80))
+	w.agreed(t, k, agreement{"blue", "http:80", "a b", 600})
+	for _, m := range w.members {
+		m.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	}
+}
+
+// A member that may no longer publish services of a namespace exports none of it, in its own cluster either, and reports
+// that. Exports of other members are not affected; when the namespace is allowed again, all is as before.
+//
+// spec: C7, I2, R7
+func testNamespaceNotAllowed(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	alone := key{Namespace: k.Namespace, Name: "alone"}
+	exported := a.exportTeam(t, k, "10.1.0.1", "blue", 600, world.Port("http", 80))
+	a.ExportWeb(t, alone, "10.1.0.2")
+	w.later(t, exported.CreationTimestamp)
+	b.exportTeam(t, k, "10.2.0.1", "red", 600, world.Port("http", 80))
+	complete := func() {
+		t.Helper()
+		w.agreed(t, k, agreement{"blue", "http:80", "a b", 600})
+		a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		for _, m := range w.members {
+			m.Condition(t, k, conflict, metav1.ConditionTrue, "LabelsConflict")
+			m.Endpoints(t, alone, "a 10.1.0.2:http:8080")
+		}
+	}
+	complete()
+
+	w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Namespaces = []hubv1alpha1.NamespaceName{"elsewhere"} })
+	w.agreed(t, k, agreement{"red", "http:80", "b", 600})
+	for _, m := range w.members {
+		m.Endpoints(t, k, "b 10.2.0.1:http:8080")
+		m.Gone(t, alone)
+	}
+	message := fmt.Sprintf("The hub refuses the export: the Member of cluster a does not allow namespace %s: "+
+		"do not export from it, or let an administrator of the hub add it to the Member", k.Namespace)
+	for _, of := range []key{k, alone} {
+		if got := a.Condition(t, of, ready, metav1.ConditionFalse, "Failed").Message; got != message {
+			t.Errorf("message on %s: %s\nwant: %s", of, got, message)
+		}
+	}
+	for _, m := range w.members { // a no longer takes part
+		m.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	}
+	w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Namespaces = nil })
+	complete()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -35,8 +36,8 @@ func TestTokenRenewal(t *testing.T) {
 	lab.Must(t, a.Create(t.Context(), secret))
 	renewing := func(o *agent.Options) { o.HubSecret, o.TokenLifetime = k, 72*time.Hour }
 
-	stop := a.startWith(t, renewing)
-	eventually(t, func(ctx context.Context) error {
+	stop := a.Start(t, renewing)
+	world.Eventually(t, func(ctx context.Context) error {
 		if err := a.Get(ctx, k, secret); err != nil {
 			return err
 		}
@@ -53,18 +54,18 @@ func TestTokenRenewal(t *testing.T) {
 	if string(secret.Data["kubeconfig"]) != "as it is" {
 		t.Errorf("the rest of the Secret has changed: %q", secret.Data["kubeconfig"])
 	}
-	fresh := rest.AnonymousClientConfig(a.hub)
+	fresh := rest.AnonymousClientConfig(a.Hub)
 	fresh.BearerToken = string(secret.Data["token"])
-	hub, err := client.New(fresh, client.Options{Scheme: w.hubKube.Scheme()})
+	hub, err := client.New(fresh, client.Options{Scheme: w.HubClient.Scheme()})
 	lab.Must(t, err)
-	eventually(t, func(ctx context.Context) error { // the token speaks for the member
+	world.Eventually(t, func(ctx context.Context) error { // the token speaks for the member
 		return hub.List(ctx, &hubv1alpha1.MemberList{})
 	})
 
 	// Nothing is renewed that is fresh: neither now, nor when an agent starts.
 	stop()
-	a.startWith(t, renewing)
-	a.gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
+	a.Start(t, renewing)
+	a.Gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
 	after := &corev1.Secret{}
 	lab.Must(t, a.Get(t.Context(), k, after))
 	if after.ResourceVersion != secret.ResourceVersion {

@@ -5,18 +5,13 @@ package agent_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"hash/adler32"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -34,14 +30,13 @@ import (
 //
 // spec: I7, I3, I4, I5, I8, D2, D3, D4, C1, C2, C3
 func testDrift(t *testing.T, a, b *member) {
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	service, _ := a.ExportWeb(t, k, "10.1.0.1")
+	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	for _, m := range []*member{a, b} {
-		m.endpoints(t, k, "a 10.1.0.1:http:8080")
-		serviceImport, derived := m.imported(t, k)
-		mirrored, err := m.mirrored(t.Context(), k)
+		m.Endpoints(t, k, "a 10.1.0.1:http:8080")
+		serviceImport, derived := m.Imported(t, k)
+		mirrored, err := m.Mirrored(t.Context(), k)
 		lab.Must(t, err)
 		names, err := m.names(t.Context(), k.Namespace)
 		lab.Must(t, err)
@@ -58,10 +53,10 @@ func testDrift(t *testing.T, a, b *member) {
 			lab.Must(t, m.Delete(t.Context(), want.DeepCopyObject().(client.Object)))
 			m.restored(t, name, want)
 		}
-		eventually(t, func(ctx context.Context) error {
+		world.Eventually(t, func(ctx context.Context) error {
 			after, err := m.names(ctx, k.Namespace)
 			if diff := cmp.Diff(names, after); diff != "" {
-				return fmt.Errorf("%s: objects (-before +after, %w):\n%s", m.id, err, diff)
+				return fmt.Errorf("%s: objects (-before +after, %w):\n%s", m.ID, err, diff)
 			}
 			return nil
 		})
@@ -219,13 +214,13 @@ func (m *member) names(ctx context.Context, namespace string) ([]string, error) 
 // restored waits until an object is again what it was.
 func (m *member) restored(t *testing.T, what string, want client.Object) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		got := want.DeepCopyObject().(client.Object)
 		if err := m.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
-			return fmt.Errorf("%s: %s: %w", m.id, what, err)
+			return fmt.Errorf("%s: %s: %w", m.ID, what, err)
 		}
 		if diff := cmp.Diff(essence(want), essence(got)); diff != "" {
-			return fmt.Errorf("%s: %s: it is not restored (-want +got):\n%s", m.id, what, diff)
+			return fmt.Errorf("%s: %s: it is not restored (-want +got):\n%s", m.ID, what, diff)
 		}
 		return nil
 	})
@@ -257,157 +252,12 @@ func timeless(conditions []metav1.Condition, generation int64) {
 	}
 }
 
-// spec: I7
-func testForeignImport(t *testing.T, a, b *member) {
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	foreign := &mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
-		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{}},
-	}
-	lab.Must(t, b.Create(t.Context(), foreign))
-	a.exportService(t, clusterIPService(k, port("http", 80)))
-	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
-	b.gauge(t, "tombolo_obstructed_imports", 1)
-	after := foreign.DeepCopy()
-	lab.Must(t, b.Get(t.Context(), k, after))
-	if diff := cmp.Diff(foreign, after); diff != "" {
-		t.Errorf("somebody else's ServiceImport changed (-before +after):\n%s", diff)
-	}
-	lab.Must(t, b.Delete(t.Context(), foreign))
-	b.imported(t, k)
-	b.gauge(t, "tombolo_obstructed_imports", 0)
-}
-
-// testTakenOver: what of ours somebody marks as their own is theirs: it is left as it is, what comes of that is told, and it is
-// ours again once their mark is taken away.
-//
-// spec: I7, C6, D2
-func testTakenOver(t *testing.T, a, b *member) {
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	source := slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")
-	a.exportService(t, service, source)
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	serviceImport, derived := b.imported(t, k)
-	mirrored, err := b.mirrored(t.Context(), k)
-	lab.Must(t, err)
-	take := func(object client.Object, label string) {
-		t.Helper()
-		object.SetLabels(map[string]string{label: "mine"})
-		lab.Must(t, b.Update(t.Context(), object))
-	}
-	giveBack := func(object client.Object, label string) {
-		t.Helper()
-		left := object.DeepCopyObject().(client.Object)
-		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
-		if diff := cmp.Diff(object, left); diff != "" {
-			t.Errorf("somebody else's object changed (-before +after):\n%s", diff)
-		}
-		withoutLabel(label)(left)
-		lab.Must(t, b.Update(t.Context(), left))
-	}
-
-	take(&mirrored[0], discoveryv1.LabelManagedBy)
-	want := fmt.Sprintf("create *v1.EndpointSlice %s/%s: it is not managed by Tombolo and is left alone: rename or delete it", k.Namespace, mirrored[0].Name)
-	eventually(t, func(ctx context.Context) error {
-		if err := b.Get(ctx, k, serviceImport); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-		if c.Status != metav1.ConditionFalse || c.Reason != "Pending" || c.Message != want {
-			return fmt.Errorf("condition %+v, want the message %q", *c, want)
-		}
-		return nil
-	})
-	source.Endpoints[0].Addresses[0] = "10.1.0.2"
-	lab.Must(t, a.Update(t.Context(), source))
-	a.endpoints(t, k, "a 10.1.0.2:http:8080")
-	giveBack(&mirrored[0], discoveryv1.LabelManagedBy)
-	b.endpoints(t, k, "a 10.1.0.2:http:8080")
-	b.imported(t, k)
-
-	lab.Must(t, b.Get(t.Context(), k, serviceImport))
-	take(serviceImport, clusterset.LabelManagedBy)
-	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "ServiceImportObstructed") })
-	giveBack(serviceImport, clusterset.LabelManagedBy)
-	if after, same := b.imported(t, k); same.UID != derived.UID || !slices.Equal(after.Spec.IPs, derived.Spec.ClusterIPs) {
-		t.Errorf("the import has the addresses %v, and had %v", after.Spec.IPs, derived.Spec.ClusterIPs)
-	}
-
-	take(derived, clusterset.LabelManagedBy)
-	eventually(t, func(context.Context) error {
-		if _, other := b.imported(t, k); other.Name == derived.Name {
-			return errors.New("the import still has somebody else's Service")
-		}
-		return nil
-	})
-	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "DerivedServiceReplaced") })
-	b.endpoints(t, k, "a 10.1.0.2:http:8080")
-	lab.Must(t, a.Delete(t.Context(), export(k)))
-	b.gone(t, k)
-	b.untouched(t, derived)
-}
-
-// spec: D2
-func testCollision(t *testing.T, a, b *member) {
-	ns := namespace(t, a, b)
-	mine := clusterIPService(key{Namespace: ns, Name: "derived-435094621"}, port("mine", 1))
-	lab.Must(t, b.Create(t.Context(), mine))
-	names := map[string]string{}
-	for _, name := range []string{"web-service", "shard-020", "shard-101"} {
-		k := key{Namespace: ns, Name: name}
-		a.exportService(t, clusterIPService(k, port("http", 80)))
-		_, derived := b.imported(t, k)
-		if other, taken := names[derived.Name]; taken {
-			t.Errorf("%s and %s share the derived Service %s", name, other, derived.Name)
-		}
-		names[derived.Name] = name
-	}
-	after := mine.DeepCopy()
-	lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), after))
-	if diff := cmp.Diff(mine, after); diff != "" {
-		t.Errorf("somebody else's Service changed (-before +after):\n%s", diff)
-	}
-}
-
-// testCollisionAtOnce: services whose names collide are exported all in one moment, so that several imports ask for one name
-// before any of them knows of the others.
-//
-// spec: D2
-func testCollisionAtOnce(t *testing.T, a, b *member) {
-	ns := namespace(t, a, b)
-	colliding := map[uint32][]key{}
-	for i := range 10_000 {
-		name := fmt.Sprintf("svc-%04d", i)
-		sum := adler32.Checksum([]byte(name))
-		colliding[sum] = append(colliding[sum], key{Namespace: ns, Name: name})
-	}
-	var keys []key
-	for _, sum := range slices.Sorted(maps.Keys(colliding)) {
-		if group := colliding[sum]; len(group) >= 10 && len(keys) < 50 {
-			keys = append(keys, group[:10]...)
-		}
-	}
-	atOnce(t, keys, func(ctx context.Context, k key) error {
-		return errors.Join(a.Create(ctx, clusterIPService(k, port("http", 80))), a.Create(ctx, export(k)))
-	})
-	names := map[string]string{}
-	for _, k := range keys {
-		_, derived := b.imported(t, k)
-		if other, taken := names[derived.Name]; taken {
-			t.Errorf("%s and %s share the derived Service %s", k.Name, other, derived.Name)
-		}
-		names[derived.Name] = k.Name
-	}
-}
-
 func testAddressLeftOut(t *testing.T, a, b *member) {
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1", "192.0.2.1"))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	eventually(t, func(ctx context.Context) error {
-		c := a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	a.ExportWeb(t, k, "10.1.0.1", "192.0.2.1")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	world.Eventually(t, func(ctx context.Context) error {
+		c := a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 		want := "The service is exported to the clusterset. Left out: 192.0.2.1 is outside the cluster's pod and node CIDRs. " +
 			"If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 		if c.Message != want {
@@ -415,20 +265,4 @@ func testAddressLeftOut(t *testing.T, a, b *member) {
 		}
 		return nil
 	})
-}
-
-// hasEvent returns nil once there is an Event about an object of this name for this reason.
-func (m *member) hasEvent(ctx context.Context, k key, reason string) error {
-	list := &eventsv1.EventList{}
-	if err := m.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
-		return err
-	}
-	var seen []string
-	for _, event := range list.Items {
-		if event.Regarding.Name == k.Name && event.Reason == reason {
-			return nil
-		}
-		seen = append(seen, event.Regarding.Name+" "+event.Reason)
-	}
-	return fmt.Errorf("%s: no Event %s about %s, only: %s", m.id, reason, k, strings.Join(seen, ", "))
 }

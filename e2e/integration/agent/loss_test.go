@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -29,60 +30,64 @@ func TestLoss(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	stopA, stopB := a.start(t), b.start(t)
-	ns := namespace(t, a, b)
+	stopA, stopB := a.Start(t), b.Start(t)
+	ns := world.Namespace(t, a, b)
 	var keys []key
 	for i := range many {
 		k := key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)}
 		keys = append(keys, k)
-		service := clusterIPService(k, port("http", 80))
-		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
+		a.ExportWeb(t, k, fmt.Sprintf("10.1.0.%d", i+1))
 	}
 	for i, k := range keys {
-		b.imported(t, k)
-		b.endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
+		b.Imported(t, k)
+		b.Endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
 	}
 
 	// The hub loses all records of a while nobody looks, but not a's word that they are complete.
 	stopA()
 	stopB()
 	member := client.InNamespace("member-a")
-	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
-	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
+	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
+	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
 	for _, k := range keys {
 		w.noRecords(t, "a", k)
 	}
-	stopB = b.start(t)
+	stopB = b.Start(t)
 	for i, k := range keys {
-		b.holds(t, k)
-		b.endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
+		b.ImportCondition(t, k, conditions.TypeDeletionPending, metav1.ConditionTrue, conditions.ReasonAwaitingConfirmation, "")
+		b.Endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
 	}
-	b.gauge(t, "tombolo_unconfirmed_services", many)
-	stopA = a.start(t) // it publishes everything again
+	b.Gauge(t, "tombolo_unconfirmed_services", many)
+	stopA = a.Start(t) // it publishes everything again
 	for _, k := range keys {
-		b.holdsNot(t, k)
+		b.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
+			if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypeDeletionPending); c != nil {
+				return fmt.Errorf("its deletion is pending: %s", c.Message)
+			}
+			return nil
+		})
 	}
-	b.gauge(t, "tombolo_unconfirmed_services", 0)
+	b.Gauge(t, "tombolo_unconfirmed_services", 0)
 
 	// Withdrawals that are watched take effect at once, however many.
 	half := keys[:many-2]
 	for _, k := range half {
-		lab.Must(t, a.Delete(t.Context(), export(k)))
+		lab.Must(t, a.Delete(t.Context(), world.Export(k)))
 	}
 	for _, k := range half {
-		b.gone(t, k)
+		b.Gone(t, k)
 	}
 	for _, k := range half {
-		lab.Must(t, a.Create(t.Context(), export(k)))
+		lab.Must(t, a.Create(t.Context(), world.Export(k)))
 	}
 	for _, k := range half {
-		b.imported(t, k)
+		b.Imported(t, k)
 	}
 
 	// Withdrawn while b was down: gone when a's heartbeat confirms it.
 	withdraw := func() {
 		for _, k := range keys {
-			lab.Must(t, a.Delete(t.Context(), export(k)))
+			lab.Must(t, a.Delete(t.Context(), world.Export(k)))
 		}
 		for _, k := range keys {
 			w.noRecords(t, "a", k)
@@ -90,35 +95,28 @@ func TestLoss(t *testing.T) {
 	}
 	stopB()
 	withdraw()
-	stopB = b.start(t)
+	stopB = b.Start(t)
 	for _, k := range keys {
-		b.gone(t, k)
+		b.Gone(t, k)
 	}
 	for _, k := range keys {
-		lab.Must(t, a.Create(t.Context(), export(k)))
-		b.imported(t, k)
+		lab.Must(t, a.Create(t.Context(), world.Export(k)))
+		b.Imported(t, k)
 	}
 	stopB()
 	withdraw()
 	stopA() // nobody confirms it
-	b.start(t)
+	b.Start(t)
 	for _, k := range keys {
-		b.holds(t, k)
+		b.ImportCondition(t, k, conditions.TypeDeletionPending, metav1.ConditionTrue, conditions.ReasonAwaitingConfirmation, "")
 	}
-	w.suspend(t, "a")
+	w.ChangeMember(t, "a", suspend)
 	for _, k := range keys {
-		b.gone(t, k)
+		b.Gone(t, k)
 	}
 }
 
-// suspend has the hub's administrator suspend a member.
-func (w *world) suspend(t *testing.T, id string) {
-	t.Helper()
-	m := &hubv1alpha1.Member{}
-	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-" + id, Name: hubv1alpha1.MemberName}, m))
-	m.Spec.Suspended = true
-	lab.Must(t, w.hubKube.Update(t.Context(), m))
-}
+func suspend(spec *hubv1alpha1.MemberSpec) { spec.Suspended = true }
 
 // TestPartialPublication: what a list of the hub lacks of a member that has not published everything is not gone. What it was seen to
 // withdraw is, for as long as the hub may refuse the rest, and what it has left is the others'.
@@ -128,58 +126,56 @@ func TestPartialPublication(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	stopA, stopB := a.start(t), b.start(t)
-	ns := namespace(t, a, b)
+	stopA, stopB := a.Start(t), b.Start(t)
+	ns := world.Namespace(t, a, b)
 	web, left, shared := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "left"}, key{Namespace: ns, Name: "shared"}
-	older := clusterIPService(shared, port("http", 80))
-	b.exportService(t, older, slice(older, "v4", discoveryv1.AddressTypeIPv4, "10.2.0.1"))
-	w.later(t, b.condition(t, shared, ready, metav1.ConditionTrue, "Exported").LastTransitionTime)
-	more := slice(clusterIPService(web, port("http", 80)), "more", discoveryv1.AddressTypeIPv4, "10.1.0.9")
+	older, _ := b.ExportWeb(t, shared, "10.2.0.1")
+	w.later(t, b.Condition(t, shared, ready, metav1.ConditionTrue, "Exported").LastTransitionTime)
+	more := world.Slice(world.Service(web, world.Port("http", 80)), "more", "10.1.0.9")
 	for i, k := range []key{web, left, shared} {
-		service := clusterIPService(k, port("http", 80))
-		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.0.%d", i+1)))
+		a.ExportWeb(t, k, fmt.Sprintf("10.1.0.%d", i+1))
 	}
 	lab.Must(t, a.Create(t.Context(), more))
-	b.endpoints(t, web, "a 10.1.0.1:http:8080", "a 10.1.0.9:http:8080")
-	b.endpoints(t, left, "a 10.1.0.2:http:8080")
-	b.endpoints(t, shared, "a 10.1.0.3:http:8080", "b 10.2.0.1:http:8080")
+	b.Endpoints(t, web, "a 10.1.0.1:http:8080", "a 10.1.0.9:http:8080")
+	b.Endpoints(t, left, "a 10.1.0.2:http:8080")
+	b.Endpoints(t, shared, "a 10.1.0.3:http:8080", "b 10.2.0.1:http:8080")
 
 	// It may publish nothing more, whatever goes (its quota's controller may count one too few); its agent is started again.
 	refused := key{Namespace: ns, Name: "refused"}
 	w.limitServices(t, "a", "0")
-	a.exportService(t, clusterIPService(refused, port("http", 80)))
-	a.condition(t, refused, ready, metav1.ConditionFalse, "Failed")
+	a.ExportWeb(t, refused)
+	a.Condition(t, refused, ready, metav1.ConditionFalse, "Failed")
 	stopA()
-	stopA = a.start(t)
-	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationPartial) })
-	lab.Must(t, a.Delete(t.Context(), export(left)))
-	b.gone(t, left)
+	stopA = a.Start(t)
+	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationPartial) })
+	lab.Must(t, a.Delete(t.Context(), world.Export(left)))
+	b.Gone(t, left)
 	lab.Must(t, a.Delete(t.Context(), more))
-	b.endpoints(t, web, "a 10.1.0.1:http:8080")
-	lab.Must(t, a.Delete(t.Context(), export(shared)))
+	b.Endpoints(t, web, "a 10.1.0.1:http:8080")
+	lab.Must(t, a.Delete(t.Context(), world.Export(shared)))
 	older.Spec.Ports[0].Port = 8080
 	lab.Must(t, b.Update(t.Context(), older))
 	for _, m := range []*member{a, b} {
 		m.hasPort(t, shared, 8080)
-		m.endpoints(t, shared, "b 10.2.0.1:http:8080")
+		m.Endpoints(t, shared, "b 10.2.0.1:http:8080")
 	}
 	lab.Must(t, a.says(t.Context(), w, hubv1alpha1.PublicationPartial))
-	b.imported(t, web)
+	b.Imported(t, web)
 	stopA()
 	stopB()
 	b.keepsWithoutRecords(t, w, web)
-	lab.Must(t, a.Delete(t.Context(), export(web)))
+	lab.Must(t, a.Delete(t.Context(), world.Export(web)))
 	w.limitServices(t, "a", "500")
-	a.start(t)
-	b.gone(t, web)
+	a.Start(t)
+	b.Gone(t, web)
 }
 
 // hasPort waits until an import has this port and no other.
 func (m *member) hasPort(t *testing.T, k key, number int32) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
-		if serviceImport, _ := m.imported(t, k); len(serviceImport.Spec.Ports) != 1 || serviceImport.Spec.Ports[0].Port != number {
-			return fmt.Errorf("%s: the ports of import %s are %+v, want %d", m.id, k, serviceImport.Spec.Ports, number)
+	world.Eventually(t, func(context.Context) error {
+		if serviceImport, _ := m.Imported(t, k); len(serviceImport.Spec.Ports) != 1 || serviceImport.Spec.Ports[0].Port != number {
+			return fmt.Errorf("%s: the ports of import %s are %+v, want %d", m.ID, k, serviceImport.Spec.Ports, number)
 		}
 		return nil
 	})
@@ -193,19 +189,18 @@ func TestCompleteOvertakes(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	stop, stopB := a.start(t), b.start(t)
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	b.imported(t, k)
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	a.ExportWeb(t, k, "10.1.0.1")
+	stop, stopB := a.Start(t), b.Start(t)
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	b.Imported(t, k)
 	heartbeat := &hubv1alpha1.Heartbeat{}
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		record := &hubv1alpha1.PublishedService{}
-		if err := w.hubKube.Get(ctx, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record); err != nil {
+		if err := w.HubClient.Get(ctx, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record); err != nil {
 			return err
 		}
-		if err := w.hubKube.Get(ctx, key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+		if err := w.HubClient.Get(ctx, key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
 			return err
 		}
 		if heartbeat.Spec.ServicesVersion != record.ResourceVersion || heartbeat.Spec.EndpointsVersion == "" {
@@ -218,15 +213,15 @@ func TestCompleteOvertakes(t *testing.T) {
 	const beyond = "9000000000000000000"
 	reached := heartbeat.Spec.ServicesVersion
 	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the agent's last may be under way
-		if err := w.hubKube.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat); err != nil {
+		if err := w.HubClient.Get(t.Context(), client.ObjectKeyFromObject(heartbeat), heartbeat); err != nil {
 			return err
 		}
 		heartbeat.Spec.ServicesVersion = beyond
-		return w.hubKube.Update(t.Context(), heartbeat)
+		return w.HubClient.Update(t.Context(), heartbeat)
 	}))
-	eventually(t, func(ctx context.Context) error { // who begins to watch is shown it too
+	world.Eventually(t, func(ctx context.Context) error { // who begins to watch is shown it too
 		cached, shown := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}, &hubv1alpha1.Heartbeat{}
-		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(heartbeat), shown, cached); err != nil {
+		if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(heartbeat), shown, cached); err != nil {
 			return err
 		}
 		if shown.Spec.ServicesVersion != beyond {
@@ -238,50 +233,21 @@ func TestCompleteOvertakes(t *testing.T) {
 	b.keepsWithoutRecords(t, w, k)
 
 	heartbeat.Spec.ServicesVersion, heartbeat.Spec.Services = reached, 0
-	lab.Must(t, w.hubKube.Update(t.Context(), heartbeat))
-	b.gone(t, k)
+	lab.Must(t, w.HubClient.Update(t.Context(), heartbeat))
+	b.Gone(t, k)
 }
 
 // keepsWithoutRecords takes the records of member a from the hub while nobody looks, starts the member's agent, and returns when that
 // would have withdrawn the import that it has of a, if it were to.
-func (m *member) keepsWithoutRecords(t *testing.T, w *world, k key) {
+func (m *member) keepsWithoutRecords(t *testing.T, w *env, k key) {
 	t.Helper()
-	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
-	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
+	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, client.InNamespace("member-a")))
+	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, client.InNamespace("member-a")))
 	w.noRecords(t, "a", k)
-	m.start(t)
+	m.Start(t)
 	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come, so the other is not coming
-	m.exportService(t, clusterIPService(witness, port("http", 80)))
-	m.condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
-	m.imported(t, k)
-	m.endpoints(t, k, "a 10.1.0.1:http:8080")
-}
-
-// holds waits until an import says that the deletion of its exporter's records is not confirmed.
-func (m *member) holds(t *testing.T, k key) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		serviceImport := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, serviceImport); err != nil {
-			return err
-		}
-		if !meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionPending) {
-			return fmt.Errorf("conditions of import %s: %+v", k, serviceImport.Status.Conditions)
-		}
-		return nil
-	})
-}
-
-func (m *member) holdsNot(t *testing.T, k key) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		serviceImport := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, serviceImport); err != nil {
-			return err
-		}
-		if meta.FindStatusCondition(serviceImport.Status.Conditions, conditions.TypeDeletionPending) != nil {
-			return fmt.Errorf("conditions of import %s: %+v", k, serviceImport.Status.Conditions)
-		}
-		return nil
-	})
+	m.ExportWeb(t, witness)
+	m.Condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
+	m.Imported(t, k)
+	m.Endpoints(t, k, "a 10.1.0.1:http:8080")
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -25,14 +25,14 @@ import (
 // and needs nothing in the member but what they give.
 func TestManaged(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
+	w := newEnv(t, audited(membership.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
 	a, home := w.members["cluster-a"], "member-cluster-a"
 	onHub, err := manifests.Render("overlays/managed")
 	lab.Must(t, err)
 	inMember, err := manifests.Render("overlays/managed-member")
 	lab.Must(t, err)
-	applyAll(t, w.hub, onHub)
-	applyAll(t, a.cluster, inMember)
+	applyAll(t, w.Hub, onHub)
+	applyAll(t, a.Cluster, inMember)
 	inAgents := metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
 	for _, unneeded := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: inAgents}, &rbacv1.Role{ObjectMeta: inAgents}} {
 		lab.Must(t, a.Delete(t.Context(), unneeded))
@@ -41,27 +41,26 @@ func TestManaged(t *testing.T) {
 	beside := func(o *agent.Options) {
 		o.Home, o.Namespace, o.DenyNamespaces = o.Hub, home, []string{manifests.AgentNamespace}
 	}
-	a.lead(t, w.hubKube, home, beside)
-	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))
+	a.lead(t, w.HubClient, home, beside)
+	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))
 	elsewhere := &coordinationv1.LeaseList{}
 	lab.Must(t, a.List(t.Context(), elsewhere, client.InNamespace(manifests.AgentNamespace)))
 	if len(elsewhere.Items) > 0 {
 		t.Errorf("there are leases in the member, too: %v", elsewhere.Items)
 	}
 
-	stop := a.startWith(t, beside)
-	k := key{Namespace: namespace(t, a), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	a.endpoints(t, k, "cluster-a 10.1.0.1:http:8080")
-	a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	stop := a.Start(t, beside)
+	k := key{Namespace: world.Namespace(t, a), Name: "web"}
+	a.ExportWeb(t, k, "10.1.0.1")
+	a.Endpoints(t, k, "cluster-a 10.1.0.1:http:8080")
+	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	stop()
 
 	ofAll, err := manifests.Hub()
 	lab.Must(t, err)
-	there, err := misfits(key{Namespace: home, Name: manifests.MemberServiceAccount}, append(ofAll, onHub...), w.hub)
+	there, err := misfits(key{Namespace: home, Name: manifests.MemberServiceAccount}, append(ofAll, onHub...), w.Hub)
 	lab.Must(t, err)
-	here, err := misfits(key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}, inMember, a.cluster)
+	here, err := misfits(key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}, inMember, a.Cluster)
 	lab.Must(t, err)
 	for _, problem := range append(there, here...) { // TestRights is about the rights that agents need anywhere
 		if strings.HasPrefix(problem, "refused") || strings.HasSuffix(problem, "tombolo-agent-lease") {
@@ -75,6 +74,6 @@ func applyAll(t *testing.T, cluster *lab.Cluster, objects []*unstructured.Unstru
 	for _, o := range objects {
 		text, err := o.MarshalJSON()
 		lab.Must(t, err)
-		eventually(t, func(ctx context.Context) error { return cluster.Apply(ctx, text) })
+		world.Eventually(t, func(ctx context.Context) error { return cluster.Apply(ctx, text) })
 	}
 }

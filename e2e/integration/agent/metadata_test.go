@@ -4,77 +4,69 @@
 package agent_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
-// TestMetadataDomains: labels and annotations of a domain are imported where the cluster's agent admits it, from its next start on; else
-// they are left out, and the import says so once. Conflicts are those of all that is exported, in each cluster.
+// TestMetadata: imports have the labels and annotations that the ServiceExport lists, and no others. Those of a domain are
+// imported if the cluster's agent allows it, from its next start on; otherwise they are left out, which the import reports
+// once.
 //
-// spec: D3, E7, R4, R7
-func TestMetadataDomains(t *testing.T) {
+// spec: D3, E7, I8, R4
+func TestMetadata(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
-	stop := b.start(t)
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	for _, m := range []*member{a, b} {
-		exported := export(k)
-		exported.Spec.ExportedLabels = map[string]string{"team": "blue", "example.com/tier": m.id, "kuma.io/mesh": "x"}
-		exported.Spec.ExportedAnnotations = map[string]string{"docs": "y", "example.com/note": "z", "kube-vip.io/x": "x"}
-		service := clusterIPService(k, port("http", 80))
-		lab.Must(t, m.Create(t.Context(), service))
-		lab.Must(t, m.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.%s.0.1", subnets[m.id]))))
-		lab.Must(t, m.Create(t.Context(), exported))
-		m.condition(t, k, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported))
-	}
-	b.condition(t, k, mcsv1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, "LabelsConflict")
-	none := "The service is imported. Left out: labels and annotations of these domains: example.com, kube-vip.io, kuma.io. " +
-		"To import them, add the domains to --allow-metadata-domains of this cluster's agent."
-	some := "The service is imported. Left out: labels and annotations of these domains: kube-vip.io, kuma.io. " +
-		"To import them, add the domains to --allow-metadata-domains of this cluster's agent."
-	for _, m := range []*member{a, b} {
-		m.admits(t, k, "", none)
-	}
-	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, k, "MetadataLeftOut") })
+	a.Start(t)
+	stop := b.Start(t)
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	private := map[string]string{"private": "x"}
+	service, exported := world.Service(k, world.Port("http", 80)), world.Export(k)
+	service.Labels, service.Annotations, exported.Labels, exported.Annotations = private, private, private, private
+	exported.Spec.ExportedLabels = map[string]string{"team": "blue", "service.kubernetes.io/headless": "", "example.com/tier": "gold", "kuma.io/mesh": "x"}
+	exported.Spec.ExportedAnnotations = map[string]string{"docs": "y", "service.beta.kubernetes.io/aws-load-balancer-internal": "true", "example.com/note": "z"}
+	lab.Must(t, a.Create(t.Context(), service))
+	lab.Must(t, a.Create(t.Context(), exported))
 
-	stop()
-	stop = b.startWith(t, func(o *agent.Options) { o.MetadataDomains = []string{"example.com"} })
-	b.admits(t, k, "a", some)
-	a.admits(t, k, "", none)
-	for _, m := range []*member{a, b} {
-		m.condition(t, k, mcsv1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, "LabelsConflict")
-	}
-	stop()
-	b.start(t)
-	b.admits(t, k, "", none)
-}
-
-// admits waits until an import and its derived Service have this tier and no label of a mesh, and the import says this.
-func (m *member) admits(t *testing.T, k key, tier, message string) {
-	t.Helper()
-	eventually(t, func(context.Context) error {
-		serviceImport, derived := m.imported(t, k)
-		ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-		_, noted := serviceImport.Annotations["example.com/note"]
-		for _, labels := range []map[string]string{serviceImport.Labels, derived.Labels} {
-			if _, inMesh := labels["kuma.io/mesh"]; inMesh || labels["team"] != "blue" || labels["example.com/tier"] != tier {
-				return fmt.Errorf("%s has labels %v", m.id, labels)
+	const leftOut = "The service is imported. Left out: labels and annotations of these domains: "
+	const remedy = ". To import them, add the domains to --allow-metadata-domains of this cluster's agent."
+	has := func(domains string, labels, annotations map[string]string) {
+		t.Helper()
+		b.ImportCondition(t, k, "Ready", metav1.ConditionTrue, "Ready", leftOut+domains+remedy)
+		b.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
+			all := map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io", "team": "blue"}
+			onService := map[string]string{"multicluster.kubernetes.io/service-name": "web", "multicluster.kubernetes.io/service-imported": "true"}
+			notes := map[string]string{"docs": "y", "multicluster.kubernetes.io/derived-service": derived.Name}
+			for key, value := range labels {
+				all[key] = value
 			}
-		}
-		if noted != (tier != "") || serviceImport.Annotations["docs"] != "y" || ready.Message != message {
-			return fmt.Errorf("%s has annotations %v and says: %s", m.id, serviceImport.Annotations, ready.Message)
-		}
-		return nil
-	})
+			for key, value := range all {
+				onService[key] = value
+			}
+			for key, value := range annotations {
+				notes[key] = value
+			}
+			if diff := cmp.Diff([]map[string]string{all, onService, notes, nil}, []map[string]string{i.Labels, derived.Labels, i.Annotations, derived.Annotations}); diff != "" {
+				t.Errorf("labels and annotations (-want +got):\n%s", diff)
+			}
+			return nil
+		})
+	}
+	has("example.com, kuma.io", nil, nil)
+	b.Event(t, k, "MetadataLeftOut", "")
+
+	stop()
+	stop = b.Start(t, func(o *agent.Options) { o.MetadataDomains = []string{"example.com"} })
+	has("kuma.io", map[string]string{"example.com/tier": "gold"}, map[string]string{"example.com/note": "z"})
+	stop()
+	b.Start(t)
+	has("example.com, kuma.io", nil, nil)
 }

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -25,9 +26,9 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
-	stop := b.start(t)
-	ns := namespace(t, a, b)
+	a.Start(t)
+	stop := b.Start(t)
+	ns := world.Namespace(t, a, b)
 	type held struct {
 		k        key
 		imported *mcsv1beta1.ServiceImport
@@ -37,17 +38,17 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 	all := map[string]held{}
 	for _, name := range []string{"import", "import-and-service", "import-and-slices", "all-but-slices"} {
 		h := held{k: key{Namespace: ns, Name: name}}
-		service := clusterIPService(h.k, port("", 80))
-		a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-		b.endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
-		h.imported, h.derived = b.imported(t, h.k)
+		service := world.Service(h.k, world.Port("", 80))
+		a.ExportService(t, service, world.Slice(service, "v4", "10.1.0.1"))
+		b.Endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
+		h.imported, h.derived = b.Imported(t, h.k)
 		var err error
-		h.mirrored, err = b.mirrored(t.Context(), h.k)
+		h.mirrored, err = b.Mirrored(t.Context(), h.k)
 		lab.Must(t, err)
 		all[name] = h
 	}
 	w.settled(t)
-	lab.Must(t, w.hub.APIServer.Stop(t.Context()))
+	lab.Must(t, w.Hub.APIServer.Stop(t.Context()))
 	stop()
 	for name, objects := range map[string][]client.Object{
 		"import":             {all["import"].imported},
@@ -60,11 +61,11 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 			t.Logf("%s: deleted %T", name, object)
 		}
 	}
-	b.start(t)
+	b.Start(t)
 	same := func(name string, uid bool) {
 		t.Helper()
 		h := all[name]
-		imported, derived := b.imported(t, h.k)
+		imported, derived := b.Imported(t, h.k)
 		if diff := cmp.Diff(h.imported.Spec, imported.Spec); diff != "" {
 			t.Errorf("%s: the import's spec (-before +after):\n%s", name, diff)
 		}
@@ -75,23 +76,23 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 	same("import", true)
 	same("import-and-slices", true)
 	same("import-and-service", false)
-	again, _ := b.imported(t, all["import-and-service"].k)
+	again, _ := b.Imported(t, all["import-and-service"].k)
 	lab.Must(t, b.Delete(t.Context(), again))
 	b.restored(t, "an import deleted under a running agent", again)
-	b.endpoints(t, all["import"].k, "a 10.1.0.1:unnamed:8080")
-	b.endpoints(t, all["all-but-slices"].k, "a 10.1.0.1:unnamed:8080")
-	lab.Must(t, absent(b.Get(t.Context(), all["all-but-slices"].k, &mcsv1beta1.ServiceImport{})))
+	b.Endpoints(t, all["import"].k, "a 10.1.0.1:unnamed:8080")
+	b.Endpoints(t, all["all-but-slices"].k, "a 10.1.0.1:unnamed:8080")
+	lab.Must(t, world.Absent(b.Get(t.Context(), all["all-but-slices"].k, &mcsv1beta1.ServiceImport{})))
 
-	lab.Must(t, w.hub.APIServer.Start(t.Context()))
+	lab.Must(t, w.Hub.APIServer.Start(t.Context()))
 	for name, h := range all {
-		b.endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
+		b.Endpoints(t, h.k, "a 10.1.0.1:unnamed:8080")
 		if name != "all-but-slices" {
 			same(name, name != "import-and-service")
 		}
-		b.imported(t, h.k)
+		b.Imported(t, h.k)
 	}
-	lab.Must(t, a.Delete(t.Context(), export(all["import"].k)))
-	b.gone(t, all["import"].k)
+	lab.Must(t, a.Delete(t.Context(), world.Export(all["import"].k)))
+	b.Gone(t, all["import"].k)
 }
 
 // TestServiceRecreated: while the Service of a ServiceExport is missing, the export's record stays on the hub, inactive, so that the
@@ -102,22 +103,21 @@ func TestServiceRecreated(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
-	b.start(t)
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	a.Start(t)
+	b.Start(t)
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	service, _ := a.ExportWeb(t, k, "10.1.0.1")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
 	record := &hubv1alpha1.PublishedService{}
 	onHub := key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}
-	lab.Must(t, w.hubKube.Get(t.Context(), onHub, record))
+	lab.Must(t, w.HubClient.Get(t.Context(), onHub, record))
 	w.later(t, record.CreationTimestamp)
 
 	lab.Must(t, a.Delete(t.Context(), service.DeepCopy()))
-	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
-	b.gone(t, k)
+	a.Condition(t, k, valid, metav1.ConditionFalse, "NoService")
+	b.Gone(t, k)
 	inactive := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	lab.Must(t, w.HubClient.Get(t.Context(), onHub, inactive))
 	if !inactive.Spec.Inactive || inactive.UID != record.UID {
 		t.Errorf("the record is %+v, want that of before, inactive", inactive)
 	}
@@ -126,18 +126,18 @@ func TestServiceRecreated(t *testing.T) {
 	}
 	service.ResourceVersion = ""
 	lab.Must(t, a.Create(t.Context(), service))
-	lab.Must(t, client.IgnoreAlreadyExists(a.Create(t.Context(), slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
-	lab.Must(t, w.hubKube.Get(t.Context(), onHub, inactive))
+	lab.Must(t, client.IgnoreAlreadyExists(a.Create(t.Context(), world.Slice(service, "v4", "10.1.0.1"))))
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	lab.Must(t, w.HubClient.Get(t.Context(), onHub, inactive))
 	if inactive.Spec.Inactive || inactive.UID != record.UID {
 		t.Errorf("the record is %+v, want that of before", inactive)
 	}
 
 	lab.Must(t, a.Delete(t.Context(), service.DeepCopy())) // and then its ServiceExport
-	a.condition(t, k, valid, metav1.ConditionFalse, "NoService")
-	lab.Must(t, a.Delete(t.Context(), export(k)))
+	a.Condition(t, k, valid, metav1.ConditionFalse, "NoService")
+	lab.Must(t, a.Delete(t.Context(), world.Export(k)))
 	w.noRecords(t, "a", k)
-	b.gone(t, k)
+	b.Gone(t, k)
 }
 
 // TestRestartKeepsWithdrawnPorts: an agent that starts does not use the ports again that a silent member's slice has left, nor does
@@ -148,17 +148,17 @@ func TestRestartKeepsWithdrawnPorts(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	kill, stop := a.start(t), b.start(t)
-	k := partlyServed(t, key{Namespace: namespace(t, a, b), Name: "web"}, a, b)
-	b.gauge(t, "tombolo_member_live", 1)
-	b.endpoints(t, k, "a 10.1.0.4:http:8080", "a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "a fd00:1::4:admin:8081",
+	kill, stop := a.Start(t), b.Start(t)
+	k := partlyServed(t, key{Namespace: world.Namespace(t, a, b), Name: "web"}, a, b)
+	b.Gauge(t, "tombolo_member_live", 1)
+	b.Endpoints(t, k, "a 10.1.0.4:http:8080", "a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "a fd00:1::4:admin:8081",
 		"b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081")
 	kill()
 	left := []string{"a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081"}
-	b.endpoints(t, k, left...)
-	cluster, err := b.cluster.Client(nil)
+	b.Endpoints(t, k, left...)
+	cluster, err := b.Cluster.Client(nil)
 	lab.Must(t, err)
-	mirrored, err := b.mirrored(t.Context(), k)
+	mirrored, err := b.Mirrored(t.Context(), k)
 	lab.Must(t, err)
 	stop()
 	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
@@ -167,10 +167,10 @@ func TestRestartKeepsWithdrawnPorts(t *testing.T) {
 	for range len(mirrored) + 2 { // what is there: these, and b's own
 		<-events.ResultChan()
 	}
-	b.start(t)
+	b.Start(t)
 	for range 2 { // less than the grace period, in which a is not known to be silent
 		b.beats(t, w)
 	}
 	b.writesNoSlice(t, events, k, "after the restart")
-	b.endpoints(t, k, left...)
+	b.Endpoints(t, k, left...)
 }

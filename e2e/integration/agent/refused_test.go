@@ -13,6 +13,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
 // TestInvalidExport: an export that the hub's schema refuses costs a few writes and no more, though the API server lists what is wrong
@@ -23,9 +24,9 @@ func TestInvalidExport(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	a.start(t)
-	b.start(t)
-	ns := namespace(t, a, b)
+	a.Start(t)
+	b.Start(t)
+	ns := world.Namespace(t, a, b)
 	for name, spoil := range map[string]func(*mcsv1beta1.ServiceExportSpec, string){
 		"annotations": func(s *mcsv1beta1.ServiceExportSpec, key string) {
 			s.ExportedAnnotations[key] = strings.Repeat("x", 4097)
@@ -33,15 +34,15 @@ func TestInvalidExport(t *testing.T) {
 		"labels": func(s *mcsv1beta1.ServiceExportSpec, key string) { s.ExportedLabels[key] = "no label has spaces" },
 	} {
 		k := key{Namespace: ns, Name: name}
-		lab.Must(t, a.Create(t.Context(), clusterIPService(k, port("http", 80))))
-		invalid := export(k)
+		lab.Must(t, a.Create(t.Context(), world.Service(k, world.Port("http", 80))))
+		invalid := world.Export(k)
 		invalid.Spec = mcsv1beta1.ServiceExportSpec{ExportedAnnotations: map[string]string{}, ExportedLabels: map[string]string{}}
 		for i := range 10 {
 			spoil(&invalid.Spec, fmt.Sprintf("key-%d", i))
 		}
 		before := w.settled(t)
 		lab.Must(t, a.Create(t.Context(), invalid))
-		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+		a.Condition(t, k, ready, metav1.ConditionFalse, "Failed")
 		for range 5 { // an endless loop writes dozens of times a second
 			a.beats(t, w)
 		}
@@ -57,8 +58,8 @@ func TestInvalidExport(t *testing.T) {
 		lab.Must(t, a.Get(t.Context(), k, valid))
 		valid.Spec = mcsv1beta1.ServiceExportSpec{}
 		lab.Must(t, a.Update(t.Context(), valid))
-		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
-		b.imported(t, k)
+		a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		b.Imported(t, k)
 	}
 }
 
@@ -69,17 +70,17 @@ func TestQuotaFreed(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a := w.members["a"]
-	a.start(t)
-	ns := namespace(t, a)
+	a.Start(t)
+	ns := world.Namespace(t, a)
 	w.limitServices(t, "a", "1")
 	first := key{Namespace: ns, Name: "first"}
-	a.exportService(t, clusterIPService(first, port("http", 80)))
-	a.condition(t, first, ready, metav1.ConditionTrue, "Exported")
+	a.ExportWeb(t, first)
+	a.Condition(t, first, ready, metav1.ConditionTrue, "Exported")
 	var refused []key
 	for i := range 3 {
 		k := key{Namespace: ns, Name: fmt.Sprintf("more-%d", i)}
-		a.exportService(t, clusterIPService(k, port("http", 80)))
-		a.condition(t, k, ready, metav1.ConditionFalse, "Failed")
+		a.ExportWeb(t, k)
+		a.Condition(t, k, ready, metav1.ConditionFalse, "Failed")
 		refused = append(refused, k)
 	}
 	for range 40 { // heartbeats, each a second: what is tried every 10 s would be tried four times
@@ -97,8 +98,8 @@ func TestQuotaFreed(t *testing.T) {
 		t.Errorf("%d refused writes for %d services in 15 s", n, len(refused))
 	}
 
-	lab.Must(t, a.Delete(t.Context(), export(first)))
-	eventually(t, func(ctx context.Context) error { return a.exportedSome(ctx, refused) })
+	lab.Must(t, a.Delete(t.Context(), world.Export(first)))
+	world.Eventually(t, func(ctx context.Context) error { return a.exportedSome(ctx, refused) })
 }
 
 // exportedSome returns nil once one of these services is exported.
@@ -114,5 +115,5 @@ func (m *member) exportedSome(ctx context.Context, keys []key) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s: none of %v is exported", m.id, keys)
+	return fmt.Errorf("%s: none of %v is exported", m.ID, keys)
 }

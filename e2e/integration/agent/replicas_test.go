@@ -22,6 +22,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -35,27 +36,27 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range []*member{a, b} {
-		m.start(t)
-		m.start(t)
+		m.Start(t)
+		m.Start(t)
 	}
-	ns := namespace(t, a, b)
+	ns := world.Namespace(t, a, b)
 	var keys []key
 	for i := range 30 {
 		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
 	}
-	atOnce(t, keys, a.exportOne)
+	atOnce(t, keys, a.ExportOne)
 	for _, k := range keys {
-		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
 	b.holdsEach(t, keys)
 	w.settled(t)
 	b.holdsEach(t, keys)
 	w.publishedEach(t, "a", len(keys))
 
-	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
 	for _, k := range keys {
-		a.gone(t, k)
-		b.gone(t, k)
+		a.Gone(t, k)
+		b.Gone(t, k)
 	}
 	w.settled(t)
 	w.publishedEach(t, "a", 0)
@@ -72,11 +73,11 @@ func TestLeaseLost(t *testing.T) {
 	a, b := w.members["a"], w.members["b"]
 	w.limitServices(t, "a", "700") // two leaders may both ask for one
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
-	b.start(t)
-	ended := a.run(t.Context(), t, elect)
-	eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	b.Start(t)
+	ended := a.Run(t.Context(), t, elect)
+	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	a.startReplica(t)
-	ns := namespace(t, a, b)
+	ns := world.Namespace(t, a, b)
 	var keys []key
 	for i := range exports {
 		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
@@ -86,17 +87,17 @@ func TestLeaseLost(t *testing.T) {
 		if created.Add(1) == exports/2 {
 			lost <- a.loseLease(ctx)
 		}
-		return a.exportOne(ctx, k)
+		return a.ExportOne(ctx, k)
 	})
 	lab.Must(t, <-lost)
 	if err := <-ended; err == nil {
 		t.Error("the leader did not end with an error when it lost its lease")
 	}
-	atOnce(t, keys[:leaderless], a.exportOne)                                        // however fast the leader was, this is left to the next
-	a.conditionWithin(t, clearing, keys[0], ready, metav1.ConditionTrue, "Exported") // hundreds come first
+	atOnce(t, keys[:leaderless], a.ExportOne)                                                                   // however fast the leader was, this is left to the next
+	lab.Eventually(t, world.Clearing, func(ctx context.Context) error { return a.exportedSome(ctx, keys[:1]) }) // hundreds come first
 	for _, k := range keys {
-		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
-		a.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	}
 	a.holdsEach(t, keys)
 	b.holdsEach(t, keys)
@@ -105,19 +106,19 @@ func TestLeaseLost(t *testing.T) {
 
 // limitServices changes how many services a member may publish by its quota on the hub, and returns when that counts. How many there are
 // is what the quota's controller saw when it last looked: that may be too few, and stays so for minutes.
-func (w *world) limitServices(t *testing.T, id, number string) {
+func (w *env) limitServices(t *testing.T, id, number string) {
 	t.Helper()
 	const services corev1.ResourceName = "count/publishedservices.hub.tombolo-mcs.io"
 	quota := &corev1.ResourceQuota{}
-	eventually(t, func(ctx context.Context) error {
-		if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: "tombolo"}, quota); err != nil {
+	world.Eventually(t, func(ctx context.Context) error {
+		if err := w.HubClient.Get(ctx, key{Namespace: "member-" + id, Name: "tombolo"}, quota); err != nil {
 			return err
 		}
 		quota.Spec.Hard[services] = resource.MustParse(number)
-		return w.hubKube.Update(ctx, quota)
+		return w.HubClient.Update(ctx, quota)
 	})
-	eventually(t, func(ctx context.Context) error {
-		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+	world.Eventually(t, func(ctx context.Context) error {
+		if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}
 		if hard := quota.Status.Hard[services]; hard.String() != number {
@@ -139,18 +140,12 @@ func (m *member) loseLease(ctx context.Context) error {
 	})
 }
 
-// exportOne creates a Service with one endpoint and its export.
-func (m *member) exportOne(ctx context.Context, k key) error {
-	service := clusterIPService(k, port("http", 80))
-	return errors.Join(m.Create(ctx, service), m.Create(ctx, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1")), m.Create(ctx, export(k)))
-}
-
 // holdsEach waits until a namespace has exactly one import, which is ready, one derived Service and one mirrored slice for
 // each service.
 func (m *member) holdsEach(t *testing.T, keys []key) {
 	t.Helper()
 	in := client.InNamespace(keys[0].Namespace)
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		imports, services, mirrored := &mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
 		if err := errors.Join(
 			m.List(ctx, imports, in),
@@ -161,7 +156,7 @@ func (m *member) holdsEach(t *testing.T, keys []key) {
 		}
 		if len(imports.Items) != len(keys) || len(services.Items) != len(keys) || len(mirrored.Items) != len(keys) {
 			return fmt.Errorf("%s: %d imports, %d derived Services, %d slices of %d services",
-				m.id, len(imports.Items), len(services.Items), len(mirrored.Items), len(keys))
+				m.ID, len(imports.Items), len(services.Items), len(mirrored.Items), len(keys))
 		}
 		derived, endpoints := map[string]string{}, map[string]int{}
 		for _, s := range services.Items {
@@ -174,7 +169,7 @@ func (m *member) holdsEach(t *testing.T, keys []key) {
 			isReady := meta.IsStatusConditionTrue(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 			if name := i.Annotations["multicluster.kubernetes.io/derived-service"]; !isReady || derived[name] != i.Name || endpoints[i.Name] != 1 {
 				return fmt.Errorf("%s: import %s with derived Service %q of %q and %d endpoints: %+v",
-					m.id, i.Name, name, derived[name], endpoints[i.Name], i.Status)
+					m.ID, i.Name, name, derived[name], endpoints[i.Name], i.Status)
 			}
 		}
 		return nil
@@ -182,14 +177,14 @@ func (m *member) holdsEach(t *testing.T, keys []key) {
 }
 
 // publishedEach fails unless the hub holds so many services of a member, and so many records of endpoints.
-func (w *world) publishedEach(t *testing.T, id string, want int) {
+func (w *env) publishedEach(t *testing.T, id string, want int) {
 	t.Helper()
 	services, endpoints := &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}
-	eventually(t, func(ctx context.Context) error { // endpoints go after their service
-		if err := w.hubKube.List(ctx, services, client.InNamespace("member-"+id)); err != nil {
+	world.Eventually(t, func(ctx context.Context) error { // endpoints go after their service
+		if err := w.HubClient.List(ctx, services, client.InNamespace("member-"+id)); err != nil {
 			return err
 		}
-		if err := w.hubKube.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
+		if err := w.HubClient.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
 			return err
 		}
 		if len(services.Items) != want || len(endpoints.Items) != want {

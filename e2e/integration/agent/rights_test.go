@@ -21,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -41,7 +41,7 @@ var hubSecret = key{Namespace: manifests.AgentNamespace, Name: "tombolo-hub"}
 //nolint:tparallel // one story after the other
 func TestRights(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
+	w := newEnv(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range w.members {
 		lab.Must(t, m.Create(t.Context(), expiringSecret()))
@@ -50,7 +50,7 @@ func TestRights(t *testing.T) {
 		m.lead(t, m, manifests.AgentNamespace, func(*agent.Options) {})
 	}
 	t.Run("Lagging", func(t *testing.T) { testLagging(t, w) })
-	stopA, stopB := a.startWith(t, released), b.startWith(t, released)
+	stopA, stopB := a.Start(t, released), b.Start(t, released)
 	for _, m := range w.members {
 		m.renewedToken(t)
 	}
@@ -58,16 +58,16 @@ func TestRights(t *testing.T) {
 	t.Run("Headless", func(t *testing.T) { testHeadless(t, a, b) })
 	t.Run("Conflict", func(t *testing.T) { testConflict(t, a, b) })
 	t.Run("Drift", func(t *testing.T) { testDrift(t, a, b) })
-	t.Run("Obstructed", func(t *testing.T) { testObstructedTwice(t, a, b) })
+	t.Run("Obstructed", func(t *testing.T) { testForeignImport(t, a, b) })
 	t.Run("RecordsByHand", func(t *testing.T) { testRecordsByHand(t, w) })
-	t.Run("RecordsOfNobody", func(t *testing.T) { testRecordsOfNobody(t, w) })
+	t.Run("RecordsOfNobody", func(t *testing.T) { testUnknownRecords(t, w) })
 	t.Run("RecreatedAtOnce", func(t *testing.T) { testRecreatedAtOnce(t, w) })
-	t.Run("Terminating", func(t *testing.T) { testTerminating(t, w) })
-	t.Run("HubAway", func(t *testing.T) { testHubGoes(t, w) })
-	stopB = testHeld(t, w, stopB) // the agent that it starts outlives it
-	t.Run("Left", func(t *testing.T) { testLeft(t, w, stopA) })
+	t.Run("Terminating", func(t *testing.T) { testImporterTerminating(t, w) })
+	t.Run("HubAway", func(t *testing.T) { testHubUnreachable(t, w) })
+	stopB = testDeletionsPending(t, w, stopB) // the agent that it starts outlives it
+	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()
-	eventually(t, func(context.Context) error { // a watch is logged when it has ended
+	world.Eventually(t, func(context.Context) error { // a watch is logged when it has ended
 		problems, err := w.misfits()
 		if err == nil && len(problems) > 0 {
 			err = errors.New("rights and requests do not fit:\n" + strings.Join(problems, "\n"))
@@ -100,7 +100,7 @@ func expiringSecret() *corev1.Secret {
 // renewedToken waits until the member's agent has put a token into its Secret.
 func (m *member) renewedToken(t *testing.T) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		secret := &corev1.Secret{}
 		if err := m.Get(ctx, hubSecret, secret); err != nil {
 			return err
@@ -119,16 +119,16 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	run := func() <-chan error {
-		return m.run(ctx, t, func(o *agent.Options) {
+		return m.Run(ctx, t, func(o *agent.Options) {
 			o.Election, o.Namespace = agent.ElectLeader, namespace
 			adjust(o)
 		})
 	}
 	ended := run()
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		select {
 		case err := <-ended:
-			t.Logf("agent of %s: %v; starting it again", m.id, err)
+			t.Logf("agent of %s: %v; starting it again", m.ID, err)
 			ended = run()
 		default:
 		}
@@ -145,70 +145,48 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 	<-ended
 }
 
-// testObstructedTwice: an Event that is told again is patched.
-func testObstructedTwice(t *testing.T, a, b *member) {
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	foreign := &mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
-		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{}},
-	}
-	lab.Must(t, b.Create(t.Context(), foreign))
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service)
-	eventually(t, func(ctx context.Context) error {
-		service.Spec.Ports[0].Port++
-		if err := a.Update(ctx, service); err != nil {
-			return errors.Join(err, a.Get(ctx, k, service))
-		}
-		if n := b.said(t, k, "ServiceImportObstructed"); n < 2 {
-			return fmt.Errorf("it is told %d times", n)
-		}
-		return nil
-	})
-}
-
-// testHubGoes: the hub goes away and comes back.
-func testHubGoes(t *testing.T, w *world) {
-	lab.Must(t, w.hub.APIServer.Stop(t.Context()))
+// testHubUnreachable: the hub goes away and comes back.
+func testHubUnreachable(t *testing.T, w *env) {
+	lab.Must(t, w.Hub.APIServer.Stop(t.Context()))
 	for _, m := range w.members {
-		m.gauge(t, "tombolo_hub_connected", 0)
+		m.Gauge(t, "tombolo_hub_connected", 0)
 	}
-	lab.Must(t, w.hub.APIServer.Start(t.Context()))
+	lab.Must(t, w.Hub.APIServer.Start(t.Context()))
 	for _, m := range w.members {
-		m.gauge(t, "tombolo_hub_connected", 1)
+		m.Gauge(t, "tombolo_hub_connected", 1)
 		m.beats(t, w)
 	}
 }
 
 // testLagging: an agent gets an object past its cache where that does not have the agent's own last write yet. So what it
 // watches comes late, and services are exported, changed and withdrawn until that has happened to all kinds.
-func testLagging(t *testing.T, w *world) {
+func testLagging(t *testing.T, w *env) {
 	for _, m := range w.members {
-		m.startWith(t, func(o *agent.Options) {
+		m.Start(t, func(o *agent.Options) {
 			released(o)
 			o.Member, o.Hub = lagging(o.Member), lagging(o.Hub)
 		})
 	}
-	ns := namespace(t, w.members["a"], w.members["b"])
+	ns := world.Namespace(t, w.members["a"], w.members["b"])
 	for round := range 20 {
 		for _, m := range w.members {
 			var keys []key
 			for i := range 5 {
-				keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("%s-%d-%d", m.id, round, i)})
+				keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("%s-%d-%d", m.ID, round, i)})
 			}
-			atOnce(t, keys, m.exportOne)
+			atOnce(t, keys, m.ExportOne)
 			for _, k := range keys {
-				m.imported(t, k)
-				m.condition(t, k, ready, metav1.ConditionTrue, "Exported")
+				m.Imported(t, k)
+				m.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 			}
 			atOnce(t, keys, m.alter)
 			atOnce(t, keys, m.alter)
 			for _, k := range keys {
-				eventually(t, func(ctx context.Context) error { return w.altered(ctx, m.id, k) })
+				world.Eventually(t, func(ctx context.Context) error { return w.altered(ctx, m.ID, k) })
 			}
-			atOnce(t, keys, func(ctx context.Context, k key) error { return m.Delete(ctx, export(k)) })
+			atOnce(t, keys, func(ctx context.Context, k key) error { return m.Delete(ctx, world.Export(k)) })
 			for _, k := range keys {
-				m.gone(t, k)
+				m.Gone(t, k)
 			}
 		}
 		problems, err := w.misfits()
@@ -222,15 +200,15 @@ func testLagging(t *testing.T, w *world) {
 }
 
 // altered returns nil once the hub holds a service of exportOne as it is when it has been altered twice.
-func (w *world) altered(ctx context.Context, id string, k key) error {
+func (w *env) altered(ctx context.Context, id string, k key) error {
 	service, endpoints := &hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpointsList{}
-	if err := w.hubKube.Get(ctx, key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, service); err != nil {
+	if err := w.HubClient.Get(ctx, key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, service); err != nil {
 		return err
 	}
 	if port := service.Spec.Ports[0].Port; port != 82 {
 		return fmt.Errorf("port %d of %s is published", port, k)
 	}
-	if err := w.hubKube.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
+	if err := w.HubClient.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
 		return err
 	}
 	for _, e := range endpoints.Items {
@@ -284,49 +262,48 @@ func (m *member) alter(ctx context.Context, k key) error {
 	return errors.Join(m.Update(ctx, service), m.Update(ctx, source))
 }
 
-// testHeld: b does not believe what it has missed, until its administrator does. It returns how to stop its agent.
-func testHeld(t *testing.T, w *world, stopB func()) func() {
+// testDeletionsPending: b does not believe what it has missed, until its administrator does. It returns how to stop its agent.
+func testDeletionsPending(t *testing.T, w *env, stopB func()) func() {
 	a, b := w.members["a"], w.members["b"]
-	ns := namespace(t, a, b)
+	ns := world.Namespace(t, a, b)
 	var keys []key
 	for i := range many {
 		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
 	}
-	atOnce(t, keys, a.exportOne)
+	atOnce(t, keys, a.ExportOne)
 	for _, k := range keys {
-		b.imported(t, k)
+		b.Imported(t, k)
 	}
 	stopB()
-	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
 	for _, k := range keys {
 		w.noRecords(t, "a", k)
 	}
-	stopB = b.startWith(t, released)
+	stopB = b.Start(t, released)
 	for _, k := range keys {
-		b.gone(t, k)
+		b.Gone(t, k)
 	}
 	return stopB
 }
 
-// testLeft: a leaves, and its namespace on the hub with it.
-func testLeft(t *testing.T, w *world, stopA func()) {
+// testMemberLeaves: a leaves, and its namespace on the hub with it.
+func testMemberLeaves(t *testing.T, w *env, stopA func()) {
 	a, b := w.members["a"], w.members["b"]
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-	b.endpoints(t, k, "a 10.1.0.1:http:8080")
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	a.ExportWeb(t, k, "10.1.0.1")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
 	stopA()
 	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-a"}}
-	lab.Must(t, w.hubKube.Delete(t.Context(), left))
-	b.gone(t, k)
-	eventually(t, func(ctx context.Context) error {
-		return absent(w.hubKube.Get(ctx, client.ObjectKeyFromObject(left), left))
+	lab.Must(t, w.HubClient.Delete(t.Context(), left))
+	b.Gone(t, k)
+	world.Eventually(t, func(ctx context.Context) error {
+		return world.Absent(w.HubClient.Get(ctx, client.ObjectKeyFromObject(left), left))
 	})
 }
 
 // misfits returns what does not fit between the rights of the agents and what the audit logs say: all of them together in
 // their clusters, where they are the same ServiceAccount, and each on the hub.
-func (w *world) misfits() ([]string, error) {
+func (w *env) misfits() ([]string, error) {
 	objects, err := manifests.Render("agent")
 	if err != nil {
 		return nil, err
@@ -334,7 +311,7 @@ func (w *world) misfits() ([]string, error) {
 	account := key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
 	var clusters []*lab.Cluster
 	for _, m := range w.members {
-		clusters = append(clusters, m.cluster)
+		clusters = append(clusters, m.Cluster)
 	}
 	problems, err := misfits(account, objects, clusters...)
 	if err != nil {
@@ -349,7 +326,7 @@ func (w *world) misfits() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		onHub, err := misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.hub)
+		onHub, err := misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.Hub)
 		if err != nil {
 			return nil, err
 		}

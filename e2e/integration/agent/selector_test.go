@@ -10,13 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -26,36 +27,36 @@ import (
 // spec: D8, E1, I5
 func TestDerivedSelector(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, lab.Member("a"), lab.ClusterOptions{Name: "b", Controllers: lab.DefaultControllers()})
+	w := newEnv(t, membership.Hub(), lab.Member("a"), lab.ClusterOptions{Name: "b", Controllers: lab.DefaultControllers()})
 	a, b := w.members["a"], w.members["b"]
 	selecting := func(o *agent.Options) { o.Selector = clusterset.OldestSelector }
-	a.startWith(t, selecting)
-	stop := b.startWith(t, selecting)
+	a.Start(t, selecting)
+	stop := b.Start(t, selecting)
 
-	k := key{Namespace: namespace(t, a, b), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	service := world.Service(k, world.Port("http", 80))
 	service.Spec.Selector = map[string]string{"app": "web"}
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
+	a.ExportService(t, service, world.Slice(service, "v4", "10.1.0.1"))
 	b.runPod(t, k.Namespace, "web", "10.2.0.1")
-	_, derived := b.imported(t, k)
+	_, derived := b.Imported(t, k)
 	if diff := cmp.Diff(service.Spec.Selector, derived.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
 	if target := derived.Spec.Ports[0].TargetPort.IntValue(); target != 8080 {
 		t.Errorf("the target port is %d, want that of the exporter's pods", target)
 	}
-	b.endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
 
-	younger := clusterIPService(k, port("http", 80))
+	younger := world.Service(k, world.Port("http", 80))
 	younger.Spec.Selector = map[string]string{"app": "web"}
-	b.exportService(t, younger)
-	a.endpoints(t, k, "b 10.2.0.1:http:8080") // a's own are for Kubernetes to find; there is no such controller here
-	b.endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
+	b.ExportService(t, younger)
+	a.Endpoints(t, k, "b 10.2.0.1:http:8080") // a's own are for Kubernetes to find; there is no such controller here
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080", " 10.2.0.1:http:8080")
 
 	stop()
-	b.start(t)
-	b.endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
-	_, after := b.imported(t, k)
+	b.Start(t)
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	_, after := b.Imported(t, k)
 	if after.Spec.Selector != nil {
 		t.Errorf("the derived Service still selects %v", after.Spec.Selector)
 	}
@@ -78,13 +79,13 @@ func (m *member) runPod(t *testing.T, namespace, app, address string) {
 			Containers:                   []corev1.Container{{Name: app, Image: app}},
 		},
 	}
-	eventually(t, func(ctx context.Context) error { // there is no pod before the namespace's ServiceAccount
+	world.Eventually(t, func(ctx context.Context) error { // there is no pod before the namespace's ServiceAccount
 		if err := m.Create(ctx, pod); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		return nil
 	})
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		if err := m.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

@@ -13,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +20,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -42,34 +42,34 @@ func TestUnknownSettings(t *testing.T) {
 	old := lab.Member("b")
 	old.Audit = true
 	old.APIServerArgs = []string{"--emulated-version=1.33"} // before PreferSameNode
-	w := newWorld(t, lab.Member("a"), old, lab.Member("c"))
+	w := newEnv(t, membership.Hub(), lab.Member("a"), old, lab.Member("c"))
 	t.Run("forged", func(t *testing.T) { testForgedSettings(t, w) })
 	t.Run("older", func(t *testing.T) { testOlderImporter(t, w) })
 }
 
 // testForgedSettings has member a export settings that no Kubernetes knows, to member b.
-func testForgedSettings(t *testing.T, w *world) {
+func testForgedSettings(t *testing.T, w *env) {
 	b := w.members["b"]
-	stop := b.start(t)
-	ns := namespace(t, b)
-	lab.Must(t, w.hubKube.Create(t.Context(), &hubv1alpha1.Heartbeat{
+	stop := b.Start(t)
+	ns := world.Namespace(t, b)
+	lab.Must(t, w.HubClient.Create(t.Context(), &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 	}))
 	newDistribution := func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "PreferSomethingNew" }
 	web, other := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "other"}
-	w.forge(t, web, newDistribution, "10.1.0.1")
+	w.Publish(t, "a", web, newDistribution, "10.1.0.1")
 	b.leavesOut(t, web, `trafficDistribution "PreferSomethingNew"`)
-	eventually(t, func(ctx context.Context) error { return b.hasEvent(ctx, web, "SettingLeftOut") })
-	b.endpoints(t, web, "a 10.1.0.1:http:8080")
+	b.Event(t, web, "SettingLeftOut", "")
+	b.Endpoints(t, web, "a 10.1.0.1:http:8080")
 	if n := b.refused(t); n != 1 {
 		t.Errorf("the API server refused %d writes, want 1", n)
 	}
 
 	// It is not tried again: not for the next look, and not for another service.
 	w.move(t, web, "10.1.0.2")
-	b.endpoints(t, web, "a 10.1.0.2:http:8080")
-	w.forge(t, other, newDistribution, "10.1.0.3")
+	b.Endpoints(t, web, "a 10.1.0.2:http:8080")
+	w.Publish(t, "a", other, newDistribution, "10.1.0.3")
 	b.leavesOut(t, other, `trafficDistribution "PreferSomethingNew"`)
 	if n := b.refused(t); n != 1 {
 		t.Errorf("the API server refused %d writes, want 1", n)
@@ -77,8 +77,8 @@ func testForgedSettings(t *testing.T, w *world) {
 
 	// A change of the import is no new reason to say it.
 	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.Ports[0].Port = 81 })
-	eventually(t, func(context.Context) error {
-		serviceImport, _ := b.imported(t, web)
+	world.Eventually(t, func(context.Context) error {
+		serviceImport, _ := b.Imported(t, web)
 		if c := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready"); serviceImport.Spec.Ports[0].Port != 81 || c.ObservedGeneration != serviceImport.Generation {
 			return fmt.Errorf("the import still has port %d and condition %+v", serviceImport.Spec.Ports[0].Port, c)
 		}
@@ -88,15 +88,15 @@ func testForgedSettings(t *testing.T, w *world) {
 	// A restarted agent tries again, is refused again, and changes nothing.
 	serviceBefore, importBefore := b.versionsOf(t, web)
 	stop()
-	b.start(t)
+	b.Start(t)
 	w.move(t, web, "10.1.0.4")
-	b.endpoints(t, web, "a 10.1.0.4:http:8080") // it has looked
+	b.Endpoints(t, web, "a 10.1.0.4:http:8080") // it has looked
 	w.move(t, web, "10.1.0.5")
-	b.endpoints(t, web, "a 10.1.0.5:http:8080")
+	b.Endpoints(t, web, "a 10.1.0.5:http:8080")
 	if serviceAfter, importAfter := b.versionsOf(t, web); serviceAfter != serviceBefore || importAfter != importBefore {
 		t.Errorf("versions %s and %s became %s and %s without need", serviceBefore, importBefore, serviceAfter, importAfter)
 	}
-	if n := b.said(t, web, "SettingLeftOut"); n != 1 {
+	if n := b.events(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]; n != 1 {
 		t.Errorf("it was said %d times that something is left out", n)
 	}
 	if n := b.refused(t); n < 2 || n > 3 { // both services may be tried at once
@@ -106,7 +106,7 @@ func testForgedSettings(t *testing.T, w *world) {
 	// Two at once, in a headless service too; what is known is taken over.
 	for name, kind := range map[string]mcsv1beta1.ServiceImportType{"pets": mcsv1beta1.Headless, "both": mcsv1beta1.ClusterSetIP} {
 		k := key{Namespace: ns, Name: name}
-		w.forge(t, k, func(s *hubv1alpha1.PublishedService) {
+		w.Publish(t, "a", k, func(s *hubv1alpha1.PublishedService) {
 			s.Spec.Type, s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = kind, "Near", "example.com/PreferOther"
 		}, "10.1.0.6")
 		b.leavesOut(t, k, `internalTrafficPolicy "Near" and trafficDistribution "example.com/PreferOther"`)
@@ -117,14 +117,14 @@ func testForgedSettings(t *testing.T, w *world) {
 
 // testOlderImporter has member c export what its own API server knows and b's does not, and then an admission policy of
 // c drop it in silence.
-func testOlderImporter(t *testing.T, w *world) {
+func testOlderImporter(t *testing.T, w *env) {
 	b, c := w.members["b"], w.members["c"]
-	stop := c.start(t)
-	b.start(t)
-	k := key{Namespace: namespace(t, b, c), Name: "web"}
-	service := clusterIPService(k, port("http", 80))
+	stop := c.Start(t)
+	b.Start(t)
+	k := key{Namespace: world.Namespace(t, b, c), Name: "web"}
+	service := world.Service(k, world.Port("http", 80))
 	service.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferSameNode)
-	c.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, "10.3.0.1"))
+	c.ExportService(t, service, world.Slice(service, "v4", "10.3.0.1"))
 	c.distributes(t, k, "PreferSameNode", imported)
 	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
 	b.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
@@ -132,15 +132,15 @@ func testOlderImporter(t *testing.T, w *world) {
 
 	stop()
 	dropping := c.dropDistribution(t)
-	stop = c.start(t)
+	stop = c.Start(t)
 	lab.Must(t, c.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: c.derivedName(t, k)}}))
 	c.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
-	eventually(t, func(ctx context.Context) error { return c.hasEvent(ctx, k, "SettingLeftOut") })
+	c.Event(t, k, "SettingLeftOut", "")
 
 	// The API server has learnt it, and a restarted agent tries again.
 	dropping()
 	stop()
-	c.start(t)
+	c.Start(t)
 	c.distributes(t, k, "PreferSameNode", imported)
 	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
 }
@@ -170,7 +170,7 @@ func (m *member) dropDistribution(t *testing.T) (stop func()) {
 	}
 	probe := func(want string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			service := clusterIPService(key{Namespace: "default", Name: "derived-probe"}, port("http", 80))
+			service := world.Service(key{Namespace: "default", Name: "derived-probe"}, world.Port("http", 80))
 			service.Spec.TrafficDistribution = new("PreferClose")
 			if err := m.Create(ctx, service, client.DryRunAll); err != nil {
 				return err
@@ -183,10 +183,10 @@ func (m *member) dropDistribution(t *testing.T) (stop func()) {
 	}
 	lab.Must(t, m.Create(t.Context(), policy))
 	lab.Must(t, m.Create(t.Context(), binding))
-	eventually(t, probe(""))
+	world.Eventually(t, probe(""))
 	return func() {
 		lab.Must(t, m.Delete(t.Context(), binding))
-		eventually(t, probe("PreferClose"))
+		world.Eventually(t, probe("PreferClose"))
 	}
 }
 
@@ -194,7 +194,7 @@ func (m *member) dropDistribution(t *testing.T) (stop func()) {
 func (m *member) leavesOut(t *testing.T, k key, settings string) {
 	t.Helper()
 	m.distributes(t, k, "", fmt.Sprintf(leftOut, settings))
-	serviceImport, derived := m.imported(t, k)
+	serviceImport, derived := m.Imported(t, k)
 	if *derived.Spec.InternalTrafficPolicy != "Cluster" || *serviceImport.Spec.InternalTrafficPolicy != "Cluster" {
 		t.Errorf("internal traffic policies are %q and %q", *derived.Spec.InternalTrafficPolicy, *serviceImport.Spec.InternalTrafficPolicy)
 	}
@@ -203,8 +203,8 @@ func (m *member) leavesOut(t *testing.T, k key, settings string) {
 // distributes waits until an import and its derived Service have this traffic distribution, and the import says this.
 func (m *member) distributes(t *testing.T, k key, want, message string) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
-		serviceImport, derived := m.imported(t, k)
+	world.Eventually(t, func(context.Context) error {
+		serviceImport, derived := m.Imported(t, k)
 		inImport := ""
 		if d := serviceImport.Spec.TrafficDistribution; d != nil {
 			inImport = *d
@@ -212,7 +212,7 @@ func (m *member) distributes(t *testing.T, k key, want, message string) {
 		said := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready").Message
 		if inImport != want || distribution(derived) != want || said != message {
 			return fmt.Errorf("%s: traffic distributions of %s are %q and %q, want %q; message %q\nwant    %q",
-				m.id, k, inImport, distribution(derived), want, said, message)
+				m.ID, k, inImport, distribution(derived), want, said, message)
 		}
 		return nil
 	})
@@ -228,8 +228,8 @@ func distribution(service *corev1.Service) string {
 // hints waits until each address that is mirrored for an import has a hint for this zone, or none where it is empty.
 func (m *member) hints(t *testing.T, k key, want map[string]string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		mirrored, err := m.mirrored(ctx, k)
+	world.Eventually(t, func(ctx context.Context) error {
+		mirrored, err := m.Mirrored(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (m *member) hints(t *testing.T, k key, want map[string]string) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			return fmt.Errorf("%s: hints of %s (-want +got):\n%s", m.id, k, diff)
+			return fmt.Errorf("%s: hints of %s (-want +got):\n%s", m.ID, k, diff)
 		}
 		return nil
 	})
@@ -258,14 +258,14 @@ func (m *member) hints(t *testing.T, k key, want map[string]string) {
 // derivedName returns the recorded name of an import's derived Service.
 func (m *member) derivedName(t *testing.T, k key) string {
 	t.Helper()
-	_, derived := m.imported(t, k)
+	_, derived := m.Imported(t, k)
 	return derived.Name
 }
 
 // refused returns how many writes of derived Services the member's API server has refused as invalid.
 func (m *member) refused(t *testing.T) int {
 	t.Helper()
-	answers, err := audit.Answers(m.cluster.AuditLog())
+	answers, err := audit.Answers(m.Cluster.AuditLog())
 	lab.Must(t, err)
 	count := 0
 	for _, a := range answers {
@@ -279,42 +279,24 @@ func (m *member) refused(t *testing.T) int {
 // versionsOf returns the resource versions of a derived Service and its import.
 func (m *member) versionsOf(t *testing.T, k key) (service, serviceImport string) {
 	t.Helper()
-	i, s := m.imported(t, k)
+	i, s := m.Imported(t, k)
 	return s.ResourceVersion, i.ResourceVersion
 }
 
-// said returns how often something was said of an import.
-func (m *member) said(t *testing.T, k key, reason string) int {
-	t.Helper()
-	list := &eventsv1.EventList{}
-	lab.Must(t, m.List(t.Context(), list, client.InNamespace(k.Namespace)))
-	said := 0
-	for _, event := range list.Items {
-		switch {
-		case event.Reason != reason || event.Regarding.Name != k.Name:
-		case event.Series == nil:
-			said++
-		default:
-			said += int(event.Series.Count)
-		}
-	}
-	return said
-}
-
 // edit changes the record of a service of member a.
-func (w *world) edit(t *testing.T, k key, change func(*hubv1alpha1.PublishedService)) {
+func (w *env) edit(t *testing.T, k key, change func(*hubv1alpha1.PublishedService)) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
+	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
 	change(record)
-	lab.Must(t, w.hubKube.Update(t.Context(), record))
+	lab.Must(t, w.HubClient.Update(t.Context(), record))
 }
 
 // move gives the forged endpoints of a service of member a another address.
-func (w *world) move(t *testing.T, k key, address hubv1alpha1.IPAddress) {
+func (w *env) move(t *testing.T, k key, address hubv1alpha1.IPAddress) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedEndpoints{}
-	lab.Must(t, w.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
+	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
 	record.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
-	lab.Must(t, w.hubKube.Update(t.Context(), record))
+	lab.Must(t, w.HubClient.Update(t.Context(), record))
 }

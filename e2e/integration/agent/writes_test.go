@@ -19,18 +19,18 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// crowd is how many services are exported at once where writes are counted.
-const crowd = 200
+// exports is how many services are exported at once where writes are counted.
+const exports = 200
 
 // TestWrites counts what the API servers are asked to write, refused requests included: what a service costs when it is
 // exported, changed and withdrawn, and that nothing is written, nor said, where nothing changes, of whatever kind a service is.
@@ -40,39 +40,39 @@ func TestWrites(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	stopA, stopB := a.start(t), b.start(t)
-	ns := namespace(t, a, b)
+	stopA, stopB := a.Start(t), b.Start(t)
+	ns := world.Namespace(t, a, b)
 	var keys []key
-	for i := range crowd {
+	for i := range exports {
 		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
 	}
 	sources := 0 // none, one or two slices each
 	for i, k := range keys {
-		service := clusterIPService(k, port("http", 80))
+		service := world.Service(k, world.Port("http", 80))
 		lab.Must(t, a.Create(t.Context(), service))
 		for j := range i % 3 {
-			lab.Must(t, a.Create(t.Context(), slice(service, strconv.Itoa(j), discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.%d.%d", j, i+1))))
+			lab.Must(t, a.Create(t.Context(), world.Slice(service, strconv.Itoa(j), fmt.Sprintf("10.1.%d.%d", j, i+1))))
 			sources++
 		}
 	}
 	for _, m := range []*member{a, b} { // whose controller makes it, whenever
-		eventually(t, func(ctx context.Context) error {
+		world.Eventually(t, func(ctx context.Context) error {
 			return m.Get(ctx, key{Namespace: ns, Name: "default"}, &corev1.ServiceAccount{})
 		})
 	}
 	unchanged := w.settled(t) // the Services are in the agents' caches before they are exported
 	statuses := a.watchExports(t, ns)
 
-	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Create(ctx, export(k)) })
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Create(ctx, world.Export(k)) })
 	for _, k := range keys {
-		a.imported(t, k)
-		b.imported(t, k)
-		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.Imported(t, k)
+		b.Imported(t, k)
+		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
 	for i, k := range keys {
 		want := []string{fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.1.%d:http:8080", i+1)}[:i%3]
-		a.endpoints(t, k, want...)
-		b.endpoints(t, k, want...)
+		a.Endpoints(t, k, want...)
+		b.Endpoints(t, k, want...)
 	}
 	exported := w.settled(t)
 	for name, n := range statuses() {
@@ -82,79 +82,84 @@ func TestWrites(t *testing.T) {
 	}
 	const said = "a serviceexports/status PUT 200" // "pending" and "exported", unless the hub is faster
 	exported.cost(t, "exported", unchanged, writes{
-		"a serviceexports POST 201":      crowd, // by this test
-		said:                             min(2*crowd, exported.since(unchanged)[said]),
-		"hub publishedservices POST 201": crowd, "hub publishedendpoints POST 201": sources,
-		"a services POST 201": crowd, "a serviceimports POST 201": crowd, "a serviceimports/status PUT 200": crowd, "a endpointslices POST 201": sources,
-		"b services POST 201": crowd, "b serviceimports POST 201": crowd, "b serviceimports/status PUT 200": crowd, "b endpointslices POST 201": sources,
+		"a serviceexports POST 201":      exports, // by this test
+		said:                             min(2*exports, exported.since(unchanged)[said]),
+		"hub publishedservices POST 201": exports, "hub publishedendpoints POST 201": sources,
+		"a services POST 201": exports, "a serviceimports POST 201": exports, "a serviceimports/status PUT 200": exports, "a endpointslices POST 201": sources,
+		"b services POST 201": exports, "b serviceimports POST 201": exports, "b serviceimports/status PUT 200": exports, "b endpointslices POST 201": sources,
 	})
 
 	atOnce(t, keys, a.change)
-	for i := 2; i < crowd; i += 3 {
-		b.endpoints(t, keys[i], fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.2.%d:http:8080", i+1))
+	for i := 2; i < exports; i += 3 {
+		b.Endpoints(t, keys[i], fmt.Sprintf("a 10.1.0.%d:http:8080", i+1), fmt.Sprintf("a 10.1.2.%d:http:8080", i+1))
 	}
 	changed := w.settled(t)
 	changed.cost(t, "changed", exported, writes{
-		"a services PUT 200": crowd, "hub publishedendpoints PUT 200": crowd / 3, // what is private does not travel
-		"a endpointslices PUT 200": 2 * (crowd / 3), "b endpointslices PUT 200": crowd / 3,
+		"a services PUT 200": exports, "hub publishedendpoints PUT 200": exports / 3, // what is private does not travel
+		"a endpointslices PUT 200": 2 * (exports / 3), "b endpointslices PUT 200": exports / 3,
 	})
 
 	w.exportEveryKind(t, ns)
-	varied, remarksA, remarksB := w.settled(t), a.remarks(t, ns), b.remarks(t, ns)
+	varied, eventsA, eventsB := w.settled(t), a.events(t, ns), b.events(t, ns)
 	stopA()
 	stopB()
-	a.start(t)
-	b.start(t)
+	a.Start(t)
+	b.Start(t)
 	for _, m := range []*member{a, b} {
-		eventually(t, func(ctx context.Context) error { return m.says(ctx, w, hubv1alpha1.PublicationComplete) })
+		world.Eventually(t, func(ctx context.Context) error { return m.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	}
 	restarted := w.settled(t)
 	restarted.cost(t, "restarted", varied, nil)
-	if diff := cmp.Diff([]map[string]int{remarksA, remarksB}, []map[string]int{a.remarks(t, ns), b.remarks(t, ns)}); diff != "" {
+	if diff := cmp.Diff([]map[string]int{eventsA, eventsB}, []map[string]int{a.events(t, ns), b.events(t, ns)}); diff != "" {
 		t.Errorf("Events of a and b, before and after they were restarted (-before +after):\n%s", diff)
 	}
 
-	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, export(k)) })
+	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
 	for _, k := range keys {
-		a.gone(t, k)
-		b.gone(t, k)
+		a.Gone(t, k)
+		b.Gone(t, k)
 	}
 	w.settled(t).cost(t, "withdrawn", restarted, writes{
-		"a serviceexports DELETE 200":      crowd, // by this test
-		"hub publishedservices DELETE 200": crowd, "hub publishedendpoints DELETE 200": sources,
-		"a services DELETE 200": crowd, "a serviceimports DELETE 200": crowd, "a endpointslices DELETE 200": sources,
-		"b services DELETE 200": crowd, "b serviceimports DELETE 200": crowd, "b endpointslices DELETE 200": sources,
+		"a serviceexports DELETE 200":      exports, // by this test
+		"hub publishedservices DELETE 200": exports, "hub publishedendpoints DELETE 200": sources,
+		"a services DELETE 200": exports, "a serviceimports DELETE 200": exports, "a endpointslices DELETE 200": sources,
+		"b services DELETE 200": exports, "b serviceimports DELETE 200": exports, "b endpointslices DELETE 200": sources,
 	})
 }
 
 // exportEveryKind exports services of which there is more to write than of a plain one, and returns when that has been done.
-func (w *world) exportEveryKind(t *testing.T, ns string) {
+func (w *env) exportEveryKind(t *testing.T, ns string) {
 	t.Helper()
 	a, b := w.members["a"], w.members["b"]
 	named := func(name string) key { return key{Namespace: ns, Name: name} }
 	disputed, varied, long := w.dispute(t, ns), named("varied"), named(strings.Repeat("long-", 12)+"est")
-	a.exportVariant(t, varied, "10.1.9.2", unchanged) // it has labels, annotations and hints
-	dual := clusterIPService(named("dual"), port("http", 80), port("admin", 81))
-	pets := headlessService(named("pets"), port("http", 80))
-	far := clusterIPService(long, port("", 80))
+	metadata, zonal := world.Export(varied), world.Service(varied, world.Port("http", 80))
+	zonal.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferClose)
+	metadata.Spec.ExportedLabels, metadata.Spec.ExportedAnnotations = map[string]string{"team": "blue"}, map[string]string{"docs": "x"}
+	lab.Must(t, a.Create(t.Context(), zonal))
+	lab.Must(t, a.Create(t.Context(), world.Slice(zonal, "v4", "10.1.9.2")))
+	lab.Must(t, a.Create(t.Context(), metadata))
+	dual := world.Service(named("dual"), world.Port("http", 80), world.Port("admin", 81))
+	pets := world.Headless(named("pets"), world.Port("http", 80))
+	far := world.Service(long, world.Port("", 80))
 	for i, service := range []*corev1.Service{dual, pets, far} {
-		first := slice(service, "v4", discoveryv1.AddressTypeIPv4, fmt.Sprintf("10.1.9.%d", i+3))
-		second := slice(service, "v6", discoveryv1.AddressTypeIPv6, fmt.Sprintf("fd00:1::9:%d", i+3))
+		first := world.Slice(service, "v4", fmt.Sprintf("10.1.9.%d", i+3))
+		second := world.Slice(service, "v6", fmt.Sprintf("fd00:1::9:%d", i+3))
 		if service == pets {
 			first.Endpoints[0].Hostname, second.Endpoints[0].Hostname = new("pet-0"), new("pet-1")
 		}
-		a.exportService(t, service, first, second)
+		a.ExportService(t, service, first, second)
 	}
 	for _, m := range []*member{a, b} {
 		m.hints(t, varied, map[string]string{"10.1.9.2": "zone-1"})
-		m.endpoints(t, named("dual"), "a 10.1.9.3:http:8080", "a 10.1.9.3:admin:8081", "a fd00:1::9:3:http:8080", "a fd00:1::9:3:admin:8081")
-		m.endpoints(t, named("pets"), "a 10.1.9.4:http:8080", "a fd00:1::9:4:http:8080")
+		m.Endpoints(t, named("dual"), "a 10.1.9.3:http:8080", "a 10.1.9.3:admin:8081", "a fd00:1::9:3:http:8080", "a fd00:1::9:3:admin:8081")
+		m.Endpoints(t, named("pets"), "a 10.1.9.4:http:8080", "a fd00:1::9:4:http:8080")
 		for _, k := range []key{disputed, varied, long, named("dual"), named("pets")} {
-			m.imported(t, k)
+			m.Imported(t, k)
 		}
 	}
 	for _, k := range []key{varied, long, named("dual"), named("pets")} {
-		a.condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
 }
 
@@ -169,7 +174,7 @@ type changes struct {
 // does. It returns what ends that, and returns the counts.
 func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]int) {
 	t.Helper()
-	watching, err := m.cluster.Client(m.Scheme())
+	watching, err := m.Cluster.Client(m.Scheme())
 	lab.Must(t, err)
 	watcher, err := watching.Watch(t.Context(), &mcsv1beta1.ServiceExportList{}, client.InNamespace(ns))
 	lab.Must(t, err)
@@ -183,7 +188,7 @@ func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]i
 	}()
 	return func() map[string]int {
 		t.Helper()
-		eventually(t, func(ctx context.Context) error {
+		world.Eventually(t, func(ctx context.Context) error {
 			list := &mcsv1beta1.ServiceExportList{}
 			if err := m.List(ctx, list, client.InNamespace(ns)); err != nil {
 				return err
@@ -218,20 +223,12 @@ func (c *changes) reached(versions map[string]string) error {
 	return nil
 }
 
-// remarks returns how often each Event of a namespace has occurred, by its reason and object.
-func (m *member) remarks(t *testing.T, ns string) map[string]int {
+// events returns how often each Event of a namespace has occurred.
+func (m *member) events(t *testing.T, ns string) map[string]int {
 	t.Helper()
-	list := &eventsv1.EventList{}
-	lab.Must(t, m.List(t.Context(), list, client.InNamespace(ns)))
-	remarks := map[string]int{}
-	for _, event := range list.Items {
-		count := 1
-		if event.Series != nil {
-			count = int(event.Series.Count)
-		}
-		remarks[event.Reason+" "+event.Regarding.Kind+" "+event.Regarding.Name] += count
-	}
-	return remarks
+	counts, err := m.EventCounts(t.Context(), ns)
+	lab.Must(t, err)
+	return counts
 }
 
 // change edits what concerns nobody else of a service, and the address of its second slice if it has one.
@@ -306,13 +303,13 @@ var aside = []string{
 var changing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 
 // writes asks the API servers of all clusters.
-func (w *world) writes(ctx context.Context) (writes, error) {
+func (w *env) writes(ctx context.Context) (writes, error) {
 	result := writes{}
-	if err := result.count(ctx, "hub", w.hub); err != nil {
+	if err := result.count(ctx, "hub", w.Hub); err != nil {
 		return nil, err
 	}
 	for id, m := range w.members {
-		if err := result.count(ctx, id, m.cluster); err != nil {
+		if err := result.count(ctx, id, m.Cluster); err != nil {
 			return nil, err
 		}
 	}
@@ -335,10 +332,10 @@ func (w writes) count(ctx context.Context, name string, cluster *lab.Cluster) er
 
 // settled waits until nothing has been written for two heartbeats of every member, and returns what was written until
 // then.
-func (w *world) settled(t *testing.T) writes {
+func (w *env) settled(t *testing.T) writes {
 	t.Helper()
 	var last writes
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		before, err := w.writes(ctx)
 		if err != nil {
 			return err
@@ -358,19 +355,19 @@ func (w *world) settled(t *testing.T) writes {
 }
 
 // beats waits for the member's next heartbeat.
-func (m *member) beats(t *testing.T, w *world) {
+func (m *member) beats(t *testing.T, w *env) {
 	t.Helper()
-	eventually(t, w.nextHeartbeat(m.id))
+	world.Eventually(t, w.nextHeartbeat(m.ID))
 }
 
 // beat waits for the next heartbeat of all members.
-func (w *world) beat(t *testing.T) {
+func (w *env) beat(t *testing.T) {
 	t.Helper()
 	var renewed []func(context.Context) error
 	for id := range w.members {
 		renewed = append(renewed, w.nextHeartbeat(id))
 	}
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		var errs []error // all are asked each time, as the first answer of each is what the next is compared with
 		for _, check := range renewed {
 			errs = append(errs, check(ctx))
@@ -381,12 +378,12 @@ func (w *world) beat(t *testing.T) {
 
 // nextHeartbeat returns a function that returns nil once a member has renewed the heartbeat that it had when the function was
 // called first.
-func (w *world) nextHeartbeat(id string) func(context.Context) error {
+func (w *env) nextHeartbeat(id string) func(context.Context) error {
 	heartbeat := &hubv1alpha1.Heartbeat{}
 	name := key{Namespace: "member-" + id, Name: hubv1alpha1.HeartbeatName}
 	version := ""
 	return func(ctx context.Context) error {
-		if err := w.hubKube.Get(ctx, name, heartbeat); err != nil {
+		if err := w.HubClient.Get(ctx, name, heartbeat); err != nil {
 			return err
 		}
 		if version == "" || version == heartbeat.ResourceVersion {

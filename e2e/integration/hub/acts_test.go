@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -83,7 +85,7 @@ func (h *hub) testNamespaces(t *testing.T) {
 		service := limited.service()
 		checkError(t, limited.Create(t.Context(), service), "")
 		h.setNamespaces(t, limited, "other")
-		eventually(t, "the Member's change is heeded", func(ctx context.Context) error {
+		world.Eventually(t, func(ctx context.Context) error {
 			service.Spec.TrafficDistribution = "Another"
 			if err := limited.Update(ctx, service, client.DryRunAll); err == nil {
 				return errAccepted
@@ -99,13 +101,9 @@ func (h *hub) testNamespaces(t *testing.T) {
 func (h *hub) setNamespaces(t *testing.T, m *member, names ...hubv1alpha1.NamespaceName) {
 	t.Helper()
 	object := &hubv1alpha1.Member{}
-	if err := h.admin.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}, object); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}, object))
 	object.Spec.Namespaces = names
-	if err := h.admin.Update(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, h.admin.Update(t.Context(), object))
 }
 
 // What a member writes has a name and a spec, whatever its kind.
@@ -181,9 +179,7 @@ func (h *hub) testMetadata(t *testing.T) {
 	})
 	t.Run("status", func(t *testing.T) {
 		object, err := toUnstructured(h.a.service())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		object.Object["status"] = map[string]any{"big": "thing"}
 		object.Object["more"] = "x"
 		checkError(t, h.a.Create(t.Context(), object), "")
@@ -304,7 +300,7 @@ func (h *hub) testWithoutMember(t *testing.T) {
 	object := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: hubv1alpha1.MemberName}}
 	checkError(t, h.admin.Delete(t.Context(), object), "")
 	const want = "no params found for policy binding with `Deny` parameterNotFoundAction"
-	eventually(t, "the Member's deletion is heeded", func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		if err := m.Create(ctx, m.endpoints(), client.DryRunAll); err == nil {
 			return errAccepted
 		}
@@ -327,7 +323,7 @@ func (h *hub) testLeave(t *testing.T) {
 		t.Fatalf("the search finds only %v", before)
 	}
 	h.leave(t, m)
-	eventually(t, "the namespace is gone", func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		namespace := m.objects[0].DeepCopy()
 		if err := h.admin.Get(ctx, keyOf(namespace), namespace); !apierrors.IsNotFound(err) {
 			return errors.Join(err, fmt.Errorf("%s is there", namespace.GetName()))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -78,15 +79,11 @@ func (h *hub) firstRow(t *testing.T, resource string) []string {
 	config := rest.CopyConfig(h.a.config)
 	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/apis", &hubv1alpha1.GroupVersion, clientscheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	table := &metav1.Table{}
 	err = c.Get().Namespace(h.a.namespace).Resource(resource).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Into(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if len(table.Rows) != 1 {
 		t.Fatalf("%d rows", len(table.Rows))
 	}

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -63,9 +65,7 @@ func (h *hub) testLimits(t *testing.T) {
 				}
 			})
 			content, err := json.Marshal(record)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			t.Logf("%d bytes", len(content))
 			checkError(t, m.Create(t.Context(), record), tc.want)
 			remove(t, m, record)
@@ -105,7 +105,7 @@ func (h *hub) testQuota(t *testing.T) {
 	first.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
 	checkError(t, m.Update(t.Context(), first), "")
 	checkError(t, m.Delete(t.Context(), second), "")
-	eventually(t, "a deletion makes room", func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		return m.Create(ctx, m.service(inNamespace("third")))
 	})
 	// The others have quotas of their own.

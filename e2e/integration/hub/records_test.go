@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -96,9 +97,7 @@ func try[T client.Object](t *testing.T, c client.Client, good func() T, change f
 	}
 	t.Run("update", func(t *testing.T) {
 		object := good()
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, c.Create(t.Context(), object))
 		change(object)
 		checkError(t, c.Update(t.Context(), object), text)
 		remove(t, c, object)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -65,9 +67,7 @@ func (h *hub) testRights(t *testing.T) {
 // A member renews its own token, and gets nobody else's.
 func (h *hub) testTokens(t *testing.T) {
 	httpClient, err := rest.HTTPClientFor(h.a.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for account, want := range map[string]int{
 		"member-a/serviceaccounts/tombolo-agent": http.StatusBadRequest, // there is no body: it may
 		"member-a/serviceaccounts/default":       http.StatusForbidden,
@@ -84,9 +84,7 @@ func (h *hub) testTokens(t *testing.T) {
 func (h *hub) notForbidden(t *testing.T, m *member) map[string][]string {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(m.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	got := map[string][]string{}
 	tried := 0
 	for _, list := range h.resources(t) {
@@ -142,29 +140,21 @@ func pathOf(prefix string, resource metav1.APIResource, verb string) (string, bo
 func (h *hub) resources(t *testing.T) []*metav1.APIResourceList {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(h.cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	_, all, err := client.ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return all
 }
 
 // status returns the HTTP status with which a request is answered.
 func status(t *testing.T, c *http.Client, method, url string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), world.Within)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	response, err := c.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -174,9 +164,7 @@ func (h *hub) testMembers(t *testing.T) {
 	good := func() *hubv1alpha1.Member {
 		m := &hubv1alpha1.Member{}
 		m.Namespace, m.Name = h.a.namespace, hubv1alpha1.MemberName
-		if err := h.admin.Get(t.Context(), keyOf(m), m); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, h.admin.Get(t.Context(), keyOf(m), m))
 		return m
 	}
 	for name, tc := range map[string]struct {

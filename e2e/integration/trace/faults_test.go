@@ -21,6 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -77,14 +78,14 @@ var faults = []fault{
 	}},
 	{"the exporter's agent is down when the record is deleted by hand", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.a)
-		lab.Must(t, s.hubKube.Delete(t.Context(), s.record(t)))
+		lab.Must(t, s.HubClient.Delete(t.Context(), s.record(t)))
 		return verdict{"a", survey.HopAgent}
 	}},
 	{"the exporter's agent is down when the record is edited by hand", oneService, "", func(t *testing.T, s *scene) verdict {
 		s.silenced(t, s.a)
 		record := s.record(t)
 		record.Spec.Ports[0].Port = 82
-		lab.Must(t, s.hubKube.Update(t.Context(), record))
+		lab.Must(t, s.HubClient.Update(t.Context(), record))
 		return verdict{"a", survey.HopAgent}
 	}},
 	{"the member's quota on the hub is used up", oneService, "", quotaUsedUp},
@@ -98,9 +99,9 @@ var faults = []fault{
 	}},
 	{"the Member is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
 		member := s.memberOf(t)
-		lab.Must(t, s.hubKube.Delete(t.Context(), member))
+		lab.Must(t, s.HubClient.Delete(t.Context(), member))
 		member = &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: member.Name}, Spec: member.Spec}
-		atEnd(t, func(ctx context.Context) error { return s.hubKube.Create(ctx, member) })
+		atEnd(t, func(ctx context.Context) error { return s.HubClient.Create(ctx, member) })
 		return verdict{"a", survey.HopMembership}
 	}},
 	{"the importer's namespace is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
@@ -193,9 +194,9 @@ func quotaUsedUp(t *testing.T, s *scene) verdict {
 			"count/publishedendpoints.hub.tombolo-mcs.io": resource.MustParse("0"),
 		}},
 	}
-	lab.Must(t, s.hubKube.Create(t.Context(), quota))
-	atEnd(t, func(ctx context.Context) error { return s.hubKube.Delete(ctx, quota) })
-	lab.Must(t, membership.AwaitFullQuota(t.Context(), s.hubKube, s.a.id))
+	lab.Must(t, s.HubClient.Create(t.Context(), quota))
+	atEnd(t, func(ctx context.Context) error { return s.HubClient.Delete(ctx, quota) })
+	lab.Must(t, membership.AwaitFullQuota(t.Context(), s.HubClient, s.a.id))
 	lab.Must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
 	return verdict{"a", survey.HopRecord}
 }
@@ -230,10 +231,10 @@ func rightsLost(t *testing.T, s *scene) verdict {
 		before.ResourceVersion = ""
 		return s.b.Update(ctx, before)
 	})
-	own, err := client.New(s.b.local, client.Options{Scheme: s.b.Scheme()})
+	own, err := client.New(s.b.Local, client.Options{Scheme: s.b.Scheme()})
 	lab.Must(t, err)
 	probe := &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: discoveryv1.AddressTypeIPv4}
-	eventually(t, func(ctx context.Context) error { // the authorizer learns of it later
+	world.Eventually(t, func(ctx context.Context) error { // the authorizer learns of it later
 		if err := own.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("the agent may still write slices"), err)
 		}

@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -72,14 +73,14 @@ func (s *scene) changeEnds(t *testing.T, change func(*discoveryv1.EndpointSlice)
 func (s *scene) record(t *testing.T) *hubv1alpha1.PublishedService {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.sick.Namespace + "." + s.sick.Name}, record))
+	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.sick.Namespace + "." + s.sick.Name}, record))
 	return record
 }
 
 func (s *scene) memberOf(t *testing.T) *hubv1alpha1.Member {
 	t.Helper()
 	member := &hubv1alpha1.Member{}
-	lab.Must(t, s.hubKube.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member))
+	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member))
 	return member
 }
 
@@ -89,10 +90,10 @@ func (s *scene) changeMember(t *testing.T, change func(*hubv1alpha1.MemberSpec))
 	member := s.memberOf(t)
 	before := member.Spec.DeepCopy()
 	change(&member.Spec)
-	lab.Must(t, s.hubKube.Update(t.Context(), member))
+	lab.Must(t, s.HubClient.Update(t.Context(), member))
 	atEnd(t, func(ctx context.Context) error {
 		member.Spec = *before
-		return s.hubKube.Update(ctx, member)
+		return s.HubClient.Update(ctx, member)
 	})
 }
 
@@ -140,7 +141,7 @@ func (s *scene) forbid(t *testing.T, group, plural string, probe client.Object) 
 		lab.Must(t, s.b.Create(t.Context(), object))
 		atEnd(t, func(ctx context.Context) error { return s.b.Delete(ctx, object) })
 	}
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		if s.b.Create(ctx, probe.DeepCopyObject().(client.Object), client.DryRunAll) == nil {
 			return errors.New("it is not refused yet")
 		}

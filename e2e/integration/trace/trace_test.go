@@ -41,7 +41,7 @@ func TestTrace(t *testing.T) {
 	}
 	t.Logf("-seed=%d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
-	w := newWorld(t)
+	w := newEnv(t)
 	var wrong, blamed int
 	for i := range *draws {
 		if i%len(faults) == 0 {
@@ -85,7 +85,7 @@ func show(traced survey.Traced) string {
 
 // scene is where a fault is injected: a namespace with two services that a exports and b imports.
 type scene struct {
-	*world
+	*env
 	sick, well clusterset.ServiceKey
 	// ends are the endpoints of sick, by their slice.
 	ends *discoveryv1.EndpointSlice
@@ -102,13 +102,13 @@ const (
 )
 
 // stage exports two services, and returns when a trace finds nothing wrong with either.
-func (w *world) stage(t *testing.T, namespace string, network int, kind shape) *scene {
+func (w *env) stage(t *testing.T, namespace string, network int, kind shape) *scene {
 	t.Helper()
 	for _, m := range []*member{w.a, w.b} {
 		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
 	s := &scene{
-		world: w, network: network,
+		env: w, network: network,
 		sick: clusterset.ServiceKey{Namespace: namespace, Name: "sick"}, well: clusterset.ServiceKey{Namespace: namespace, Name: "well"},
 	}
 	s.ends = s.export(t, s.sick, kind, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -37,12 +38,12 @@ func TestWriters(t *testing.T) {
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	lab.Must(t, err)
 	admin := membership.Client(t, cluster)
-	for name, story := range map[string]func(*testing.T, client.Client, func() writing){
+	for name, test := range map[string]func(*testing.T, client.Client, func() writing){
 		"OwnWritesAreRemembered": testOwnWrites,
 		"TwoAtOnce":              testTwoWriters,
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, admin, func() writing { return writing{apply.ToMember(direct, direct), requests} })
+			test(t, admin, func() writing { return writing{apply.ToMember(direct, direct), requests} })
 		})
 	}
 }
@@ -72,7 +73,7 @@ func (w writing) do(t *testing.T, want error, methods []string, change plan.Chan
 
 // derivedService returns a Service of ours.
 func derivedService(name, serviceImport string) *corev1.Service {
-	service := clusterIPService(key{Namespace: "default", Name: name}, port("http", 80))
+	service := world.Service(key{Namespace: "default", Name: name}, world.Port("http", 80))
 	service.Labels = map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: serviceImport}
 	return service
 }

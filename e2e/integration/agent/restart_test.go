@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -27,11 +28,11 @@ func TestAgentDown(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
-	d := &downtime{world: w, namespace: namespace(t, a, b), ending: "ending"}
+	d := &downtime{world: w, namespace: world.Namespace(t, a, b), ending: "ending"}
 	for _, m := range []*member{a, b} {
 		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
 	}
-	stopA, stopB := a.start(t), b.start(t)
+	stopA, stopB := a.Start(t), b.Start(t)
 	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "unmarked", "lost", "odd"} {
 		d.export(t, a, name)
 	}
@@ -39,23 +40,22 @@ func TestAgentDown(t *testing.T) {
 		d.export(t, b, name)
 	}
 	last := key{Namespace: d.ending, Name: "last"}
-	service := clusterIPService(last, port("http", 80))
-	a.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, d.address(a)))
-	b.imported(t, last)
+	a.ExportWeb(t, last, d.address(a))
+	b.Imported(t, last)
 	for _, m := range []*member{a, b} {
-		m.endpoints(t, d.key("shared"), d.endpoint(a), d.endpoint(b))
+		m.Endpoints(t, d.key("shared"), d.endpoint(a), d.endpoint(b))
 	}
 	w.settled(t)
 	before := w.versions(t, d.key("kept"))
 
 	stopB()
 	d.whileImporterIsDown(t, a, b)
-	b.start(t)
+	b.Start(t)
 	d.afterImporterWasDown(t, a, b)
 
 	stopA()
 	d.whileExporterIsDown(t, a)
-	a.start(t)
+	a.Start(t)
 	d.afterExporterWasDown(t, a, b)
 
 	w.settled(t)
@@ -63,15 +63,13 @@ func TestAgentDown(t *testing.T) {
 		t.Errorf("objects of a service to which nothing happened were written:\n%s\nbefore:\n%s", after, before)
 	}
 	for _, m := range []*member{a, b} {
-		if found := append(m.output.errors(d.namespace), m.output.errors(d.ending)...); len(found) > 0 {
-			t.Errorf("%s logs errors: %v", m.id, found)
-		}
+		world.LogsNoErrors(t, m.Member, d.namespace, d.ending)
 	}
 }
 
 // downtime is the story of TestAgentDown.
 type downtime struct {
-	world             *world
+	world             *env
 	namespace, ending string
 	// unmarked is what b held of the service of that name before all labels were taken from it.
 	unmarked []client.Object
@@ -80,24 +78,23 @@ type downtime struct {
 func (d *downtime) key(name string) key { return key{Namespace: d.namespace, Name: name} }
 
 func (d *downtime) address(m *member) string {
-	return map[string]string{"a": "10.1.0.1", "b": "10.2.0.1"}[m.id]
+	return map[string]string{"a": "10.1.0.1", "b": "10.2.0.1"}[m.ID]
 }
 
 // endpoint returns what a member contributes to a service, as member.endpoints has it.
-func (d *downtime) endpoint(m *member) string { return m.id + " " + d.address(m) + ":http:8080" }
+func (d *downtime) endpoint(m *member) string { return m.ID + " " + d.address(m) + ":http:8080" }
 
 // export has a member export a service with one endpoint, and waits until that is imported everywhere.
 func (d *downtime) export(t *testing.T, m *member, name string) {
 	t.Helper()
-	service := clusterIPService(d.key(name), port("http", 80))
-	m.exportService(t, service, slice(service, "v4", discoveryv1.AddressTypeIPv4, d.address(m)))
-	m.condition(t, d.key(name), conflict, metav1.ConditionFalse, "NoConflicts")
+	m.ExportWeb(t, d.key(name), d.address(m))
+	m.Condition(t, d.key(name), conflict, metav1.ConditionFalse, "NoConflicts")
 	for _, other := range d.world.members {
-		other.imported(t, d.key(name))
-		eventually(t, func(ctx context.Context) error {
-			mirrored, err := other.mirrored(ctx, d.key(name))
-			if err == nil && !slices.ContainsFunc(mirrored, func(s discoveryv1.EndpointSlice) bool { return s.Labels[mcsv1beta1.LabelSourceCluster] == m.id }) {
-				err = fmt.Errorf("%s holds no slice of %s of %s", other.id, name, m.id)
+		other.Imported(t, d.key(name))
+		world.Eventually(t, func(ctx context.Context) error {
+			mirrored, err := other.Mirrored(ctx, d.key(name))
+			if err == nil && !slices.ContainsFunc(mirrored, func(s discoveryv1.EndpointSlice) bool { return s.Labels[mcsv1beta1.LabelSourceCluster] == m.ID }) {
+				err = fmt.Errorf("%s holds no slice of %s of %s", other.ID, name, m.ID)
 			}
 			return err
 		})
@@ -115,14 +112,14 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	}
 	mirror := func(name string) *discoveryv1.EndpointSlice {
 		t.Helper()
-		mirrored, err := b.mirrored(t.Context(), d.key(name))
+		mirrored, err := b.Mirrored(t.Context(), d.key(name))
 		lab.Must(t, err)
 		if len(mirrored) == 0 {
 			t.Fatalf("b holds no slice of %s", name)
 		}
 		return &mirrored[0]
 	}
-	serviceImport, derived := b.imported(t, d.key("edited"))
+	serviceImport, derived := b.Imported(t, d.key("edited"))
 	edit(serviceImport, "edited", func() { serviceImport.Spec.Ports[0].Port, serviceImport.Annotations = 1, nil })
 	derived.Spec.Ports[0].Port, derived.Labels["mine"] = 1, "yes"
 	lab.Must(t, b.Update(t.Context(), derived))
@@ -138,24 +135,24 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 		unmarked.SetLabels(nil)
 		lab.Must(t, b.Update(t.Context(), unmarked))
 	}
-	serviceImport, derived = b.imported(t, d.key("lost"))
+	serviceImport, derived = b.Imported(t, d.key("lost"))
 	lab.Must(t, b.Delete(t.Context(), mirror("lost")))
 	lab.Must(t, b.Delete(t.Context(), derived))
 	lab.Must(t, b.Delete(t.Context(), serviceImport))
 
-	lab.Must(t, b.Delete(t.Context(), export(d.key("own"))))
-	lab.Must(t, a.Delete(t.Context(), export(d.key("unexported"))))
-	lab.Must(t, a.Delete(t.Context(), export(d.key("shared"))))
+	lab.Must(t, b.Delete(t.Context(), world.Export(d.key("own"))))
+	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("unexported"))))
+	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("shared"))))
 	d.end(t, b)
-	a.gone(t, d.key("unexported"))
+	a.Gone(t, d.key("unexported"))
 }
 
 func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 	t.Helper()
 	for _, name := range []string{"edited", "relabelled", "lost"} {
-		b.endpoints(t, d.key(name), d.endpoint(a))
-		eventually(t, func(context.Context) error {
-			serviceImport, derived := b.imported(t, d.key(name))
+		b.Endpoints(t, d.key(name), d.endpoint(a))
+		world.Eventually(t, func(context.Context) error {
+			serviceImport, derived := b.Imported(t, d.key(name))
 			if serviceImport.Spec.Ports[0].Port != 80 || derived.Spec.Ports[0].Port != 80 || derived.Labels["mine"] != "" {
 				return fmt.Errorf("%s: the import is %+v and the derived Service %+v", name, serviceImport.Spec, derived.Spec)
 			}
@@ -172,26 +169,26 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 			t.Errorf("slice %s of nobody is left", s.Name)
 		}
 	}
-	b.gone(t, d.key("unexported"))
+	b.Gone(t, d.key("unexported"))
 	for _, m := range []*member{a, b} {
-		m.endpoints(t, d.key("shared"), d.endpoint(b))
-		m.gone(t, d.key("own"))
+		m.Endpoints(t, d.key("shared"), d.endpoint(b))
+		m.Gone(t, d.key("own"))
 	}
 	d.world.noRecords(t, "b", d.key("own"))
 	lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
-	b.endpoints(t, key{Namespace: d.ending, Name: "last"}, d.endpoint(a))
+	b.Endpoints(t, key{Namespace: d.ending, Name: "last"}, d.endpoint(a))
 }
 
 // whileExporterIsDown deletes, edits and adds what a's agent would notice.
 func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 	t.Helper()
-	lab.Must(t, a.Delete(t.Context(), export(d.key("undone"))))
-	lab.Must(t, a.Delete(t.Context(), slice(clusterIPService(d.key("emptied")), "v4", discoveryv1.AddressTypeIPv4)))
-	lab.Must(t, a.Delete(t.Context(), clusterIPService(d.key("lost"))))
+	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("undone"))))
+	lab.Must(t, a.Delete(t.Context(), world.Slice(world.Service(d.key("emptied")), "v4")))
+	lab.Must(t, a.Delete(t.Context(), world.Service(d.key("lost"))))
 	d.end(t, a)
 
-	d.world.forge(t, d.key("ghost"), nil, d.address(a)) // left over from an earlier life
-	hub := d.world.hubKube
+	d.world.Publish(t, "a", d.key("ghost"), nil, d.address(a)) // left over from an earlier life
+	hub := d.world.HubClient
 	record := &hubv1alpha1.PublishedService{}
 	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".edited"}, record))
 	record.Spec.Ports[0].Port = 1
@@ -204,20 +201,20 @@ func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 
 func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 	t.Helper()
-	a.condition(t, d.key("lost"), valid, metav1.ConditionFalse, "NoService")
+	a.Condition(t, d.key("lost"), valid, metav1.ConditionFalse, "NoService")
 	for _, m := range []*member{a, b} {
-		m.gone(t, d.key("undone"))
-		m.gone(t, d.key("lost"))
-		m.gone(t, d.key("ghost"))
-		m.gone(t, key{Namespace: d.ending, Name: "last"})
-		m.imported(t, d.key("emptied"))
-		m.endpoints(t, d.key("emptied"))
-		m.endpoints(t, d.key("relabelled"), d.endpoint(a))
-		m.endpoints(t, d.key("odd"), d.endpoint(a))
-		m.imported(t, d.key("odd"))
-		eventually(t, func(context.Context) error {
-			if serviceImport, _ := m.imported(t, d.key("edited")); serviceImport.Spec.Ports[0].Port != 80 {
-				return fmt.Errorf("the import in %s is %+v", m.id, serviceImport.Spec)
+		m.Gone(t, d.key("undone"))
+		m.Gone(t, d.key("lost"))
+		m.Gone(t, d.key("ghost"))
+		m.Gone(t, key{Namespace: d.ending, Name: "last"})
+		m.Imported(t, d.key("emptied"))
+		m.Endpoints(t, d.key("emptied"))
+		m.Endpoints(t, d.key("relabelled"), d.endpoint(a))
+		m.Endpoints(t, d.key("odd"), d.endpoint(a))
+		m.Imported(t, d.key("odd"))
+		world.Eventually(t, func(context.Context) error {
+			if serviceImport, _ := m.Imported(t, d.key("edited")); serviceImport.Spec.Ports[0].Port != 80 {
+				return fmt.Errorf("the import in %s is %+v", m.ID, serviceImport.Spec)
 			}
 			return nil
 		})
@@ -226,7 +223,7 @@ func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 		d.world.noRecords(t, "a", d.key(name))
 	}
 	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, d.world.hubKube.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
+	lab.Must(t, d.world.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
 	if !record.Spec.Inactive { // it keeps the age of the ServiceExport that is still there
 		t.Errorf("the record of a ServiceExport without a Service is %+v, want it inactive", record.Spec)
 	}
@@ -238,5 +235,7 @@ func (d *downtime) end(t *testing.T, m *member) {
 	t.Helper()
 	ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}
 	lab.Must(t, m.Delete(t.Context(), ending))
-	eventually(t, func(ctx context.Context) error { return absent(m.Get(ctx, client.ObjectKeyFromObject(ending), ending)) })
+	world.Eventually(t, func(ctx context.Context) error {
+		return world.Absent(m.Get(ctx, client.ObjectKeyFromObject(ending), ending))
+	})
 }

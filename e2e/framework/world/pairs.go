@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package agent_test
+package world
 
 import (
 	"context"
@@ -21,31 +21,27 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
-// pairs are labs of a hub and two members. An API server costs more to start than most tests cost, so a test that leaves
-// its clusters whole hands them on to the next.
-var pairs lending
-
-// lending is a set of labs, each of which one test has at a time.
-type lending struct {
+// Pairs are labs of a hub and the members a and b, each of which one test has at a time. An API server costs more to start
+// than most tests cost, so a test that leaves its clusters running passes them on to the next.
+type Pairs struct {
 	mu   sync.Mutex
 	free []*lab.Lab
 	all  []*lab.Lab
 }
 
-// spare is how many labs wait for a test at most.
+// spare is the number of labs that are kept for the next tests: clusters use some CPU even without a test.
 const spare = 2
 
-// clearing is how long the namespaces of a lab may take to end on a busy machine: a test may have left hundreds of services.
-const clearing = 5 * time.Minute
+// Clearing is how long the namespaces of a lab may take to end: a test may have left hundreds of services.
+const Clearing = 5 * time.Minute
 
-// newPair returns a hub, and a and b as its members, without agents and without anything that another test has made. Their
-// namespaces end when they are deleted. A test that leaves a cluster other than it was, beyond what namespaces hold, needs
-// a newWorld.
-func newPair(t *testing.T) *world {
+// Take returns a hub and the members a and b, without agents and without the objects of earlier tests. Namespaces end when
+// they are deleted. A test that changes more of a cluster than its namespaces contain needs New.
+func (p *Pairs) Take(t *testing.T) *World {
 	t.Helper()
-	l := pairs.take()
+	l := p.take()
 	if l == nil {
-		l = startPair(t)
+		l = p.start(t)
 	}
 	clients := map[string]client.Client{}
 	for _, cluster := range l.Clusters() {
@@ -53,18 +49,18 @@ func newPair(t *testing.T) *world {
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
-			_ = cleared(context.WithoutCancel(t.Context()), clients) // begun only: the next test that has them waits for the end
-			lab.Must(t, pairs.giveBack(l))
+			_ = cleared(context.WithoutCancel(t.Context()), clients) // the next test waits for the end
+			lab.Must(t, p.giveBack(l))
 			return
 		}
 		l.ShowLogs(t)
 		lab.Must(t, l.Close())
 	})
-	lab.Eventually(t, clearing, func(ctx context.Context) error { return cleared(ctx, clients) })
-	return join(t, l)
+	lab.Eventually(t, Clearing, func(ctx context.Context) error { return cleared(ctx, clients) })
+	return Join(t, l)
 }
 
-func startPair(t *testing.T) *lab.Lab {
+func (p *Pairs) start(t *testing.T) *lab.Lab {
 	t.Helper()
 	options := lab.Options{Clusters: []lab.ClusterOptions{membership.Hub()}, Log: t.Logf}
 	for _, name := range []string{"a", "b"} {
@@ -72,12 +68,12 @@ func startPair(t *testing.T) *lab.Lab {
 		member.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
 		options.Clusters = append(options.Clusters, member)
 	}
-	for i := range options.Clusters { // so that namespaces end soon
+	for i := range options.Clusters { // namespaces end sooner
 		options.Clusters[i].APIServerArgs = append(options.Clusters[i].APIServerArgs, "--delete-collection-workers=8")
 	}
 	l, err := lab.New(t.Context(), options)
 	lab.Must(t, err)
-	pairs.add(l)
+	p.add(l)
 	lab.Must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
 	return l
 }
@@ -104,18 +100,18 @@ func cleared(ctx context.Context, clusters map[string]client.Client) error {
 	return errors.Join(errs...)
 }
 
-// take returns the lab that no test has had for the longest time, whose namespaces are the likeliest to be gone, and nil where there is
-// none. One of which a process has ended meanwhile it drops.
-func (l *lending) take() *lab.Lab {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.free) > 0 {
-		taken := l.free[0]
-		l.free = l.free[1:]
+// take returns the lab that was given back first, as its namespaces have had the most time to end; nil if there is none.
+// It closes a lab of which a process has ended.
+func (p *Pairs) take() *lab.Lab {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.free) > 0 {
+		taken := p.free[0]
+		p.free = p.free[1:]
 		if runs(taken) {
 			return taken
 		}
-		_ = taken.Close() // close tells the error
+		_ = taken.Close() // Close returns the error again
 	}
 	return nil
 }
@@ -130,29 +126,29 @@ func runs(pair *lab.Lab) bool {
 	return true
 }
 
-func (l *lending) add(pair *lab.Lab) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, pair)
+func (p *Pairs) add(pair *lab.Lab) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, pair)
 }
 
-// giveBack keeps a lab for the next test, or closes it where enough are waiting: clusters use some CPU for themselves.
-func (l *lending) giveBack(pair *lab.Lab) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.free) >= spare {
+// giveBack keeps a lab for the next test, or closes it if there are enough.
+func (p *Pairs) giveBack(pair *lab.Lab) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) >= spare {
 		return pair.Close()
 	}
-	l.free = append(l.free, pair)
+	p.free = append(p.free, pair)
 	return nil
 }
 
-// close ends all labs.
-func (l *lending) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Close closes all labs.
+func (p *Pairs) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var errs []error
-	for _, pair := range l.all {
+	for _, pair := range p.all {
 		errs = append(errs, pair.Close())
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,183 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Imported returns the import once it is Ready, with its derived Service.
+func (m *Member) Imported(t testing.TB, k Key) (*mcsv1beta1.ServiceImport, *corev1.Service) {
+	t.Helper()
+	return m.ImportedWith(t, k, func(*mcsv1beta1.ServiceImport, *corev1.Service) error { return nil })
+}
+
+// ImportedWith returns the import and its derived Service once the import is Ready and check succeeds.
+func (m *Member) ImportedWith(t testing.TB, k Key, check func(*mcsv1beta1.ServiceImport, *corev1.Service) error) (*mcsv1beta1.ServiceImport, *corev1.Service) {
+	t.Helper()
+	var serviceImport *mcsv1beta1.ServiceImport
+	var derived *corev1.Service
+	Eventually(t, func(ctx context.Context) error {
+		serviceImport, derived = &mcsv1beta1.ServiceImport{}, &corev1.Service{}
+		if err := m.Get(ctx, k, serviceImport); err != nil {
+			return fmt.Errorf("%s: %w", m.ID, err)
+		}
+		if !meta.IsStatusConditionTrue(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
+			return fmt.Errorf("%s: ServiceImport %s is not ready: %+v", m.ID, k, serviceImport.Status)
+		}
+		if err := m.Get(ctx, Key{Namespace: k.Namespace, Name: serviceImport.Annotations[clusterset.AnnotationDerivedService]}, derived); err != nil {
+			return fmt.Errorf("%s: %w", m.ID, err)
+		}
+		if err := check(serviceImport, derived); err != nil {
+			return fmt.Errorf("%s: import %s: %w", m.ID, k, err)
+		}
+		return nil
+	})
+	return serviceImport, derived
+}
+
+// ImportCondition waits until a condition of an import, Ready or not, is as wanted. An empty message matches any.
+func (m *Member) ImportCondition(t testing.TB, k Key, kind string, status metav1.ConditionStatus, reason, message string) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		serviceImport := &mcsv1beta1.ServiceImport{}
+		if err := m.Get(ctx, k, serviceImport); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(serviceImport.Status.Conditions, kind)
+		if c == nil || c.Status != status || c.Reason != reason || message != "" && c.Message != message {
+			return fmt.Errorf("%s: conditions of import %s are %+v, want %s=%s/%s: %s", m.ID, k, serviceImport.Status.Conditions, kind, status, reason, message)
+		}
+		return nil
+	})
+}
+
+// Mirrored returns the slices mirrored for an import, sorted by name.
+func (m *Member) Mirrored(ctx context.Context, k Key) ([]discoveryv1.EndpointSlice, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err := m.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: k.Name})
+	slices.SortFunc(list.Items, func(a, b discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, err
+}
+
+// Endpoints waits until the mirrored slices of an import have exactly these endpoints: "<cluster> <address>:<port>:<number>".
+func (m *Member) Endpoints(t testing.TB, k Key, want ...string) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error { return m.HasEndpoints(ctx, k, want...) })
+}
+
+// HasEndpoints returns nil if the mirrored slices of an import have exactly these endpoints, as in Endpoints.
+func (m *Member) HasEndpoints(ctx context.Context, k Key, want ...string) error {
+	mirrored, err := m.Mirrored(ctx, k)
+	if err != nil {
+		return err
+	}
+	got := sets.New[string]()
+	for _, s := range mirrored {
+		for _, e := range s.Endpoints {
+			for _, p := range s.Ports {
+				got.Insert(fmt.Sprintf("%s %s:%s:%d", s.Labels[mcsv1beta1.LabelSourceCluster], e.Addresses[0], *p.Name, *p.Port))
+			}
+		}
+	}
+	if !got.Equal(sets.New(want...)) {
+		return fmt.Errorf("%s: endpoints of %s are %v, want %v", m.ID, k, sets.List(got), want)
+	}
+	return nil
+}
+
+// Gone waits until nothing of an import is left.
+func (m *Member) Gone(t testing.TB, k Key) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		for _, list := range []client.ObjectList{&mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}} {
+			if err := m.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
+				return err
+			}
+			err := meta.EachListItem(list, func(object runtime.Object) error {
+				o := object.(client.Object)
+				_, isImport := o.(*mcsv1beta1.ServiceImport)
+				if o.GetName() == k.Name && isImport || o.GetLabels()[mcsv1beta1.LabelServiceName] == k.Name {
+					return fmt.Errorf("%s: %T %s still exists", m.ID, o, o.GetName())
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Condition waits until a condition of an export of the current generation has this status and reason, and returns it.
+func (m *Member) Condition(t testing.TB, k Key, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
+	var found metav1.Condition
+	Eventually(t, func(ctx context.Context) error {
+		e := &mcsv1beta1.ServiceExport{}
+		if err := m.Get(ctx, k, e); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(e.Status.Conditions, string(kind))
+		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != e.Generation {
+			return fmt.Errorf("%s: conditions of ServiceExport %s are %+v, want %s=%s/%s", m.ID, k, e.Status.Conditions, kind, status, reason)
+		}
+		found = *c
+		return nil
+	})
+	return found
+}
+
+// Event waits until there is an Event about an object of this name for this reason whose note contains a text.
+func (m *Member) Event(t testing.TB, k Key, reason, note string) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		list := &eventsv1.EventList{}
+		if err := m.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
+			return err
+		}
+		var others []string
+		for _, event := range list.Items {
+			if event.Regarding.Name == k.Name && event.Reason == reason && strings.Contains(event.Note, note) {
+				return nil
+			}
+			others = append(others, fmt.Sprintf("%s %s: %q", event.Regarding.Name, event.Reason, event.Note))
+		}
+		return fmt.Errorf("%s: no Event %s about %s with %q, only:\n%s", m.ID, reason, k, note, strings.Join(others, "\n"))
+	})
+}
+
+// EventCounts returns how often each Event of a namespace has occurred, by "<reason> <kind> <name>".
+func (m *Member) EventCounts(ctx context.Context, namespace string) (map[string]int, error) {
+	list := &eventsv1.EventList{}
+	if err := m.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, event := range list.Items {
+		n := 1
+		if event.Series != nil {
+			n = int(event.Series.Count)
+		}
+		counts[event.Reason+" "+event.Regarding.Kind+" "+event.Regarding.Name] += n
+	}
+	return counts, nil
+}

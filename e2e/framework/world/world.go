@@ -1,0 +1,132 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package world runs a hub and its members for tests through API servers, with agents in the process of the test, and
+// has the builders of the objects and the readers of the results that these tests share.
+//
+//	w := world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
+//	a, b := w.Members["a"], w.Members["b"]
+//	a.Start(t)
+//	b.Start(t)
+//	k := world.Key{Namespace: world.Namespace(t, a, b), Name: "web"}
+//	a.ExportWeb(t, k, "10.1.0.1")
+//	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+package world
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+)
+
+// Within is how long a test waits for a result. Users see it within a second; but tests share a machine, and an API server
+// that was restarted takes half a minute until its admission policies find the Members again.
+const Within = 90 * time.Second
+
+// Key identifies a service, or any other object.
+type Key = client.ObjectKey
+
+// World is a hub and its members.
+type World struct {
+	Hub *lab.Cluster
+	// HubClient has the rights of the hub's administrator.
+	HubClient client.Client
+	Members   map[string]*Member
+}
+
+// Member is a member cluster as its users and its agent see it.
+type Member struct {
+	client.Client
+	ID      string
+	Cluster *lab.Cluster
+	// Local and Hub are the agent's credentials in its cluster and on the hub.
+	Local, Hub *rest.Config
+	// Registry and Output have the metrics and the log of the agent since its last start.
+	Registry *prometheus.Registry
+	Output   *Output
+}
+
+// Quiet turns off the logs that controller-runtime and client-go write for all agents of a process.
+func Quiet() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+}
+
+// New starts a hub, and the clusters as its members, without agents. The pods of the n-th member have addresses of
+// 10.<n>.0.0/16 and fd00:<n>::/64.
+func New(t testing.TB, hub lab.ClusterOptions, clusters ...lab.ClusterOptions) *World {
+	t.Helper()
+	l := lab.Start(t, append([]lab.ClusterOptions{hub}, clusters...)...)
+	lab.Must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
+	return Join(t, l)
+}
+
+// Join makes all clusters of a lab but the hub members, and returns them.
+func Join(t testing.TB, l *lab.Lab) *World {
+	t.Helper()
+	w := &World{Hub: l.Cluster("hub"), Members: map[string]*Member{}}
+	w.HubClient = membership.Client(t, w.Hub)
+	var joining errgroup.Group
+	for i, cluster := range l.Clusters() {
+		if cluster == w.Hub {
+			continue
+		}
+		m := &Member{Client: membership.Client(t, cluster), ID: cluster.Name, Cluster: cluster}
+		w.Members[cluster.Name] = m
+		joining.Go(func() (err error) {
+			if m.Hub, err = membership.Join(t.Context(), w.Hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i)}); err != nil {
+				return err
+			}
+			m.Local, err = membership.InstallAgent(t.Context(), cluster)
+			return err
+		})
+	}
+	lab.Must(t, joining.Wait())
+	return w
+}
+
+// Namespace creates a namespace with the name of the test in each of the clusters, and returns its name.
+func Namespace(t testing.TB, clusters ...client.Client) string {
+	t.Helper()
+	name := strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
+	CreateNamespace(t, name, clusters...)
+	return name
+}
+
+// CreateNamespace creates a namespace in each of the clusters.
+func CreateNamespace(t testing.TB, name string, clusters ...client.Client) {
+	t.Helper()
+	for _, c := range clusters {
+		lab.Must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+}
+
+// Absent returns nil for the error of a read that found nothing.
+func Absent(err error) error {
+	if err == nil {
+		return errors.New("the object still exists")
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// Eventually ends the test unless check succeeds within Within; then with check's last error.
+func Eventually(t testing.TB, check func(context.Context) error) {
+	t.Helper()
+	lab.Eventually(t, Within, check)
+}

@@ -1,0 +1,207 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+)
+
+// testTakenOver: a cluster that was built anew gets its ID back once the old one is silent, and not because the hub was.
+func (w *env) testTakenOver(t *testing.T, kill func()) {
+	a, b := w.members["a"], w.members["b"]
+	questions := &heartbeatReads{}
+	config := rest.CopyConfig(a.Hub)
+	config.Wrap(questions.through)
+	b.Start(t, func(o *agent.Options) {
+		o.ClusterID, o.Hub = "a", config
+		o.HeartbeatInterval = 3 * time.Second // so that a is not silent where one of its beats takes some seconds
+	})
+	owner := func(m *member) error {
+		heartbeat := &hubv1alpha1.Heartbeat{}
+		if err := w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+			return err
+		}
+		if heartbeat.Spec.ClusterUID != m.UID(t) {
+			return fmt.Errorf("the ID is not that of cluster %s", m.ID)
+		}
+		return nil
+	}
+	reach := func(count *atomic.Int32, n int32) {
+		t.Helper()
+		n += count.Load()
+		world.Eventually(t, func(context.Context) error {
+			if got := count.Load(); got < n {
+				return fmt.Errorf("%d questions for the heartbeat, not %d yet", got, n)
+			}
+			return nil
+		})
+	}
+	reach(&questions.answered, 1)
+	lab.Must(t, w.Hub.APIServer.Freeze())
+	reach(&questions.unanswered, 2*liveness.GracePeriods) // one at each interval
+	lab.Must(t, w.Hub.APIServer.Thaw())
+	reach(&questions.answered, 2)
+	for range liveness.GracePeriods {
+		a.beats(t, w)
+	}
+	lab.Must(t, owner(a))
+
+	kill()
+	world.Eventually(t, func(context.Context) error { return owner(b) })
+}
+
+// heartbeatReads counts what an agent asks of a heartbeat alone.
+type heartbeatReads struct{ answered, unanswered atomic.Int32 }
+
+func (q *heartbeatReads) through(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/heartbeats/"+hubv1alpha1.HeartbeatName) {
+			if err != nil {
+				q.unanswered.Add(1)
+			} else {
+				q.answered.Add(1)
+			}
+		}
+		return response, err
+	})
+}
+
+// TestIdentity: an agent takes its ID from the cluster, stops rather than change it, and waits for one where there is none or none
+// that can be one.
+//
+// spec: K1, K2, N7
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a := w.members["a"]
+	ended := a.Run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
+	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+
+	property := &aboutv1beta1.ClusterProperty{}
+	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property))
+	property.Spec.Value = "other"
+	lab.Must(t, a.Update(t.Context(), property))
+	err := <-ended
+	want := `the ClusterProperty cluster.clusterset.k8s.io has changed from "a" to "other": a cluster keeps its ID while it is a member; ` +
+		`set it back, or let the cluster leave the clusterset and join again under the new ID`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the agent ended with %v, want: %s", err, want)
+	}
+
+	lab.Must(t, a.Delete(t.Context(), property))
+	address := freeAddress(t)
+	a.Start(t, func(o *agent.Options) { o.ClusterID, o.ProbeAddress = "", address })
+	waits := func(why string) {
+		t.Helper()
+		world.Eventually(t, func(context.Context) error {
+			return answers("http://"+address+"/readyz/started", http.StatusInternalServerError, why)
+		})
+		lab.Must(t, answers("http://"+address+"/healthz", http.StatusOK, "ok"))
+	}
+	waits("the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id")
+	property = &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}
+	property.Spec.Value = "Not.Legal"
+	lab.Must(t, a.Create(t.Context(), property))
+	waits(`ClusterProperty cluster.clusterset.k8s.io: cluster ID "Not.Legal" is no DNS label`)
+	property.Spec.Value = "a"
+	lab.Must(t, a.Update(t.Context(), property))
+	world.Eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
+}
+
+// TestForeignID: a cluster that bears another's ID, or none that the hub knows, publishes nothing and says why. What it
+// has imported as itself stays as it is.
+//
+// spec: K2, C2, I2
+//
+//nolint:tparallel // each test begins where the one before it ends
+func TestForeignID(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	kill := a.Start(t)
+	space := world.Namespace(t, a, b)
+	theirs := key{Namespace: space, Name: "theirs"}
+	a.ExportWeb(t, theirs, "10.1.0.1")
+	stop := b.Start(t)
+	b.Endpoints(t, theirs, "a 10.1.0.1:http:8080")
+	a.Condition(t, theirs, conflict, metav1.ConditionFalse, "NoConflicts")
+	both := key{Namespace: space, Name: "both"} // its own endpoints do not become the other's
+	for m, address := range map[*member]string{a: "10.1.0.2", b: "10.2.0.2"} {
+		m.ExportWeb(t, both, address)
+	}
+	b.Endpoints(t, both, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
+	w.settled(t)
+	stop()
+	before := w.versions(t, theirs)
+	shared := b.holdings(t, both)
+
+	k := key{Namespace: space, Name: "web"}
+	lab.Must(t, b.Delete(t.Context(), &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: aboutv1beta1.ClusterIDProperty}}))
+	t.Run("with its own token", func(t *testing.T) {
+		stop := b.Start(t, func(o *agent.Options) { o.ClusterID = "a" })
+		world.Eventually(t, func(context.Context) error {
+			if said := b.Output.Tail(80); !strings.Contains(said, `the token for the hub is that of member \"b\", but this cluster says that it is \"a\"`) {
+				return fmt.Errorf("the agent says:\n%s", said)
+			}
+			return nil
+		})
+		stop()
+	})
+	for _, test := range []struct {
+		id   string
+		with *rest.Config
+		want string
+	}{
+		{"a", a.Hub, `The hub refuses the export: another cluster (kube-system UID ` + a.UID(t) + `) is a member of the clusterset under the ID "a": ` +
+			`give one of the two another ID and let it join again, or wait until the other has been silent for 2m0s`},
+		{"nobody", w.Hub.Config(), `The hub refuses the export: it has no Member for cluster ID "nobody"; the hub's administrator lets the cluster join first`},
+	} {
+		t.Run(test.id, func(t *testing.T) {
+			stop := b.Start(t, func(o *agent.Options) {
+				o.ClusterID, o.Hub, o.HeartbeatInterval = test.id, test.with, 30*time.Second
+			})
+			b.ExportWeb(t, k)
+			c := b.Condition(t, k, ready, metav1.ConditionFalse, "Failed")
+			if c.Message != test.want {
+				t.Errorf("message %q\nwant    %q", c.Message, test.want)
+			}
+			stop()
+			if diff := cmp.Diff(shared, b.holdings(t, both)); diff != "" && test.id == "a" {
+				t.Errorf("what both export has changed (-before +after):\n%s", diff)
+			}
+			lab.Must(t, b.Delete(t.Context(), world.Export(k)))
+			lab.Must(t, b.Delete(t.Context(), world.Service(k)))
+		})
+	}
+	if after := w.versions(t, theirs); after != before {
+		t.Errorf("what was imported has changed:\n%s\nbefore:\n%s", after, before)
+	}
+	records := &hubv1alpha1.PublishedServiceList{}
+	lab.Must(t, w.HubClient.List(t.Context(), records))
+	for _, r := range records.Items {
+		if r.Spec.Service == hubv1alpha1.ServiceName(k.Name) {
+			t.Errorf("published all the same: %+v", r)
+		}
+	}
+	w.testTakenOver(t, kill)
+}

@@ -1,0 +1,305 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// TestRecords: a member's records on the hub are restored after any change by others.
+//
+//nolint:tparallel // the subtests share two clusters
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	for _, m := range w.members {
+		m.Start(t)
+	}
+	for name, test := range map[string]func(*testing.T, *env){
+		"EditedByHand":    testRecordsByHand,
+		"Unknown":         testUnknownRecords,
+		"RecreatedAtOnce": testRecreatedAtOnce,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, w) })
+	}
+}
+
+// TestHeartbeatByHand: a heartbeat that somebody edits or deletes is put right, and nothing that was imported suffers,
+// not even when it says that another cluster bears the member's ID.
+//
+// spec: I2, K2
+func TestHeartbeatByHand(t *testing.T) {
+	t.Parallel()
+	w := newPair(t)
+	a, b := w.members["a"], w.members["b"]
+	a.Start(t)
+	b.Start(t)
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	a.ExportWeb(t, k, "10.1.0.1")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+	w.settled(t)
+	before := w.versions(t, k)
+	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
+	name := key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}
+	want := &hubv1alpha1.Heartbeat{}
+	lab.Must(t, w.HubClient.Get(t.Context(), name, want))
+
+	for what, edit := range map[string]func(*hubv1alpha1.Heartbeat){
+		"partial":     func(h *hubv1alpha1.Heartbeat) { h.Spec.Publication = hubv1alpha1.PublicationPartial },
+		"other agent": func(h *hubv1alpha1.Heartbeat) { h.Spec.AgentVersion, h.Spec.Services = "v0", 7 },
+	} {
+		heartbeat := &hubv1alpha1.Heartbeat{}
+		lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := w.HubClient.Get(t.Context(), name, heartbeat); err != nil {
+				return err
+			}
+			edit(heartbeat)
+			return w.HubClient.Update(t.Context(), heartbeat)
+		}))
+		world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, what) })
+	}
+	lab.Must(t, w.HubClient.Delete(t.Context(), want.DeepCopy()))
+	world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "deleted") })
+	w.settled(t)
+	if after := w.versions(t, k); after != before {
+		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", k, after, before)
+	}
+
+	rival := &hubv1alpha1.Heartbeat{}
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := w.HubClient.Get(t.Context(), name, rival); err != nil {
+			return err
+		}
+		rival.Spec.ClusterUID = "somebody-else"
+		return w.HubClient.Update(t.Context(), rival)
+	}))
+	world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "rival") })
+	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	serviceImport, _ := b.Imported(t, k)
+	late := key{Namespace: k.Namespace, Name: "late"} // it publishes again
+	a.ExportWeb(t, late)
+	b.Imported(t, late)
+	if after, _ := b.Imported(t, k); after.UID != serviceImport.UID {
+		t.Errorf("the import was replaced")
+	}
+}
+
+// hasHeartbeat returns nil where a member's heartbeat says the same as another, at whatever time.
+func (w *env) hasHeartbeat(ctx context.Context, want *hubv1alpha1.Heartbeat, what string) error {
+	got := &hubv1alpha1.Heartbeat{}
+	if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	got.Spec.RenewTime = want.Spec.RenewTime
+	got.Spec.ServicesVersion, got.Spec.EndpointsVersion = want.Spec.ServicesVersion, want.Spec.EndpointsVersion // which a list lets it know
+	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+		return fmt.Errorf("%s: the heartbeat is not put right (-want +got):\n%s", what, diff)
+	}
+	return nil
+}
+
+// testRecordsByHand: what the hub's administrator edits or deletes of a member's records comes back, and with it what
+// the importers lost meanwhile.
+//
+// spec: I2, I7
+func testRecordsByHand(t *testing.T, w *env) {
+	a, b, hub := w.members["a"], w.members["b"], &member{&world.Member{Client: w.HubClient, ID: "hub"}}
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	source, _ := a.ExportWeb(t, k, "10.1.0.1")
+	lab.Must(t, a.Create(t.Context(), world.Slice(source, "v6", "fd00:1::1")))
+	whole := []string{"a 10.1.0.1:http:8080", "a fd00:1::1:http:8080"}
+	b.Endpoints(t, k, whole...)
+	imported, _ := b.Imported(t, k)
+	service := &hubv1alpha1.PublishedService{}
+	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
+	endpoints := w.publishedEndpoints(t, "a", k)
+	if len(endpoints) != 2 {
+		t.Fatalf("%d records of endpoints, want 2", len(endpoints))
+	}
+	restored := func(what string) {
+		t.Helper()
+		hub.restored(t, what, service)
+		hub.restored(t, what, endpoints[0])
+		hub.restored(t, what, endpoints[1])
+		b.Endpoints(t, k, whole...)
+		b.restored(t, what, imported)
+	}
+	edit := func(object client.Object, change func()) {
+		t.Helper()
+		lab.Must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		change()
+		lab.Must(t, hub.Update(t.Context(), object))
+	}
+	edited := service.DeepCopy()
+	edit(edited, func() { edited.Spec.Ports[0].Port = 81 })
+	restored("the service's port")
+	changed := endpoints[0].DeepCopy()
+	edit(changed, func() { changed.Spec.Groups[0].Ready = new(false) })
+	restored("the endpoints' readiness")
+	edit(changed, func() { changed.Spec.Ports[0].Port = 1 })
+	restored("the endpoints' port")
+	lab.Must(t, hub.Delete(t.Context(), endpoints[1].DeepCopy()))
+	restored("the endpoints")
+
+	lab.Must(t, hub.Delete(t.Context(), service.DeepCopy()))
+	hub.restored(t, "the service", service)
+	b.Endpoints(t, k, whole...)
+	b.Imported(t, k)
+	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+}
+
+// publishedEndpoints returns a member's records of a service's endpoints.
+func (w *env) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha1.PublishedEndpoints {
+	t.Helper()
+	list := &hubv1alpha1.PublishedEndpointsList{}
+	lab.Must(t, w.HubClient.List(t.Context(), list, client.InNamespace("member-"+id)))
+	var found []*hubv1alpha1.PublishedEndpoints
+	for i := range list.Items {
+		if s := list.Items[i].Spec; string(s.Namespace) == k.Namespace && string(s.Service) == k.Name {
+			found = append(found, &list.Items[i])
+		}
+	}
+	return found
+}
+
+// testUnknownRecords: a record that lies in a member's namespace and that the member does not export is removed.
+//
+// spec: E1, E3
+func testUnknownRecords(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "ghost"}
+	lab.Must(t, a.Create(t.Context(), world.Service(k, world.Port("http", 80)))) // there, but not exported
+	w.Publish(t, "a", k, nil, "10.1.0.1")
+	w.noRecords(t, "a", k)
+	witness := key{Namespace: k.Namespace, Name: "witness"} // what comes later has come
+	a.ExportWeb(t, witness)
+	b.Imported(t, witness)
+	b.Gone(t, k)
+}
+
+// noRecords waits until the hub holds nothing of a member's service, and lists nothing of it to an agent that starts and asks for
+// what the API server has cached: what that agent saw deleted later it would believe.
+func (w *env) noRecords(t *testing.T, id string, k key) {
+	t.Helper()
+	world.Eventually(t, func(ctx context.Context) error {
+		name := key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}
+		if err := world.Absent(w.HubClient.Get(ctx, name, &hubv1alpha1.PublishedService{})); err != nil {
+			return fmt.Errorf("record of %s: %w", k, err)
+		}
+		if left := w.publishedEndpoints(t, id, k); len(left) > 0 {
+			return fmt.Errorf("%d records of endpoints of %s are left", len(left), k)
+		}
+		for _, list := range []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}} {
+			cached := &client.ListOptions{Namespace: name.Namespace, Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+			if err := w.HubClient.List(ctx, list, cached); err != nil {
+				return err
+			}
+			if left := recordsOf(list, name.Name); left > 0 {
+				return fmt.Errorf("%d cached records of %s are left", left, k)
+			}
+		}
+		return nil
+	})
+}
+
+// recordsOf returns how many records there are of a service, which is the name of one and begins those of the others.
+func recordsOf(list client.ObjectList, name string) int {
+	n := 0
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // which returns no other error
+		if record := item.(client.Object).GetName(); record == name || strings.HasPrefix(record, name+".") {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// testRecreatedAtOnce: Services and exports that are deleted and created again at once, of another type too, end as what
+// they are last, once, and under the derived name that they had.
+//
+// spec: E6, D2, I7
+func testRecreatedAtOnce(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	plain, headless := world.Service(k, world.Port("http", 80)), world.Headless(k, world.Port("http", 80))
+	elsewhere := &corev1.Service{
+		ObjectMeta: plain.ObjectMeta,
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
+	}
+	a.ExportService(t, plain.DeepCopy(), world.Slice(plain, "v4", "10.1.0.1"))
+	_, derived := b.Imported(t, k)
+	for round := range 12 {
+		next := []*corev1.Service{plain, headless, plain, elsewhere}[(round+1)%4]
+		lab.Must(t, a.Delete(t.Context(), plain.DeepCopy()))
+		if round%2 == 0 {
+			lab.Must(t, a.Delete(t.Context(), world.Export(k)))
+		}
+		lab.Must(t, a.Create(t.Context(), next.DeepCopy()))
+		if round%2 == 0 {
+			lab.Must(t, a.Create(t.Context(), world.Export(k)))
+		}
+		if round%5 == 4 { // let it come through now and then
+			a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+		}
+	}
+	lab.Must(t, a.Delete(t.Context(), plain.DeepCopy()))
+	lab.Must(t, a.Create(t.Context(), world.Service(k, world.Port("http", 81)))) // unlike the first
+	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	world.Eventually(t, func(ctx context.Context) error {
+		serviceImport, after := b.Imported(t, k)
+		if serviceImport.Spec.Type != mcsv1beta1.ClusterSetIP || serviceImport.Spec.Ports[0].Port != 81 || !cmp.Equal(serviceImport.Spec.IPs, after.Spec.ClusterIPs) {
+			return fmt.Errorf("the import is still %+v, its derived Service %+v", serviceImport.Spec, after.Spec)
+		}
+		if after.Name != derived.Name {
+			t.Errorf("the derived Service is called %s now, and was called %s", after.Name, derived.Name)
+		}
+		services := &corev1.ServiceList{}
+		if err := b.List(ctx, services, client.InNamespace(k.Namespace)); err != nil {
+			return err
+		}
+		if mirrored, err := b.Mirrored(ctx, k); err != nil || len(mirrored) != 1 || len(services.Items) != 1 {
+			return fmt.Errorf("%d Services and %d mirrored slices (%w), want one each", len(services.Items), len(mirrored), err)
+		}
+		return nil
+	})
+	w.calm(t, k)
+	for _, m := range []*member{a, b} {
+		world.LogsNoErrors(t, m.Member, k.Namespace)
+	}
+}
+
+// calm waits until nothing of a service has been written for two heartbeats of all members.
+func (w *env) calm(t *testing.T, k key) {
+	t.Helper()
+	world.Eventually(t, func(context.Context) error {
+		before := w.versions(t, k)
+		for range 2 {
+			w.beat(t)
+		}
+		if after := w.versions(t, k); after != before {
+			return fmt.Errorf("still written:\n%s\nbefore:\n%s", after, before)
+		}
+		return nil
+	})
+}
