@@ -59,7 +59,6 @@ func TestCommandLine(t *testing.T) {
 		"explain":                   "the argument NAMESPACE/SERVICE is missing: kubectl clusterset explain NAMESPACE/SERVICE",
 		"trace shop/web cart":       "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
 		"diff shop/web shop/cart":   "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
-		"get":                       "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]",
 		"status --context ghost":    "--context=ghost: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub",
 		"trace a/b --context ghost": "--context=ghost: this command reads the whole clusterset; pass --contexts",
 		"trace shop/web -n other":   "shop/web is in namespace shop, and --namespace=other: leave out one of the two",

@@ -57,7 +57,6 @@ func (w *world) testSee(t *testing.T) {
 	t.Run("export", s.testExport)
 	t.Run("status", s.testStatus)
 	t.Run("explain", s.testExplain)
-	t.Run("get", s.testGet)
 	t.Run("graph", s.testGraph)
 	t.Run("bad exports", s.testBadExports)
 	t.Run("bundle", s.testBundle)
@@ -293,24 +292,6 @@ func (s *seen) testExplain(t *testing.T) {
 	})
 	s.endsWith(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
 	s.refused(t, "explain a/b/c", cli.ExitUsage, "is no service")
-}
-
-func (s *seen) testGet(t *testing.T) {
-	s.shows(t, "get imports -A --context west", "web    ClusterSetIP", "http:80/TCP", "east(1/1),west(", "True")
-	s.shows(t, "get imports web -n shop --context west -o wide", "derived-", "The service is imported.")
-	s.shows(t, "get exports -n shop --context west", "shop        cart   True    -  ", "shop        web    True    PortConflict")
-	s.shows(t, "get exports -n shop --context west -o wide", "Conflicting ports. Using")
-	s.shows(t, "get exports -n shop --context west -o name", "serviceexport.multicluster.x-k8s.io/cart\nserviceexport.multicluster.x-k8s.io/web\n")
-	s.shows(t, "get imports -n shop --context west -o yaml", "kind: ServiceImportList", "type: ClusterSetIP")
-	s.shows(t, "get exports -n default --context west", "There are none in namespace default; -A looks in all.")
-	s.refused(t, "get imports wbe -n shop --context west", cli.ExitFailed, "there is no wbe in namespace shop")
-	s.refused(t, "get imports -A --context hub", cli.ExitFailed, "have it join a clusterset first")
-	s.refused(t, "get pods", cli.ExitUsage, "must be exports or imports")
-	s.refused(t, "get", cli.ExitUsage, "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]")
-	list := &mcsv1beta1.ServiceImportList{}
-	if !s.data(t, "get imports -A --context west -o json", list) || len(list.Items) != 3 || list.Items[2].Name != "web" || len(list.Items[2].Status.Clusters) != 2 {
-		t.Errorf("get imports -o json: %+v", list.Items)
-	}
 }
 
 func (s *seen) testGraph(t *testing.T) {

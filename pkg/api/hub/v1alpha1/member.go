@@ -12,6 +12,7 @@ const MemberName = "member"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=members
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterID`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspended`
 // +kubebuilder:printcolumn:name="Pod CIDRs",type=string,JSONPath=`.spec.podCIDRs`
 // +kubebuilder:printcolumn:name="Node CIDRs",type=string,JSONPath=`.spec.nodeCIDRs`,priority=1
 // +kubebuilder:printcolumn:name="Service CIDRs",type=string,JSONPath=`.spec.serviceCIDRs`,priority=1
