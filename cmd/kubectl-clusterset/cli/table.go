@@ -63,7 +63,6 @@ const (
 	formatWide  format = "wide"
 	formatJSON  format = "json"
 	formatYAML  format = "yaml"
-	formatName  format = "name"
 )
 
 // check returns an error where a command does not know a format.

@@ -89,7 +89,7 @@ func (u *unexporting) check(ctx context.Context) ([]string, error) {
 	}
 	for _, name := range u.names {
 		if !slices.Contains(names, name) {
-			u.r.failf("there is no ServiceExport %s in namespace %s: see kubectl clusterset get exports -A", name, u.namespace)
+			u.r.failf("there is no ServiceExport %s in namespace %s: see kubectl get serviceexports -A", name, u.namespace)
 		}
 	}
 	if len(names) == 0 && u.picks() {

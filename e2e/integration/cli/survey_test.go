@@ -209,14 +209,8 @@ func (s *surveyed) testRead(t *testing.T) {
 	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "Pass --dns-server east=HOST:PORT to ask the one that it has")
 	s.shows(t, "diff shop/slow")
 	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was looked at exports or imports it, and the hub has no record of it")
+	s.endsWith(t, "diff shop/web --hub-context hub --contexts away", cli.ExitFailed, "not everything was looked at, so what its agent would write is not known: context away; pass --contexts")
 
-	s.shows(t, "get imports -A --context west", "web    ClusterSetIP", "http:80/TCP", "east(1/1),west(", "True")
-	s.shows(t, "get exports -n shop --context west", "shop        cart   True    -  ", "shop        web    True    PortConflict")
-	s.shows(t, "get exports -n shop --context west -o name", "serviceexport.multicluster.x-k8s.io/cart\nserviceexport.multicluster.x-k8s.io/web\n")
-	s.shows(t, "get imports -n shop --context west -o yaml", "kind: ServiceImportList", "type: ClusterSetIP")
-	s.shows(t, "get exports -n default --context west", "There are none in namespace default; -A looks in all.")
-	s.refused(t, "get imports wbe -n shop --context west", cli.ExitFailed, "there is no wbe in namespace shop")
-	s.refused(t, "get imports -A --context hub", cli.ExitFailed, "have it join a clusterset first")
 
 	s.shows(t, "graph -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
 	file := filepath.Join(t.TempDir(), "clusterset.svg")
