@@ -4,143 +4,63 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-const exampleSpec = `# Spec
-| ID | Level | What holds |
-|---|---|---|
-| E1 | M | Exports need an export. |
-| E2 | S | Names are shared. |
-| R1 | M | The oldest wins. |
-`
-
-const exampleTest = `package p
-
-import "testing"
-
-// TestDoc has it in its doc comment.
-// spec: E1
-func TestDoc(t *testing.T) {}
-
-func TestBody(t *testing.T) {
-	// spec: E1,R1
-	_ = "// spec: X9"
-}
-
-// spec: R1
-
-func TestOther(t *testing.T) {}
-`
+const (
+	spec = "# Spec\n| ID | Level | What holds |\n|---|---|---|\n| E1 | M | a |\n| E2 | S | b |\n"
+	// E1 in a doc comment and in a body; X9 is in a string.
+	test  = "package p\n\n// spec: E1\nfunc TestDoc() {}\n\nfunc TestBody() {\n\t// spec: E1\n\t_ = \"// spec: X9\"\n}\n"
+	story = "the story\n# spec: E1, E2\n-- a --\n"
+)
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
+		spec    string
 		files   map[string]string
-		args    []string
-		want    []string
-		wantErr error
+		want    string
+		wantErr string
 	}{
-		"gaps are reported and do not fail": {
-			files: map[string]string{"pkg/p/p_test.go": exampleTest},
-			want: []string{
-				"E1  M      pkg/p/p_test.go:TestBody\n           pkg/p/p_test.go:TestDoc\n",
-				"E2  S      -\n",
-				"R1  M      pkg/p/p_test.go\n           pkg/p/p_test.go:TestBody\n",
-				"2 of 3 lines are named by a test\n",
-				"gap E2 S: Names are shared.\n",
-			},
+		"all are covered": {
+			spec: spec, files: map[string]string{"p/p_test.go": test, "s.txtar": story},
+			want: "E1  p/p_test.go:3\n    p/p_test.go:7\n    s.txtar:2\nE2  s.txtar:2\n",
 		},
-		"a gap in a required section fails": {
-			files:   map[string]string{"pkg/p/p_test.go": exampleTest},
-			args:    []string{"-require=R, E"},
-			want:    []string{"gap E2 S (required): Names are shared.\n"},
-			wantErr: errCoverage,
+		"a gap": {
+			spec: spec, files: map[string]string{"p/p_test.go": test},
+			want: "E1  p/p_test.go:3\n    p/p_test.go:7\nE2  NO TEST\n", wantErr: errCoverage.Error(),
 		},
-		"a story covers": {
-			files: map[string]string{
-				"pkg/p/p_test.go":        exampleTest,
-				"e2e/testdata/two.txtar": "the story\n# spec: E2\n-- a --\n",
-			},
-			args: []string{"-require=E,R"},
-			want: []string{"E2  S      e2e/testdata/two.txtar\n", "3 of 3 lines are named by a test\n"},
+		"an unknown ID": {
+			spec: spec, files: map[string]string{"a_test.go": "package p\n\n// spec: Z4\n", "s.txtar": story},
+			want: "E1  s.txtar:2\nE2  s.txtar:2\ndocs/spec.md has no Z4: a_test.go:3\n", wantErr: errCoverage.Error(),
 		},
-		"an unknown ID fails": {
-			files:   map[string]string{"p_test.go": "package p\n\n// spec: E1, Z4\nfunc TestZ() {}\n"},
-			want:    []string{"p_test.go:3: p_test.go:TestZ names Z4, which docs/spec.md does not have\n"},
-			wantErr: errCoverage,
+		"built and hidden folders": {
+			spec: spec, files: map[string]string{"bin/p_test.go": test, "out/x/p_test.go": test, ".x/s.txtar": story, "p.go": test},
+			want: "E1  NO TEST\nE2  NO TEST\n", wantErr: errCoverage.Error(),
 		},
-		"built and hidden folders do not count": {
-			files: map[string]string{"bin/p_test.go": exampleTest, "out/x/p_test.go": exampleTest, ".x/p_test.go": exampleTest},
-			want:  []string{"0 of 3 lines are named by a test\n"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			write(t, root, "docs/spec.md", exampleSpec)
-			for file, text := range tc.files {
-				write(t, root, file, text)
-			}
-			var out strings.Builder
-			err := run(append([]string{"-root", root}, tc.args...), &out)
-			if !errors.Is(err, tc.wantErr) {
-				t.Errorf("error = %v, want %v", err, tc.wantErr)
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("the report lacks %q:\n%s", want, out.String())
-				}
-			}
-		})
-	}
-}
-
-func TestRunRefuses(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct{ spec, require, want string }{
-		"an unknown section":   {spec: exampleSpec, require: "E,Q", want: `-require: docs/spec.md has no section "Q"`},
-		"an ID that is twice":  {spec: exampleSpec + "| E1 | M | Again. |\n", want: "docs/spec.md: E1 stands there twice"},
-		"a level of its own":   {spec: "| E1 | X | Text. |\n", want: `docs/spec.md: E1: level "X" is none of M, S, O`},
-		"a text without lines": {spec: "# Spec\n", want: "docs/spec.md: no line of the form | E1 | M | text |"},
-	}
-	for name, tc := range cases {
+		"an ID twice":      {spec: spec + "| E1 | M | Again. |\n", wantErr: "docs/spec.md: E1 is defined twice"},
+		"an unknown level": {spec: "| E1 | X | Text. |\n", wantErr: `docs/spec.md: E1: level "X" is none of M, S, O`},
+		"no lines":         {spec: "# Spec\n", wantErr: "docs/spec.md: no line of the form | E1 | M | text |"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			write(t, root, "docs/spec.md", tc.spec)
-			err := run([]string{"-root", root, "-require", tc.require}, &strings.Builder{})
-			if err == nil || err.Error() != tc.want {
-				t.Errorf("error = %v, want %s", err, tc.want)
+			for file, text := range tc.files {
+				write(t, root, file, text)
+			}
+			var out strings.Builder
+			got := ""
+			if err := run(root, &out); err != nil {
+				got = err.Error()
+			}
+			if got != tc.wantErr || out.String() != tc.want {
+				t.Errorf("error %q, want %q; printed:\n%s\nwant:\n%s", got, tc.wantErr, out.String(), tc.want)
 			}
 		})
-	}
-}
-
-// The repository's own specification has every section, with the number of lines it is known to have.
-func TestOwnSpec(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "spec.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := parseSpec(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]int{}
-	for _, l := range lines {
-		got[l.section()]++
-	}
-	for section, want := range map[string]int{"E": 9, "C": 7, "R": 8, "I": 8, "D": 9, "N": 9, "K": 3} {
-		if got[section] != want {
-			t.Errorf("section %s has %d lines, want %d", section, got[section], want)
-		}
 	}
 }
 
@@ -150,7 +70,7 @@ func write(t *testing.T, root, file, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
