@@ -92,15 +92,15 @@ lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, 
 
 .PHONY: lab-up
 lab-up: lab-assets ## start two complete clusters with Tombolo for you to explore (Linux, root; LAB=name, DNS=kubernetes)
-	@go build -o bin/playground ./e2e/playground && bin/playground up
+	@$(GO_BUILD) -o bin/playground ./e2e/playground && bin/playground lab up
 
 .PHONY: lab-down
 lab-down: ## stop what lab-up started (LAB=name)
-	@go run ./e2e/playground down
+	@$(GO_RUN) ./e2e/playground lab down
 
 .PHONY: lab-env
 lab-env: ## print where the clusters of lab-up are, for a shell to evaluate (LAB=name)
-	@go run ./e2e/playground env
+	@$(GO_RUN) ./e2e/playground lab env
 
 ##@ Demo
 
@@ -111,24 +111,24 @@ demo-binaries: assets
 
 .PHONY: demo
 demo: demo-binaries ## start clusters, export a service, show it imported elsewhere, tear down (DNS=kubernetes: with CoreDNS' own plugin)
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/demo run
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo run
 
 .PHONY: demo-up
 demo-up: demo-binaries ## the same, left running for you to explore
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/demo up
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo up
 
 .PHONY: demo-down
 demo-down: ## stop what demo-up started
-	@$(GO_RUN) ./e2e/demo down
+	@$(GO_RUN) ./e2e/playground demo down
 
 .PHONY: demo-env
 demo-env: ## print where the clusters of demo-up are, for a shell to evaluate
-	@$(GO_RUN) ./e2e/demo env
+	@$(GO_RUN) ./e2e/playground demo env
 
 .PHONY: ask
 TYPE ?= A
 ask: ## ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
-	@$(GO_RUN) ./e2e/demo ask '$(NAME)' '$(TYPE)'
+	@$(GO_RUN) ./e2e/playground demo ask '$(NAME)' '$(TYPE)'
 
 .PHONY: kubectl
 kubectl: ## build kubectl into bin/ (2 minutes once)

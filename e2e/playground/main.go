@@ -1,14 +1,18 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command playground runs two complete clusters with Tombolo installed, for people to play with. Linux and root.
+// Command playground runs clusters with Tombolo on this machine. The demo has control planes, agents and CoreDNS; the lab has
+// complete clusters with nodes and pods (Linux and root).
 //
-//	playground up    starts them and leaves them running
-//	playground down  ends them
-//	playground env   prints where they are, for a shell to evaluate
+//	playground demo run            exports services, checks what the other cluster has of them, and cleans up
+//	playground demo up             exports services and leaves the clusters running
+//	playground demo ask NAME TYPE  asks the DNS of the demo that runs
+//	playground lab up              starts the lab and leaves it running
+//	playground demo|lab down       ends what up left running
+//	playground demo|lab env        prints where that is, for a shell to evaluate
 //
-// From the environment: LAB names the playground, so that several can stand side by side; DNS is the plugin that serves the
-// clusterset's names, clusterset (the default) or kubernetes.
+// From the environment: DNS is the plugin that serves the clusterset's names, clusterset (the default) or kubernetes; LAB names
+// the lab, so that several can run side by side.
 package main
 
 import (
@@ -16,142 +20,122 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
-	"text/template"
-	"time"
+	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/tombolo-mcs/tombolo/e2e/framework/background"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+// errInterrupted is the cause for which the context of a command ends when the user interrupts it.
+var errInterrupted = errors.New("interrupted")
 
 // serveCommand is what up starts. It is not for users.
 const serveCommand = "serve"
 
-func main() { background.Main("playground", command) }
+// start starts clusters and reports its progress to out. The state is what up prints and env exports; stop ends everything, and
+// is never nil.
+type start func(ctx context.Context, out io.Writer) (s state, stop func(failed error) error, err error)
+
+func main() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	ctx, stop := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		stop(errInterrupted)
+		signal.Stop(signals) // a second one ends the process; the lab's watchdog cleans up then
+	}()
+	err := command(ctx, os.Args[1:])
+	switch {
+	case err == nil:
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(os.Stderr, "\nInterrupted. Nothing is left running.")
+		os.Exit(130)
+	default:
+		fmt.Fprintf(os.Stderr, "\nFailed: %v\n", err)
+		os.Exit(1)
+	}
+}
 
 func command(ctx context.Context, args []string) error {
 	name := cmp.Or(os.Getenv("LAB"), "playground")
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return fmt.Errorf("LAB=%s: %s", name, strings.Join(msgs, "; "))
 	}
-	variant, err := variantOf(os.Getenv("DNS"))
+	plugin := cmp.Or(os.Getenv("DNS"), "clusterset")
+	if _, known := corefiles[plugin]; !known {
+		return fmt.Errorf("DNS=%s: must be clusterset, Tombolo's plugin, or kubernetes, CoreDNS' own", plugin)
+	}
+	switch words := strings.Join(args, " "); {
+	case words == "demo run":
+		return runDemo(ctx, os.Stdout, plugin)
+	case len(args) == 4 && args[0] == "demo" && args[1] == "ask":
+		return ask(ctx, args[2], args[3])
+	case len(args) == 2 && args[0] == "demo":
+		return background(ctx, "demo", args, demoUp(plugin))
+	case len(args) == 2 && args[0] == "lab":
+		return background(ctx, "lab-"+name, args, labUp(plugin))
+	}
+	return errors.New("usage: playground demo run|up|down|env, playground demo ask NAME TYPE, playground lab up|down|env")
+}
+
+// background runs a command of clusters that keep running after it.
+func background(ctx context.Context, name string, args []string, start start) error {
+	l, err := newInstance(name)
 	if err != nil {
 		return err
 	}
-	lab, err := background.New("lab-" + name)
-	if err != nil {
-		return err
-	}
-	if len(args) != 1 {
-		return errors.New("usage: playground up | down | env")
-	}
-	switch args[0] {
+	switch args[1] {
 	case "up":
-		return lab.Up(ctx, os.Stdout, serveCommand)
+		return l.up(ctx, os.Stdout, args[0], serveCommand)
 	case "down":
-		return lab.Down(ctx, os.Stdout)
+		return l.down(ctx, os.Stdout)
 	case "env":
-		s, err := lab.Running()
-		if errors.Is(err, background.ErrNotUp) {
-			return fmt.Errorf("%w: start one with make lab-up", err)
+		s, err := l.running()
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			fmt.Printf("export KUBECONFIG=%s\n", s.Variables["KUBECONFIG"])
+		words := []string{"export"}
+		for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+			words = append(words, name+"="+s.Variables[name])
 		}
-		return err
+		fmt.Println(strings.Join(words, " "))
+		return nil
 	case serveCommand:
-		return serve(ctx, lab, variant)
+		return serve(ctx, l, start)
 	}
-	return fmt.Errorf("unknown command %q: it is up, down or env", args[0])
+	return fmt.Errorf("unknown command %q: it is up, down or env", args[1])
 }
 
-// variantOf returns the clusterset whose names this plugin serves.
-func variantOf(plugin string) (complete.Variant, error) {
-	v := complete.Variant{Name: "playground", Installer: complete.ByCommand, DNS: complete.DNS(cmp.Or(plugin, string(complete.OurPlugin)))}
-	if v.DNS != complete.OurPlugin && v.DNS != complete.CoreDNSPlugin {
-		return v, fmt.Errorf("DNS=%s: must be %s, the plugin of ours, or %s, CoreDNS' own", plugin, complete.OurPlugin, complete.CoreDNSPlugin)
-	}
-	return v, nil
-}
-
-// serve runs the clusters until ctx ends.
-func serve(ctx context.Context, l *background.Lab, v complete.Variant) error {
-	server, err := l.Serve()
+// serve starts clusters and keeps them until ctx ends.
+func serve(ctx context.Context, l *instance, start start) error {
+	server, err := l.serve()
 	if err != nil {
 		return err
 	}
-	err = run(ctx, server, v)
-	if err != nil && !errors.Is(err, background.ErrInterrupted) {
+	s, stop, err := start(ctx, server)
+	if err == nil {
+		err = server.ready(s)
+	}
+	if err == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	err = stop(err)
+	if err != nil && !errors.Is(err, errInterrupted) {
 		fmt.Fprintf(server, "\n%v\n", err) // nobody reads it once all was ready; the log has it
 	}
 	return errors.Join(err, server.Close())
 }
-
-func run(ctx context.Context, server *background.Server, v complete.Variant) error {
-	begin := time.Now()
-	set, err := complete.Start(ctx, complete.Options{
-		Variant: v,
-		Members: []string{"a", "b"},
-		Log: func(format string, args ...any) {
-			fmt.Fprintf(server, "%5.1f s  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
-		},
-	})
-	if err != nil {
-		return interrupted(ctx, err)
-	}
-	err = offer(ctx, server, set)
-	return errors.Join(err, set.Close())
-}
-
-// offer shows what there is and waits until ctx ends.
-func offer(ctx context.Context, server *background.Server, set *complete.Clusterset) error {
-	if err := set.LoadConformanceImages(ctx); err != nil {
-		return interrupted(ctx, err)
-	}
-	var guide strings.Builder
-	err := guideTemplate.Execute(&guide, map[string]string{
-		"Kubeconfig": set.Kubeconfig, "Path": set.Path(), "Folder": set.Folder(), "Image": complete.ProbeImage,
-	})
-	if err != nil {
-		return err
-	}
-	if err := server.Ready(background.State{Guide: guide.String(), Variables: map[string]string{"KUBECONFIG": set.Kubeconfig}}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-var guideTemplate = template.Must(template.New("guide").Parse(`
-Two complete clusters, contexts a and b, and a hub go on running until "make lab-down". To look around:
-
-  export KUBECONFIG={{.Kubeconfig}}
-  export PATH={{.Path}}:$PATH
-
-  kubectl --context a get pods -A -o wide
-  kubectl --context hub get members,heartbeats -A
-
-Export a service of a, and ask it from b. There is no registry: pods run {{.Image}}.
-
-  for c in a b; do kubectl --context $c create namespace demo; done
-  kubectl --context a -n demo create deployment web --image={{.Image}} -- /probe serve -tcp 8080
-  kubectl --context a -n demo expose deployment web --port=80 --target-port=8080
-  kubectl --context a apply -f - <<END
-  apiVersion: multicluster.x-k8s.io/v1beta1
-  kind: ServiceExport
-  metadata: {namespace: demo, name: web}
-  END
-  kubectl --context b -n demo run ask --rm -i --restart=Never --image={{.Image}} -- ask web.demo.svc.clusterset.local:80
-
-The logs of kubelets, API servers and all are in {{.Folder}}/*/*.log
-`))

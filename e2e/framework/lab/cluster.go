@@ -49,6 +49,7 @@ type Cluster struct {
 	credentials credentials
 	port        *portClaim // of a cluster without a machine
 	machine     *machine   // nil: there is none
+	programs    []*Process // see Program
 	log         func(format string, args ...any)
 }
 
@@ -91,9 +92,17 @@ func newCluster(l *Lab, index int, o ClusterOptions, b binaries, logs string) (*
 	return c, nil
 }
 
+// Program returns a process beside the control plane, such as an agent, which ends and logs as the cluster's own do. It is
+// ready when ready returns nil, and must be started.
+func (c *Cluster) Program(path string, ready func(context.Context) error, args ...string) *Process {
+	p := c.process(filepath.Base(path), ready, append([]string{path}, args...)...)
+	c.programs = append(c.programs, p)
+	return p
+}
+
 // Processes returns those that the cluster has, in the order in which they start.
 func (c *Cluster) Processes() []*Process {
-	all := []*Process{c.Etcd, c.APIServer, c.ControllerManager}
+	all := append([]*Process{c.Etcd, c.APIServer, c.ControllerManager}, c.programs...)
 	if c.machine != nil {
 		all = slices.Insert(all, 0, c.machine.init)
 	}

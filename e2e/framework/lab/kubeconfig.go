@@ -16,14 +16,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// tokenSeconds is 30 days.
+const tokenSeconds = int64(30 * 24 * 60 * 60)
+
 // ServiceAccountConfig returns credentials with a real token of a service account, which must exist. The token is valid
-// for an hour; all rights are those that RBAC gives.
+// for longer than any lab runs; all rights are those that RBAC gives.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return nil, fmt.Errorf("token for %s/%s: %w", namespace, name, err)
 	}
-	request := &authenticationv1.TokenRequest{}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(tokenSeconds)}}
 	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("token for %s/%s: %w", namespace, name, err)

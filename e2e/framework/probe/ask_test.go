@@ -13,38 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
-
-// loopback is each family's own.
-var loopback = map[string]string{"tcp": "127.0.0.1", "tcp4": "127.0.0.1", "tcp6": "::1", "udp": "::1", "udp4": "127.0.0.1", "udp6": "::1"}
-
-func TestAsk(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, here(t), "-tcp", "0", "-udp", "0")
-	for network, host := range loopback {
-		for _, flag := range []string{"-keep=false", "-keep"} {
-			t.Run(network+flag, func(t *testing.T) {
-				t.Parallel()
-				needs(t, host)
-				before := time.Now()
-				got := said[result](t, here(t), "ask", "-network", network, "-count", "3", "-timeout", patience.String(), flag, hostPort(host, s.port(network)))
-				if len(got) != 3 {
-					t.Fatalf("%d lines, want 3", len(got))
-				}
-				for _, r := range got {
-					if r.Time.Before(before.Round(0)) || r.Time.After(time.Now()) || r.MS <= 0 {
-						t.Errorf("at %s, %v ms", r.Time, r.MS)
-					}
-					r.Time, r.MS = time.Time{}, 0
-					if want := (result{Cluster: "cluster-1", Pod: "pod-1", Node: "node-1", Port: s.port(network), Client: host, Address: host}); r != want {
-						t.Errorf("got %+v, want %+v", r, want)
-					}
-				}
-			})
-		}
-	}
-}
 
 // scripted is a server of TCP that does to each connection what its script says, and notes it.
 type scripted struct {
@@ -184,26 +153,6 @@ func TestAskNeverTwice(t *testing.T) {
 	}
 }
 
-// A request that is refused is not tried again, and says which address refused it.
-func TestAskRefused(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	// Nobody listens on the port of a connection's own end, and while it is open nobody can.
-	conn, err := net.Dial("tcp4", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	got := said[result](t, here(t), "ask", "-timeout", patience.String(), hostPort("127.0.0.1", portOf(conn.LocalAddr())))
-	if len(got) != 1 || !strings.Contains(got[0].Error, "connection refused") || got[0].Address != "127.0.0.1" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // A datagram that is lost is lost: none is sent in its place.
 func TestAskNeverTwiceUDP(t *testing.T) {
 	t.Parallel()
@@ -267,24 +216,5 @@ func TestAskLateAnswer(t *testing.T) {
 	got := said[result](t, here(t), "ask", "-network", "udp4", "-keep", "-timeout", "10s", "-count", "2", conn.LocalAddr().String())
 	if len(got) != 2 || got[0].Error == "" || got[1].Pod != "1" {
 		t.Errorf("got %+v, want a timeout and pod 1", got)
-	}
-}
-
-func TestLookup(t *testing.T) {
-	t.Parallel()
-	type line struct {
-		Name      string   `json:"name"`
-		Addresses []string `json:"addresses"`
-		MS        float64  `json:"ms"`
-		Error     string   `json:"error"`
-	}
-	// An address is its own, and what is no name is not asked for: neither needs a nameserver.
-	got := said[line](t, here(t), "lookup", "127.0.0.1")
-	if len(got) != 1 || len(got[0].Addresses) != 1 || got[0].Addresses[0] != "127.0.0.1" || got[0].Error != "" {
-		t.Errorf("got %+v", got)
-	}
-	got = said[line](t, here(t), "lookup", "a..b")
-	if len(got) != 1 || got[0].Addresses == nil || len(got[0].Addresses) != 0 || !strings.Contains(got[0].Error, "no such host") {
-		t.Errorf("got %+v", got)
 	}
 }

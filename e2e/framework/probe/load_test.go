@@ -186,37 +186,6 @@ func (l *loading) finish(t *testing.T) string {
 	return l.out.String()
 }
 
-func TestLoad(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, here(t), "-tcp", "0", "-udp", "0")
-	for network, host := range loopback {
-		t.Run(network, func(t *testing.T) {
-			t.Parallel()
-			needs(t, host)
-			l := startLoad(t, here(t), "load", "-network", network, "-rate", "100", "-timeout", patience.String(), "-trace", hostPort(host, s.port(network)))
-			eventually(t, "ten answers", func() bool { return strings.Count(l.out.String(), `"pod-1"`) >= 10 })
-			lines := decoded[line](t, strings.NewReader(l.finish(t)))
-			last := lines[len(lines)-1].Summary
-			if last == nil {
-				t.Fatalf("no summary: %+v", lines)
-			}
-			requests := len(lines) - 2
-			last.Skipped = 0 // the machine's
-			if last.LongestGapMS <= 0 || last.P99MS <= 0 {
-				t.Errorf("gap %v ms, p99 %v ms", last.LongestGapMS, last.P99MS)
-			}
-			last.LongestGapMS, last.P99MS = 0, 0
-			want := &figures{Requests: requests, ByCluster: map[string]int{"cluster-1": requests}, ByPod: map[string]int{"pod-1": requests}}
-			if diff := cmp.Diff(want, last); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if !lines[1].Started || lines[0].Pod != "pod-1" || lines[0].Client != host {
-				t.Errorf("begins with %+v, %+v", lines[0], lines[1])
-			}
-		})
-	}
-}
-
 // Without -trace, there is a line of each failure and of nothing else, as soon as it is known.
 func TestLoadFailures(t *testing.T) {
 	t.Parallel()

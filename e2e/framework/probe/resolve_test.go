@@ -6,96 +6,13 @@ package main
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/miekg/dns"
 )
-
-func TestResolve(t *testing.T) { //nolint:tparallel // each case looks at what it adds to the questions of all
-	t.Parallel()
-	var many []string
-	for i := range 200 {
-		many = append(many, fmt.Sprintf("many.test. 9 IN A 10.0.0.%d", i))
-	}
-	n := startNameserver(t, append(many,
-		"web.test. 5 IN A 10.0.0.2", "web.test. 3 IN A 10.0.0.1", "web.test. 5 IN AAAA fd00::1",
-		"_http._tcp.web.test. 7 IN SRV 0 50 80 a.web.test.", "_http._tcp.web.test. 7 IN SRV 0 50 443 a.web.test.",
-		"2.0.0.10.in-addr.arpa. 5 IN PTR b.web.test.", "b.web.test. 5 IN PTR c.",
-		`text.test. 5 IN TXT "1.1.0" " of all"`,
-		"alias.test. 30 IN CNAME web.test.", "alias.test. 5 IN A 10.0.0.2",
-		"test. 60 IN SOA ns.test. host.test. 1 2 3 4 5",
-	)...)
-	n.fail(map[string]int{"refused.test.": dns.RcodeRefused}, "")
-	for name, test := range map[string]struct {
-		args  []string
-		asked string
-		want  reply
-		extra int // how many, where they are too many to list
-	}{
-		"A":           {[]string{"web.test"}, "udp web.test. A", reply{Answers: []string{"10.0.0.1", "10.0.0.2"}, TTL: 3}, 0},
-		"AAAA":        {[]string{"-type", "AAAA", "web.test."}, "udp web.test. AAAA", reply{Answers: []string{"fd00::1"}, TTL: 5}, 0},
-		"over TCP":    {[]string{"-tcp", "web.test"}, "tcp web.test. A", reply{Answers: []string{"10.0.0.1", "10.0.0.2"}, TTL: 3}, 0},
-		"PTR":         {[]string{"-type", "PTR", "b.web.test"}, "udp b.web.test. PTR", reply{Answers: []string{"c."}, TTL: 5}, 0},
-		"an address":  {[]string{"-type", "PTR", "10.0.0.2"}, "udp 2.0.0.10.in-addr.arpa. PTR", reply{Answers: []string{"b.web.test."}, TTL: 5}, 0},
-		"TXT":         {[]string{"-type", "TXT", "text.test"}, "udp text.test. TXT", reply{Answers: []string{"1.1.0 of all"}, TTL: 5}, 0},
-		"CNAME":       {[]string{"alias.test"}, "udp alias.test. A", reply{Answers: []string{"10.0.0.2", "CNAME web.test."}, TTL: 5}, 0},
-		"no such":     {[]string{"none.test"}, "udp none.test. A", reply{Rcode: "NXDOMAIN", TTL: 5}, 0},
-		"no data":     {[]string{"text.test"}, "udp text.test. A", reply{TTL: 5}, 0},
-		"refused":     {[]string{"refused.test"}, "udp refused.test. A", reply{Rcode: "REFUSED", TTL: 5}, 0},
-		"SRV":         {[]string{"-type", "SRV", "-tcp", "_http._tcp.web.test"}, "tcp _http._tcp.web.test. SRV", reply{Answers: []string{"0 50 443 a.web.test.", "0 50 80 a.web.test."}, TTL: 7}, 203},
-		"no search":   {[]string{"web"}, "udp web. A", reply{Rcode: "NXDOMAIN", TTL: 5}, 0},
-		"upper case":  {[]string{"WEB.test"}, "udp WEB.test. A", reply{Rcode: "NXDOMAIN", TTL: 5}, 0},
-		"two at once": {[]string{"-count", "2", "web.test"}, "udp web.test. A", reply{Answers: []string{"10.0.0.1", "10.0.0.2"}, TTL: 3}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			args := append([]string{"resolve", "-timeout", patience.String()}, test.args...)
-			before := len(n.questions())
-			got := said[reply](t, n.world(t, "search test", "options ndots:5"), args...)
-			asked := n.questions()[before:]
-			if len(got) != len(asked) || asked[0] != test.asked {
-				t.Fatalf("%d lines; asked %q, want %q", len(got), asked, test.asked)
-			}
-			_, test.want.Name, test.want.Type = fields(test.asked)
-			if test.want.Rcode == "" {
-				test.want.Rcode = "NOERROR"
-			}
-			r := got[len(got)-1]
-			if r.Time.IsZero() || r.MS <= 0 || len(r.Extra) != test.extra || r.Answers == nil || r.Extra == nil {
-				t.Errorf("got %+v", r)
-			}
-			if test.extra > 0 && r.Extra[0] != "alias.test. A 10.0.0.2" {
-				t.Errorf("extra begins with %q", r.Extra[0])
-			}
-			if diff := cmp.Diff(test.want, r, cmpopts.IgnoreFields(reply{}, "Time", "MS", "Extra"), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	t.Run("truncated", func(t *testing.T) {
-		got := said[reply](t, n.world(t), "resolve", "-timeout", patience.String(), "many.test")[0]
-		if !got.Truncated || len(got.Answers) == 0 || len(got.Answers) >= 200 {
-			t.Errorf("got %+v", got)
-		}
-	})
-	t.Run("another server", func(t *testing.T) {
-		other := startNameserver(t, "web.test. 5 IN A 192.0.2.1")
-		got := said[reply](t, n.world(t), "resolve", "-timeout", patience.String(), "-server", other.address, "web.test")[0]
-		if !slices.Equal(got.Answers, []string{"192.0.2.1"}) {
-			t.Errorf("got %+v", got)
-		}
-	})
-}
-
-// fields returns the transport, name and type of a question that a nameserver noted.
-func fields(asked string) (string, string, string) {
-	all := strings.Fields(asked)
-	return all[0], all[1], all[2]
-}
 
 // A question without an answer is not asked again, nor is another nameserver.
 func TestResolveNeverTwice(t *testing.T) {

@@ -269,15 +269,3 @@ func TestAskLooksUpEachTime(t *testing.T) {
 		}
 	}
 }
-
-func TestAskWithoutNameserver(t *testing.T) {
-	t.Parallel()
-	w := here(t)
-	if err := os.WriteFile(w.resolvConf, []byte("search a.test\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := said[result](t, w, "ask", "web:80")
-	if want := w.resolvConf + " names no nameserver"; len(got) != 1 || got[0].Error != want {
-		t.Errorf("%+v, want %s", got, want)
-	}
-}

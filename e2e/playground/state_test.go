@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package background
+package main
 
 import (
 	"errors"
@@ -33,10 +33,10 @@ func TestHomeHasOneOwner(t *testing.T) {
 
 func TestState(t *testing.T) {
 	h := home(t.TempDir())
-	if got, err := h.read(); !cmp.Equal(got, State{}) || err != nil {
+	if got, err := h.read(); !cmp.Equal(got, state{}) || err != nil {
 		t.Errorf("no state yet: %v, %v", got, err)
 	}
-	want := State{PID: 7, Guide: "Try this.\n", Variables: map[string]string{"A": "b"}}
+	want := state{PID: 7, Guide: "Try this.\n", Variables: map[string]string{"A": "b"}}
 	if err := h.write(want); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestState(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, err := h.read(); !cmp.Equal(got, State{}) || err != nil {
+	if got, err := h.read(); !cmp.Equal(got, state{}) || err != nil {
 		t.Errorf("cleared: %v, %v", got, err)
 	}
 }

@@ -97,33 +97,27 @@ func (w workload) slice(family discoveryv1.AddressType, address func(pod) string
 	return slice
 }
 
-// endpoints returns what of the workload is to be found in mirrored slices if these of its ports take part.
-func (w workload) endpoints(cluster string, ports ...string) []endpoint {
-	var result []endpoint
+// endpoints returns what a cluster that exports the workload contributes to mirrored slices if these of its ports take part,
+// as in "cluster-a http:8080 10.1.0.11".
+func (w workload) endpoints(cluster string, ports ...string) []string {
+	var result []string
 	for _, p := range w.ports {
 		if !slices.Contains(ports, p.Name) {
 			continue
 		}
 		for _, pod := range w.pods {
 			for _, address := range []string{pod.ipv4, pod.ipv6} {
-				result = append(result, endpoint{cluster: cluster, address: address, port: p.Name, number: p.TargetPort.IntVal})
+				result = append(result, endpoint(cluster, p.Name, p.TargetPort.IntVal, address))
 			}
 		}
 	}
 	return result
 }
 
+func endpoint(cluster, port string, number int32, address string) string {
+	return fmt.Sprintf("%s %s:%d %s", cluster, port, number, address)
+}
+
 func serviceExport(name string) *mcsv1beta1.ServiceExport {
 	return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-// endpoint is one port of one endpoint in a mirrored slice.
-type endpoint struct {
-	cluster, port string
-	number        int32
-	address       string
-}
-
-func (e endpoint) String() string {
-	return fmt.Sprintf("%s %s:%d %s", e.cluster, e.port, e.number, e.address)
 }

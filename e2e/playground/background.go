@@ -1,9 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package background keeps a lab running after the command that started it has ended: Up, Down and Running are for commands
-// that people type, Serve is for the process that Up starts.
-package background
+package main
 
 import (
 	"context"
@@ -27,24 +25,24 @@ const (
 	tellFile = 4
 )
 
-// ErrNotUp says that nothing runs.
-var ErrNotUp = errors.New("none is running")
+// errNotUp says that nothing runs.
+var errNotUp = errors.New("none is running: start one with make demo-up or make lab-up")
 
-// Lab is one that may run in the background. There is one of each name for each user.
-type Lab struct {
+// instance is one that may run in the background. There is one of each name for each user.
+type instance struct {
 	what string
 	home home
 }
 
-// New returns the user's lab of that name, a word such as "demo" that messages use too.
-func New(name string) (*Lab, error) {
+// newInstance returns the user's lab of that name, a word such as "demo" that messages use too.
+func newInstance(name string) (*instance, error) {
 	h, err := newHome(name)
-	return &Lab{what: name, home: h}, err
+	return &instance{what: name, home: h}, err
 }
 
-// Up starts this program with args in a process of its own, which goes on when this one has ended, and copies what it tells
+// up starts this program with args in a process of its own, which goes on when this one has ended, and copies what it tells
 // until everything runs. The program must call Serve then.
-func (l *Lab) Up(ctx context.Context, out io.Writer, args ...string) error {
+func (l *instance) up(ctx context.Context, out io.Writer, args ...string) error {
 	lock, err := l.home.claim()
 	if errors.Is(err, errRuns) {
 		return l.alreadyUp(out)
@@ -76,7 +74,7 @@ func (l *Lab) Up(ctx context.Context, out io.Writer, args ...string) error {
 	return err
 }
 
-func (l *Lab) alreadyUp(out io.Writer) error {
+func (l *instance) alreadyUp(out io.Writer) error {
 	s, err := l.home.read()
 	if err != nil {
 		return err
@@ -91,7 +89,7 @@ func (l *Lab) alreadyUp(out io.Writer) error {
 
 // startServer starts a process of its own session, which takes over the lock. What it has to tell can be read until it is
 // ready, or has failed.
-func (l *Lab) startServer(lock *os.File, args []string) (*os.File, *exec.Cmd, error) {
+func (l *instance) startServer(lock *os.File, args []string) (*os.File, *exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
@@ -114,8 +112,8 @@ func (l *Lab) startServer(lock *os.File, args []string) (*os.File, *exec.Cmd, er
 	return told, server, err
 }
 
-// Down ends what Up started, if it runs, and returns when all of it has gone.
-func (l *Lab) Down(ctx context.Context, out io.Writer) error {
+// down ends what Up started, if it runs, and returns when all of it has gone.
+func (l *instance) down(ctx context.Context, out io.Writer) error {
 	var signalled int
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, endPatience, true, func(context.Context) (bool, error) {
 		lock, err := l.home.claim()
@@ -143,44 +141,44 @@ func (l *Lab) Down(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// Running returns what the lab that Up left running says of itself, or ErrNotUp.
-func (l *Lab) Running() (State, error) {
+// running returns what the lab that Up left running says of itself, or errNotUp.
+func (l *instance) running() (state, error) {
 	switch lock, err := l.home.claim(); {
 	case err == nil:
-		return State{}, errors.Join(ErrNotUp, lock.Close())
+		return state{}, errors.Join(errNotUp, lock.Close())
 	case !errors.Is(err, errRuns):
-		return State{}, err
+		return state{}, err
 	}
 	s, err := l.home.read()
 	if err == nil && s.Guide == "" {
-		err = ErrNotUp
+		err = errNotUp
 	}
 	return s, err
 }
 
-// Server is the process that Up starts. Close ends what it says of itself.
-type Server struct {
-	lab   *Lab
+// server is the process that Up starts. Close ends what it says of itself.
+type server struct {
+	lab   *instance
 	lock  *os.File
 	tells *os.File
 }
 
-// Serve takes over what Up has handed over.
-func (l *Lab) Serve() (*Server, error) {
+// serve takes over what Up has handed over.
+func (l *instance) serve() (*server, error) {
 	syscall.CloseOnExec(lockFile) // the programs of the lab must not hold it
 	syscall.CloseOnExec(tellFile)
-	s := &Server{lab: l, lock: os.NewFile(lockFile, "lock"), tells: os.NewFile(tellFile, "pipe")}
-	return s, l.home.write(State{PID: os.Getpid()})
+	s := &server{lab: l, lock: os.NewFile(lockFile, "lock"), tells: os.NewFile(tellFile, "pipe")}
+	return s, l.home.write(state{PID: os.Getpid()})
 }
 
 // Write tells something to who has called Up, until Ready.
-func (s *Server) Write(text []byte) (int, error) { return s.tells.Write(text) }
+func (s *server) Write(text []byte) (int, error) { return s.tells.Write(text) }
 
-// Ready says that everything runs, and lets Up return.
-func (s *Server) Ready(state State) error {
+// ready says that everything runs, and lets Up return.
+func (s *server) ready(state state) error {
 	state.PID = os.Getpid()
 	return errors.Join(s.lab.home.write(state), s.tells.Close())
 }
 
 // Close says that nothing runs any more.
-func (s *Server) Close() error { return errors.Join(s.lab.home.clear(), s.lock.Close()) }
+func (s *server) Close() error { return errors.Join(s.lab.home.clear(), s.lock.Close()) }

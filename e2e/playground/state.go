@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package background
+package main
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ import (
 // home is the folder that says whether a lab was left running.
 type home string
 
-// State is what a lab that runs says of itself.
-type State struct {
+// state is what a lab that runs says of itself.
+type state struct {
 	// PID is set by this package.
 	PID int
 	// Guide says what to try. It is empty until everything runs.
@@ -61,8 +61,8 @@ func (h home) claim() (*os.File, error) {
 }
 
 // read returns the state; none while a lab is about to start. It means something only while one runs.
-func (h home) read() (State, error) {
-	var s State
+func (h home) read() (state, error) {
+	var s state
 	content, err := os.ReadFile(h.path("state.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -75,7 +75,7 @@ func (h home) read() (State, error) {
 }
 
 // write replaces the state at once, so that nobody reads half of it.
-func (h home) write(s State) error {
+func (h home) write(s state) error {
 	content, err := json.Marshal(s)
 	if err != nil {
 		return err
