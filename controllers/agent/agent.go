@@ -28,6 +28,11 @@ import (
 // name is the agent's in Events, leases and requests.
 const name = "tombolo-agent"
 
+// shutdownTimeout is how long the manager waits for its runnables when the agent ends. It is shorter than the 30 s after which a
+// kubelet kills the pod, so the lease is released in any case. An agent that ends while it adds its controllers may need it: the
+// manager can wait for itself then, since it adds a runnable and stops the group under one RWMutex.
+const shutdownTimeout = 10 * time.Second
+
 // Run runs an agent until ctx ends; then it returns nil. It returns an error where the options are wrong, the lease is
 // lost, or the cluster's ID changes. Anything that is merely away, it waits for.
 func Run(ctx context.Context, options Options) error {
@@ -54,6 +59,7 @@ func Run(ctx context.Context, options Options) error {
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionConfig:          options.Home,
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
 	})
 	if err != nil {
