@@ -43,8 +43,8 @@ GO_RUN := CGO_ENABLED=0 go run -trimpath
 GO_FILES = find . -name '*.go' -not -path './bin/*' -not -path './out/*' -not -path '*/.*/*' -not -name 'zz_generated*'
 
 .PHONY: help
-help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: # list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Build
 
@@ -56,22 +56,22 @@ build: ## build every command of cmd/ into bin/
 	done
 
 .PHONY: assets
-assets: ## build the API servers of the control-plane lab (4 minutes once), or use KUBEBUILDER_ASSETS
+assets: # build the API servers of the control-plane lab (4 minutes once), or use KUBEBUILDER_ASSETS
 	@tools/assets/build.sh
 
 .PHONY: images
-images: ## build OCI archives of tombolo-agent and tombolo-dns into out/, without a daemon (IMAGEFLAGS: -version, -repository)
+images: ## build OCI archives of tombolo-agent and tombolo-dns in out/, without a daemon (IMAGEFLAGS=)
 	@cd tools/images && go run . build -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 .PHONY: images-check
-images-check: images ## build the archives, verify what is in them, and that a second build gives the same bytes
+images-check: images # build the archives, verify what is in them, and that a second build gives the same bytes
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 # make release-snapshot RELEASE=v1.2.3 as a release does it.
 RELEASE ?= v0.0.0-snapshot
 REGISTRY ?=
 .PHONY: release-snapshot
-release-snapshot: ## build kubectl-clusterset for all platforms into out/release: archives, SBOMs, checksums, krew manifest; verify them (RELEASE=, REGISTRY=)
+release-snapshot: ## build and verify the files of a release of kubectl-clusterset in out/release (RELEASE=, REGISTRY=)
 	@export SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)"; \
 	cd tools/release && go run . build -version='$(RELEASE)' -registry='$(REGISTRY)' -out='$(CURDIR)/out/release' && \
 	go run . check -version='$(RELEASE)' -out='$(CURDIR)/out/release' && echo "out/release holds together"
@@ -84,22 +84,22 @@ LAB_PROGRAMS += $(addprefix oldest/,kube-apiserver kube-controller-manager kube-
 endif
 
 .PHONY: lab-assets
-lab-assets: assets kubectl ## build all that complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
+lab-assets: assets kubectl ## build what complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
-lab-up: lab-assets ## start two complete clusters with Tombolo for you to explore (Linux, root; LAB=name, DNS=kubernetes)
+lab-up: lab-assets ## start two complete clusters for you to explore; lab-env, lab-down (Linux, root; LAB=name, DNS=kubernetes)
 	@$(GO_BUILD) -o bin/playground ./e2e/playground && bin/playground lab up
 
 .PHONY: lab-down
-lab-down: ## stop what lab-up started (LAB=name)
+lab-down: # stop what lab-up started (LAB=name)
 	@$(GO_RUN) ./e2e/playground lab down
 
 .PHONY: lab-env
-lab-env: ## print where the clusters of lab-up are, for a shell to evaluate (LAB=name)
+lab-env: # print where the clusters of lab-up are, for a shell to evaluate (LAB=name)
 	@$(GO_RUN) ./e2e/playground lab env
 
 ##@ Demo
@@ -110,34 +110,34 @@ demo-binaries: assets
 	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent ./cmd/coredns
 
 .PHONY: demo
-demo: demo-binaries ## start clusters, export a service, show it imported elsewhere, tear down (DNS=kubernetes: with CoreDNS' own plugin)
+demo: demo-binaries ## start control planes, export, import, ask DNS, show the answers, stop (DNS=kubernetes: with CoreDNS' own plugin)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo run
 
 .PHONY: demo-up
-demo-up: demo-binaries ## the same, left running for you to explore
+demo-up: demo-binaries ## the same, left running for you to explore; demo-env, ask, demo-down
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo up
 
 .PHONY: demo-down
-demo-down: ## stop what demo-up started
+demo-down: # stop what demo-up started
 	@$(GO_RUN) ./e2e/playground demo down
 
 .PHONY: demo-env
-demo-env: ## print where the clusters of demo-up are, for a shell to evaluate
+demo-env: # print where the clusters of demo-up are, for a shell to evaluate
 	@$(GO_RUN) ./e2e/playground demo env
 
 .PHONY: ask
 TYPE ?= A
-ask: ## ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
+ask: # ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
 	@$(GO_RUN) ./e2e/playground demo ask '$(NAME)' '$(TYPE)'
 
 .PHONY: kubectl
-kubectl: ## build kubectl into bin/ (2 minutes once)
+kubectl: # build kubectl into bin/ (2 minutes once)
 	@tools/assets/build.sh kubectl
 
 ##@ Test
 
 .PHONY: test
-test: assets kubectl demo-binaries ## all tests that need no root, with the race detector where a C compiler exists
+test: assets kubectl demo-binaries ## all tests that need no root, with the race detector if there is a C compiler
 	@cc="$$($(find-cc))"; \
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
@@ -146,7 +146,7 @@ test: assets kubectl demo-binaries ## all tests that need no root, with the race
 	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -count=1 -timeout 5m $(TESTFLAGS) ./...); done
 
 .PHONY: manifests-check
-manifests-check: assets kubectl ## an API server takes every kustomization, and each right in them is used
+manifests-check: assets kubectl # an API server takes every kustomization, and each right in them is used
 	@export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/framework/audit ./e2e/integration/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/integration/agent ./e2e/integration/dns
@@ -154,11 +154,11 @@ manifests-check: assets kubectl ## an API server takes every kustomization, and 
 # Where the agent's and the DNS server's metrics are left for tools/monitoring.
 SCRAPES := $(CURDIR)/out/scrapes
 .PHONY: trace-check
-trace-check: assets ## break services at 50 hops drawn at random, and have "kubectl clusterset trace" name each (SEED=)
+trace-check: assets # break services at 50 hops drawn at random, and have "kubectl clusterset trace" name each (SEED=)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestTrace$$' ./e2e/integration/trace -args -draws=50 -seed=$(or $(SEED),0)
 
 .PHONY: monitoring-check
-monitoring-check: assets ## alerts and dashboard ask for what an agent and a DNS server tell; the alerts fire; the runbook has them
+monitoring-check: assets ## check that metrics of alerts and dashboard exist, that alerts fire, and that the runbook has them
 	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring
 	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && go test -count=1 -timeout 5m ./...
 
@@ -169,7 +169,7 @@ E2EFLAGS ?=
 # How many of the stories that keep to their own namespace are told at a time.
 E2E_PARALLEL ?= 4
 .PHONY: e2e
-e2e: lab-assets ## tell the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
+e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)' VARIANT='$(VARIANT)'; \
 	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/framework/lab; fi; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
@@ -177,7 +177,7 @@ e2e: lab-assets ## tell the users' stories on complete clusters with pods and tr
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api
 MCS_API_DIR ?=
 .PHONY: conformance
-conformance: ## run the conformance suite of a clone of kubernetes-sigs/mcs-api on complete clusters; report in out/ (MCS_API_DIR=)
+conformance: ## run the conformance suite of a clone of mcs-api on complete clusters (MCS_API_DIR=)
 	@[ -f '$(MCS_API_DIR)/conformance/go.mod' ] || { echo "MCS_API_DIR='$(MCS_API_DIR)' is no clone of github.com/kubernetes-sigs/mcs-api: it has no conformance/go.mod"; exit 1; }
 	@export LAB=conformance; $(MAKE) lab-up; trap '$(MAKE) lab-down' EXIT; eval "$$($(MAKE) -s lab-env)"; \
 	mkdir -p out; cd '$(MCS_API_DIR)/conformance'; rm -f report.html; code=0; \
@@ -196,20 +196,20 @@ chaos: assets ## inject each fault while services change; an independent checker
 # make chaos-bugs CHAOS_BUGS=imports-lose-addresses tries this patch only; several are separated by commas.
 CHAOS_BUGS ?= 1
 .PHONY: chaos-bugs
-chaos-bugs: assets ## put each bug of e2e/chaos/bugs into a copy of the product; the checker must notice (some minutes)
+chaos-bugs: assets ## put each bug of e2e/chaos/bugs into a copy of the product; the checker must find it (15 minutes)
 	@CHAOS_BUGS='$(CHAOS_BUGS)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 30m -run '^TestBugs$$' ./e2e/chaos
 
 # make soak SOAK_TIME=8h goes on for longer.
 SOAK_TIME ?= 30m
 .PHONY: soak
-soak: assets ## break what there is at random for SOAK_TIME (30m): nothing may be wrong, and agents may not grow
+soak: assets ## inject random faults for SOAK_TIME (30m): nothing may be wrong, and agents may not grow
 	@export SOAK_TIME='$(SOAK_TIME)' CHAOS_SEED='$(CHAOS_SEED)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	mkdir -p out; go test -v -count=1 -timeout 12h -run '^TestSoak$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
 # How long each fuzz target is fuzzed.
 FUZZTIME ?= 1m
 .PHONY: fuzz
-fuzz: ## fuzz all fuzz targets, one after the other (FUZZTIME=5m each)
+fuzz: ## run all fuzz targets, one after the other (FUZZTIME=5m each)
 	@grep -rEo --include='*_test.go' --exclude-dir=bin --exclude-dir=out '^func Fuzz[A-Za-z]+' . | sort | while IFS=: read -r file target; do \
 		target="$${target#func }"; package="$$(dirname "$$file")"; \
 		echo "fuzz $$target of $$package"; \
@@ -217,13 +217,13 @@ fuzz: ## fuzz all fuzz targets, one after the other (FUZZTIME=5m each)
 	done
 
 .PHONY: spec-coverage
-spec-coverage: ## which tests cover which line of docs/spec.md; fails on a gap
+spec-coverage: ## list the tests for each line of docs/spec.md; fail on a gap
 	@go run ./tools/speccoverage
 
 # make bench-dns BENCHFLAGS='-rounds 1 -duration 1s' for a quick look
 BENCHFLAGS ?=
 .PHONY: bench-dns
-bench-dns: assets ## measure the DNS plugin against CoreDNS' own and a ceiling (Linux, two cores, some minutes)
+bench-dns: assets ## compare the DNS plugin with CoreDNS' own (Linux, two cores, some minutes)
 	@command -v taskset >/dev/null || { echo "bench-dns needs taskset (util-linux), to pin server and client to a core each"; exit 1; }
 	@go build -o bin/bench-dns ./e2e/bench/dns
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
@@ -233,31 +233,31 @@ SIZE ?= 0
 ROUNDS ?= 0
 RUN_BENCH = KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS)
 .PHONY: bench bench-propagation bench-latency bench-fanout bench-restart bench-reconnect bench-scale
-bench: bench-build ## measure agents against a bare client on the same API servers: all parts (an hour; ROUNDS=)
+bench: bench-build ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
 	@$(RUN_BENCH)
 
-bench-propagation: bench-build ## how many services a second are exported and imported
+bench-propagation: bench-build # how many services a second are exported and imported
 	@$(RUN_BENCH) propagation
 
-bench-latency: bench-build ## how long a change and a new export take to another cluster
+bench-latency: bench-build # how long a change and a new export take to another cluster
 	@$(RUN_BENCH) latency
 
-bench-fanout: bench-build ## what a change asks of the API servers, with up to 16 members
+bench-fanout: bench-build # what a change asks of the API servers, with up to 16 members
 	@$(RUN_BENCH) fanout
 
-bench-restart: bench-build ## how long an agent takes to be back, and what it uses when idle
+bench-restart: bench-build # how long an agent takes to be back, and what it uses when idle
 	@$(RUN_BENCH) restart
 
-bench-reconnect: bench-build ## how 100 members come back to a hub that was restarted
+bench-reconnect: bench-build # how 100 members come back to a hub that was restarted
 	@$(RUN_BENCH) reconnect
 
-bench-scale: bench-build ## one agent of 100, with 250,000 endpoints that change 325 times a second
+bench-scale: bench-build # one agent of 100, with 250,000 endpoints that change 325 times a second
 	@$(RUN_BENCH) scale
 
 # How long each of these runs, or how often, as in 1s or 100x.
 BENCHTIME ?= 1s
 .PHONY: bench-go
-bench-go: ## time and allocations of what is pure: merge, render, plan, decode, encode (BENCHTIME=)
+bench-go: ## measure time and allocations of the pure functions (BENCHTIME=)
 	@mkdir -p out; go test -run '^$$' -bench '^Benchmark(Merge|Render|Plan|Encode|Decode)$$' -benchtime '$(BENCHTIME)' -benchmem \
 		./pkg/merge ./pkg/render ./pkg/plan ./pkg/record | tee out/bench-go.txt
 
@@ -268,7 +268,7 @@ bench-build: assets
 	@$(GO_BUILD) -o bin/bench-agent ./e2e/bench/agent
 
 .PHONY: mutation
-mutation: $(GREMLINS) $(MUTATION) ## break the pure packages on purpose; the tests must notice (many minutes)
+mutation: $(GREMLINS) $(MUTATION) ## change the pure packages on purpose; the tests must fail (many minutes)
 	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=docs/mutation.md $(MUTATION_PACKAGES)
 
 ##@ Check
@@ -278,38 +278,38 @@ fmt: $(GOFUMPT) ## format the sources
 	@$(GO_FILES) -print0 | xargs -0 -r $(GOFUMPT) -w
 
 .PHONY: fmt-check
-fmt-check: $(GOFUMPT) ## fail if a source is not formatted
+fmt-check: $(GOFUMPT) # fail if a source is not formatted
 	@bad="$$($(GO_FILES) -print0 | xargs -0 -r $(GOFUMPT) -l)"; \
 	if [ -n "$$bad" ]; then printf 'not formatted (make fmt):\n%s\n' "$$bad"; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet
+vet: # go vet
 	@go vet ./...
 	@for m in $(CODE_MODULES); do echo "go vet ./... in $$m"; (cd "$$m" && go vet ./...); done
 
 .PHONY: lint
-lint: $(GOLANGCI) ## golangci-lint (.golangci.yml)
+lint: $(GOLANGCI) ## run golangci-lint (.golangci.yml)
 	@$(GOLANGCI) run ./...
 	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, the CRDs of manifests/crd, the references of docs, and the Dockerfile
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, CRDs, references of docs, and the Dockerfile; generate-check compares only
 	@tools/codegen/generate.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS) .
 	@text="$$(cd tools/images && go run . dockerfile)"; printf '%s\n' "$$text" >Dockerfile
 
 .PHONY: generate-check
-generate-check: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## fail if a generated file is stale (nothing in the tree is touched)
+generate-check: $(CONTROLLER_GEN) $(CRD_REF_DOCS) # fail if a generated file is stale (nothing in the tree is touched)
 	@tools/codegen/check.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS)
 	@text="$$(cd tools/images && go run . dockerfile)"; \
 	diff -u --label 'Dockerfile (tree)' --label 'Dockerfile (generated)' Dockerfile <(printf '%s\n' "$$text") || \
 		{ echo "the Dockerfile is stale: run make generate"; exit 1; }
 
 .PHONY: docs-check
-docs-check: generate-check ## fail if a document has a dead link, an unknown command, flag or path, or a block that nobody runs
+docs-check: generate-check ## fail if a document has a dead link, an unknown name, a block that no test runs, or a word that is not used
 	@go run ./e2e/docs/check
 
 .PHONY: tidy-check
-tidy-check: ## fail if a go.mod or go.sum is not tidy
+tidy-check: # fail if a go.mod or go.sum is not tidy
 	@for m in . $(TOOL_MODULES); do echo "go mod tidy -diff in $$m"; (cd "$$m" && go mod tidy -diff); done
 
 ##@ Clean
