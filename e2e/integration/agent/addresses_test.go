@@ -113,7 +113,7 @@ func TestSingleStack(t *testing.T) {
 		s.Spec.ExportedAt = metav1.NewTime(time.Now().Add(time.Minute))
 		s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6"}
 	})
-	a.Condition(t, mixed, conflict, metav1.ConditionTrue, "TypeConflict,IPFamilyConflict")
+	a.Condition(t, mixed, conflict, metav1.ConditionTrue, "TypeConflict,InternalTrafficPolicyConflict,IPFamilyConflict")
 	lab.Must(t, a.Delete(t.Context(), world.Export(mixed)))
 	b.Endpoints(t, mixed)
 	b.ImportCondition(t, mixed, "Ready", metav1.ConditionFalse, "IPFamilyNotSupported", "")

@@ -41,7 +41,7 @@ func TestNamespaces(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *env){
 		"ImporterTerminating": testImporterTerminating,
 		"ExporterTerminating": testExporterTerminating,
-		"Denied":              testDenied,
+		"NotImported":         testDenied,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w) })
 	}
