@@ -18,7 +18,7 @@ var errUnsynced = errors.New("not all objects have been read from the API server
 
 // Transfer sends all records of a zone, service by service. A secondary with the current serial number gets only the SOA record,
 // others the whole zone (RFC 1995, section 4). The error is transfer.ErrNotAuthoritative for other zones, and errUnsynced before the
-// first publication. It implements transfer.Transferer.
+// first publication. It implements the interface of the transfer plugin.
 func (c *Clusterset) Transfer(name string, known uint32) (<-chan []dns.RR, error) {
 	i := slices.IndexFunc(c.zones, func(z *zone) bool { return strings.EqualFold(z.name, name) })
 	if i < 0 {

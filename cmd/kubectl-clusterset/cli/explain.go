@@ -133,7 +133,7 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		exports.add(string(x.Cluster), x.Since.UTC().Format(timeFormat), duration.HumanDuration(h.Now.Sub(x.Since.Time)),
 			readyOf(x.ReadyEndpoints, x.Endpoints), stateWords[x.State], note)
 	}
-	exports.write(out, "  ")
+	exports.write(out)
 	fmt.Fprintln(out, "\nWHAT COUNTS")
 	fields := &table{header: []string{"FIELD", "VALUE", "FROM", "WHO SAYS OTHERWISE"}}
 	for _, f := range e.Fields {
@@ -143,7 +143,7 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		}
 		fields.add(f.Field, survey.Shortened(f.Using), from, otherwise(f))
 	}
-	fields.write(out, "  ")
+	fields.write(out)
 	printPorts(out, e)
 	printRefused(out, e.Refused)
 }
@@ -175,7 +175,7 @@ func printPorts(out io.Writer, e survey.Explanation) {
 	for _, p := range e.Ports {
 		t.add(p.Port, p.AppProtocol, string(p.From), ids(p.ServedBy))
 	}
-	t.write(out, "  ")
+	t.write(out)
 	for _, lost := range e.LostPorts {
 		fmt.Fprintf(out, "  Port %s of %s: %s.\n", plain(lost.Port), lost.Cluster, plain(lost.Why))
 	}

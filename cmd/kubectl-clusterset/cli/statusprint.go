@@ -34,11 +34,11 @@ type statusPrinter struct {
 func (p statusPrinter) write(s survey.Status) {
 	p.problems(s.Problems)
 	fmt.Fprintf(p.out, "\nMEMBERS (%d), by the hub at %s\n", len(s.Members), plain(s.Hub))
-	p.members(s.Members).write(p.out, "  ")
+	p.members(s.Members).write(p.out)
 	fmt.Fprintf(p.out, "\nSERVICES (%d)\n", len(s.Services))
 	shown := p.shown(s)
 	if len(shown) > 0 {
-		p.serviceTable(shown).write(p.out, "  ")
+		p.serviceTable(shown).write(p.out)
 	}
 	if rest := len(s.Services) - len(shown); rest > 0 {
 		fmt.Fprintf(p.out, "  %d more without problems are not shown: --services all lists them\n", rest)

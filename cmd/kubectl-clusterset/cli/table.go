@@ -25,8 +25,8 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table, each line after indent. Empty cells become "-"; what comes from clusters cannot steer the terminal.
-func (t *table) write(out io.Writer, indent string) {
+// write prints the table, indented by two spaces. Empty cells become "-"; what comes from clusters cannot steer the terminal.
+func (t *table) write(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	for _, row := range append([][]string{t.header}, t.rows...) {
 		if len(row) == 0 {
@@ -36,7 +36,7 @@ func (t *table) write(out io.Writer, indent string) {
 		for i, cell := range row {
 			cells[i] = cmp.Or(plain(cell), "-")
 		}
-		fmt.Fprintln(w, indent+strings.Join(cells, "\t"))
+		fmt.Fprintln(w, "  "+strings.Join(cells, "\t"))
 	}
 	_ = w.Flush() // output of a command: where it cannot be written there is nobody to tell
 }

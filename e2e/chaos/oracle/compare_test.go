@@ -81,8 +81,8 @@ func TestCompare(t *testing.T) {
 			[]string{"conditions b"},
 		},
 		"the oldest does not report it": {func(w *World) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"conditions a"}},
-		"no record":              {func(w *World) { w.Records = w.Records[:1] }, []string{"published b"}},
-		"an inactive record":     {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"published b"}},
+		"no record":                     {func(w *World) { w.Records = w.Records[:1] }, []string{"published b"}},
+		"an inactive record":            {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"published b"}},
 		"an inactive record of a service without an export": {func(w *World) {
 			w.Records = append(w.Records, *w.Records[0].DeepCopy())
 			w.Records[2].Spec.Service, w.Records[2].Spec.Inactive = "other", true

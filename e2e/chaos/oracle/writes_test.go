@@ -155,12 +155,12 @@ func TestRevived(t *testing.T) {
 		event  Event
 		want   []Rule
 	}{
-		"a port comes back":           {"a", Act{}, added("c", &both), []Rule{Withheld}},
-		"in another slice":            {"a", Act{}, added("c", &moved), nil},
-		"the member comes back":       {"a", Act{"a", Key{}, Silence}, added("c", &both), nil},
+		"a port comes back":                {"a", Act{}, added("c", &both), []Rule{Withheld}},
+		"in another slice":                 {"a", Act{}, added("c", &moved), nil},
+		"the member comes back":            {"a", Act{"a", Key{}, Silence}, added("c", &both), nil},
 		"another goes down, a last resort": {"a", Act{"b", Key{}, Silence}, added("c", &both), nil},
-		"another is silent":           {"b", Act{}, added("c", &both), nil},
-		"something was done":          {"a", Act{"b", web, Source}, added("c", &both), nil},
+		"another is silent":                {"b", Act{}, added("c", &both), nil},
+		"something was done":               {"a", Act{"b", web, Source}, added("c", &both), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,12 +73,6 @@ func mirror(k key, derived, source string, family discoveryv1.AddressType, ports
 	}
 }
 
-// headless marks a mirrored slice as one of a headless service.
-func headless(s discoveryv1.EndpointSlice) discoveryv1.EndpointSlice {
-	s.Labels["service.kubernetes.io/headless"] = ""
-	return s
-}
-
 func endpointPort(name string, protocol corev1.Protocol, number int32) discoveryv1.EndpointPort {
 	return discoveryv1.EndpointPort{Name: new(name), Protocol: new(protocol), Port: new(number)}
 }

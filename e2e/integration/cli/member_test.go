@@ -144,7 +144,7 @@ func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
 	}
 }
 
-// exports exports a Service and waits for its import, so that leave has something to delete.
+// exports creates an export of a Service and waits for its import, so that leave has something to delete.
 func (w *world) exports(t *testing.T) {
 	t.Helper()
 	web := metav1.ObjectMeta{Namespace: "default", Name: "web"}

@@ -132,7 +132,7 @@ func (c cluster) testOtherPlugins(t *testing.T) {
 // fetch returns a page of one of CoreDNS' web servers.
 func fetch(t *testing.T, port, page string) string {
 	t.Helper()
-	reply, err := http.Get("http://127.0.0.1:" + port + "/" + page) //nolint:noctx // a server of this test
+	reply, err := http.Get("http://127.0.0.1:" + port + "/" + page)
 	lab.Must(t, err)
 	text, err := io.ReadAll(reply.Body)
 	lab.Must(t, err)
