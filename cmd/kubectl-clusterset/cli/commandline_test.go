@@ -47,8 +47,6 @@ func TestUsageErrors(t *testing.T) {
 		"explain a/b/c":             "is no service",
 		"trace shop/web cart":       "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
 		"diff shop/web shop/cart":   "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
-		"get":                       "the argument exports|imports [NAME...] is missing: kubectl clusterset get exports|imports [NAME...]",
-		"get pods":                  "must be exports or imports",
 		"status -o table":           "must be one of wide, json, yaml",
 		"status --services none":    "must be some or all",
 		"graph -o png":              "must be one of svg, dot",
