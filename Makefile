@@ -162,11 +162,12 @@ monitoring-check: assets ## check that metrics of alerts and dashboard exist, th
 	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring
 	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && go test -count=1 -timeout 5m ./...
 
-# make e2e STORY='an exported service' VARIANT=command-plugin tells one story in one variant, and skips the lab's own tests.
+# make e2e STORY='an exported service' VARIANT=command-plugin runs one story in one variant, VARIANT=. all stories in all
+# variants; both skip the lab's own tests.
 STORY ?=
 VARIANT ?=
 E2EFLAGS ?=
-# How many of the stories that keep to their own namespace are told at a time.
+# How many of the stories that keep to their own namespace run at a time.
 E2E_PARALLEL ?= 4
 .PHONY: e2e
 e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)

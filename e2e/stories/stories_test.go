@@ -17,8 +17,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
-// variants are the clustersets that all stories run in: both installers, both servers of names, a hub apart and one that
-// is a member too.
+// variants are the clustersets that stories run in: both installers, both DNS plugins, a separate hub and one that is a
+// member too. All stories run in the first; in the others, only those for which it makes a difference, unless VARIANT names them.
 var variants = []complete.Variant{
 	{Name: "command-plugin", Installer: complete.ByCommand, DNS: complete.OurPlugin},
 	{Name: "kustomize-coredns", Installer: complete.ByKustomize, DNS: complete.CoreDNSPlugin, HubAmongMembers: true},
@@ -33,41 +33,50 @@ func TestMain(m *testing.M) {
 // story is one of a user's.
 type story struct {
 	name string
-	tell func(*scene)
+	run  func(*scene)
+	in   scope
 }
 
-// calm are the stories that keep to their own namespace: several are told at a time, the longest first.
-var calm = []story{
-	{"internal traffic policy Local stays on the node", localTrafficStaysLocal},
-	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
-	{"what is not exported stays private", whatIsNotExportedStaysPrivate},
-	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
-	{"two exporters serve together, and one serves on", twoExporters},
-	{"each port reaches the clusters that expose it", portsThatDisagree},
-	{"session affinity holds over all clusters", clientsStick},
-	{"traffic prefers its own zone", clientsPreferTheirZone},
-	{"pods on the machines network are reached", podsOnTheMachinesNetwork},
-	{"endpoints that a user writes are reached", slicesOfTheUser},
-	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside},
-	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods},
-	{"both DNS servers differ as documented", dnsServersDifferAsDocumented},
-	{"an invalid export is refused until it is valid", invalidExports},
-	{"a service is imported where its namespace is", namespaceOfOneCluster},
-	{"a service is back with its namespace", namespaceMadeAgain},
+// scope says in which variants a story runs.
+type scope int
+
+const (
+	firstVariant scope = iota
+	allVariants        // the installer, the DNS plugin or the place of the hub matters
+)
+
+// parallel are the stories that keep to their own namespace: several run at a time, the longest first.
+var parallel = []story{
+	{"internal traffic policy Local stays on the node", localTrafficStaysLocal, firstVariant},
+	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn, allVariants},
+	{"what is not exported stays private", whatIsNotExportedStaysPrivate, firstVariant},
+	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere, allVariants},
+	{"two exporters serve together, and one serves on", twoExporters, firstVariant},
+	{"each port reaches the clusters that expose it", portsThatDisagree, firstVariant},
+	{"session affinity holds over all clusters", clientsStick, firstVariant},
+	{"traffic prefers its own zone", clientsPreferTheirZone, firstVariant},
+	{"pods on the machines network are reached", podsOnTheMachinesNetwork, firstVariant},
+	{"endpoints that a user writes are reached", slicesOfTheUser, firstVariant},
+	{"NodePort and LoadBalancer are exported and stay as they are", servicesForTheOutside, firstVariant},
+	{"a headless service is its ready pods in all clusters", headlessServiceIsItsReadyPods, allVariants},
+	{"both DNS servers differ as documented", dnsServersDifferAsDocumented, allVariants},
+	{"an invalid export is refused until it is valid", invalidExports, firstVariant},
+	{"a service is imported where its namespace is", namespaceOfOneCluster, firstVariant},
+	{"a service is back with its namespace", namespaceMadeAgain, firstVariant},
 }
 
-// shaking are the stories that shake the clusters, or want them for themselves: told one after the other, in this order.
-var shaking = []story{
-	{"a rolling update loses no request", rollingUpdateLosesNoRequest},
-	{"agents restart unnoticed", agentsRestartUnnoticed},
-	{"the hub restarts unnoticed", hubRestartsUnnoticed},
-	{"an import that is deleted while the hub is unreachable keeps its connections", importDeletedWhileHubIsUnreachable},
-	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
-	{"a dead member is left out", deadMemberIsLeftOut},
-	{"a member joins and leaves", aMemberJoinsThenLeaves},
+// serial are the stories that disturb the clusters, or measure: they run one after the other, in this order.
+var serial = []story{
+	{"a rolling update loses no request", rollingUpdateLosesNoRequest, firstVariant},
+	{"agents restart unnoticed", agentsRestartUnnoticed, firstVariant},
+	{"the hub restarts unnoticed", hubRestartsUnnoticed, allVariants},
+	{"an import that is deleted while the hub is unreachable keeps its connections", importDeletedWhileHubIsUnreachable, firstVariant},
+	{"DNS restarts unnoticed", dnsRestartsUnnoticed, allVariants},
+	{"a dead member is left out", deadMemberIsLeftOut, firstVariant},
+	{"a member joins and leaves", aMemberJoinsThenLeaves, allVariants},
 }
 
-// TestStories tells all stories in all variants, and the quickstart in one of its own. STORY and VARIANT in the environment,
+// TestStories runs the stories in the variants, and the quickstart in one of its own. STORY and VARIANT in the environment,
 // regular expressions, choose some by their names.
 //
 // spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
@@ -76,25 +85,29 @@ func TestStories(t *testing.T) {
 		t.Skip("complete clusters need Linux and root, and minutes: make e2e")
 	}
 	chosen, variant := regexp.MustCompile(os.Getenv("STORY")), regexp.MustCompile(os.Getenv("VARIANT"))
-	calm, shaking := choose(chosen, calm), choose(chosen, shaking)
 	var all summary
 	t.Cleanup(func() { all.print(t) })
-	for _, v := range variants {
-		if !variant.MatchString(v.Name) || len(calm)+len(shaking) == 0 {
+	for i, v := range variants {
+		in := firstVariant
+		if i > 0 && os.Getenv("VARIANT") == "" {
+			in = allVariants
+		}
+		parallel, serial := choose(chosen, in, parallel), choose(chosen, in, serial)
+		if !variant.MatchString(v.Name) || len(parallel)+len(serial) == 0 {
 			continue
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			st := newStage(t, v)
-			t.Run("calm", func(t *testing.T) {
-				for _, s := range calm {
+			t.Run("parallel", func(t *testing.T) {
+				for _, s := range parallel {
 					t.Run(s.name, func(t *testing.T) {
 						t.Parallel()
-						all.tell(t, st, s)
+						all.run(t, st, s)
 					})
 				}
 			})
-			for _, s := range shaking {
-				t.Run(s.name, func(t *testing.T) { all.tell(t, st, s) })
+			for _, s := range serial {
+				t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
 			}
 		})
 	}
@@ -112,7 +125,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// choose returns the stories of such names.
-func choose(name *regexp.Regexp, from []story) []story {
-	return slices.DeleteFunc(slices.Clone(from), func(s story) bool { return !name.MatchString(s.name) })
+// choose returns the stories of such names that run in so many variants at least.
+func choose(name *regexp.Regexp, in scope, from []story) []story {
+	return slices.DeleteFunc(slices.Clone(from), func(s story) bool { return !name.MatchString(s.name) || s.in < in })
 }
