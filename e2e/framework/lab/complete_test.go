@@ -10,13 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,127 +34,6 @@ func needComplete(t *testing.T) {
 	if os.Getenv("TOMBOLO_E2E") == "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("complete clusters need Linux and root: make e2e")
 	}
-}
-
-// TestCompleteNetwork: pods of one cluster reach pods of the other and machines, over both families, and keep their own
-// addresses. While a node is frozen nothing on it answers; when it is back, all does.
-func TestCompleteNetwork(t *testing.T) {
-	needComplete(t)
-	l := lab.Start(t, lab.CompleteMember("a"), lab.CompleteMember("b"))
-	a, b := l.Cluster("a"), l.Cluster("b")
-	probe := archive(t, "probe.tar")
-	for _, c := range l.Clusters() {
-		if err := c.Node.LoadImages(t.Context(), probe); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := startPod(t, a, "server", "serve", "-tcp", "8080")
-	for i, address := range server {
-		target := netip.AddrPortFrom(address, 8080).String()
-		client := startPod(t, b, "client-"+strconv.Itoa(i), "ask", "-timeout", "10s", target)
-		said := podLog(t, b, "client-"+strconv.Itoa(i))
-		if want := fmt.Sprintf(`"client":%q`, client[i]); !strings.Contains(said, want) {
-			t.Errorf("%s answered %s; want %s: the client's own address", target, said, want)
-		}
-		if _, err := request(t, b, target); err != nil {
-			t.Errorf("the machine of b cannot ask a pod of a: %v", err)
-		}
-	}
-	frozen(t, a, b, netip.AddrPortFrom(server[0], 8080).String())
-}
-
-// TestCompleteOldest: a cluster of the oldest Kubernetes that members may run has a node that runs pods.
-func TestCompleteOldest(t *testing.T) {
-	needComplete(t)
-	if os.Getenv("OLDEST") == "no" {
-		t.Skip("OLDEST=no")
-	}
-	options := lab.CompleteMember("a")
-	options.Release = lab.Oldest
-	a := lab.Start(t, options).Cluster("a")
-	version, err := clientset(t, a).ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version.Minor != "30" {
-		t.Errorf("the cluster runs %s, want 1.30", version.GitVersion)
-	}
-	if err := a.Node.LoadImages(t.Context(), archive(t, "probe.tar")); err != nil {
-		t.Fatal(err)
-	}
-	server := startPod(t, a, "server", "serve", "-tcp", "8080")
-	if _, err := request(t, a, netip.AddrPortFrom(server[0], 8080).String()); err != nil {
-		t.Error(err)
-	}
-}
-
-// frozen freezes and thaws the node of a.
-func frozen(t *testing.T, a, b *lab.Cluster, target string) {
-	t.Helper()
-	if err := a.Node.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := request(t, b, target); err == nil {
-		t.Errorf("a pod of a frozen node answers: %s", said)
-	}
-	if err := a.Node.Thaw(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		_, last = request(t, b, target)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Errorf("a pod of a thawed node does not answer: %v", last)
-	}
-}
-
-// request sends one from the machine of a cluster.
-func request(t *testing.T, from *lab.Cluster, target string) (string, error) {
-	t.Helper()
-	root, err := lab.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := from.Run(t.Context(), filepath.Join(root, "bin", "probe"), "ask", "-timeout", "2s", target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(out), `"error"`) {
-		return "", errors.New(string(out))
-	}
-	return string(out), nil
-}
-
-func archive(t *testing.T, name string) string {
-	t.Helper()
-	root, err := lab.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(root, "bin", "images", name)
-}
-
-// startPod returns the addresses of a pod that runs, or has run to its end, IPv4 first.
-func startPod(t *testing.T, c *lab.Cluster, name string, args ...string) []netip.Addr {
-	t.Helper()
-	cl, err := c.Client(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod, err := runPod(t.Context(), cl, name, args...)
-	if err != nil {
-		t.Fatalf("cluster %s: %v", c.Name, err)
-	}
-	var addresses []netip.Addr
-	for _, ip := range pod.Status.PodIPs {
-		addresses = append(addresses, netip.MustParseAddr(ip.IP))
-	}
-	if len(addresses) != 2 || !addresses[0].Is4() || !addresses[1].Is6() {
-		t.Fatalf("pod %s of cluster %s has the addresses %v", name, c.Name, addresses)
-	}
-	return addresses
 }
 
 // runPod returns a pod of the image probe that serves, or has run to its end.
@@ -194,20 +71,6 @@ func ignoreForbidden(err error) error {
 		return nil
 	}
 	return err
-}
-
-// podLog returns what a pod has printed.
-func podLog(t *testing.T, c *lab.Cluster, name string) string {
-	t.Helper()
-	root, err := lab.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "kubectl"), "--kubeconfig", c.Kubeconfig(), "logs", name).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return string(out)
 }
 
 // TestNothingStaysBehindOfCompleteClusters kills the process that runs a lab with a node and a pod: its processes, also
@@ -248,15 +111,18 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process ended well; it should have been killed")
 	}
-	eventually(t, "all of a lab is gone", func(ctx context.Context) (bool, error) {
+	lab.Eventually(t, patience, func(ctx context.Context) error {
 		left, err := leftovers(ctx, folder)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if now, err := net.InterfaceByName(link.Name); err == nil && now.Index == link.Index { // another may have its name
 			left += link.Name
 		}
-		return left+cgroups(t, name)+mounts(t, name)+strings.Join(processesIn(t, namespaces), " ") == "", nil
+		if left += cgroups(t, name) + mounts(t, name) + strings.Join(processesIn(t, namespaces), " "); left != "" {
+			return errors.New("left behind: " + left)
+		}
+		return nil
 	})
 }
 

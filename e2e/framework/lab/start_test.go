@@ -9,57 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
-
-func TestLabsDoNotMeet(t *testing.T) {
-	var labs [2]*lab.Lab
-	var errs [2]error
-	var g sync.WaitGroup
-	for i := range labs {
-		g.Go(func() {
-			labs[i], errs[i] = lab.New(t.Context(), lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a")}})
-		})
-	}
-	g.Wait()
-	for i, l := range labs {
-		if errs[i] != nil {
-			t.Fatal(errs[i])
-		}
-		t.Cleanup(func() { _ = l.Close() })
-	}
-	first, second := labs[0].Cluster("a"), labs[1].Cluster("a")
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-in-first"}}
-	if _, err := clientset(t, first).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clientset(t, second).CoreV1().Namespaces().Get(t.Context(), ns.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("in the second lab: %v, want not found", err)
-	}
-	stranger := second.Config()
-	stranger.BearerToken = first.Config().BearerToken
-	_, err := kubernetes.NewForConfigOrDie(stranger).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsUnauthorized(err) {
-		t.Errorf("with the first lab's token: %v, want unauthorized", err)
-	}
-	if err := labs[0].Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(labs[0].Folder()); !os.IsNotExist(err) {
-		t.Errorf("the folder of a closed lab: %v, want none", err)
-	}
-	if _, err := clientset(t, second).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Errorf("after the first lab was closed: %v", err)
-	}
-}
 
 func TestFailedStart(t *testing.T) {
 	logs := t.TempDir()
@@ -85,14 +40,6 @@ func TestFailedStart(t *testing.T) {
 	}
 	if left, err := leftovers(context.Background(), folder); left != "" || err != nil {
 		t.Errorf("left behind: %s, %v", left, err)
-	}
-}
-
-func TestFolderCannotBeMade(t *testing.T) {
-	t.Setenv("TMPDIR", "/no/such/folder")
-	_, err := lab.New(t.Context(), lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a")}})
-	if err == nil || !strings.HasPrefix(err.Error(), "lab: the watchdog cannot make /no/such/folder/tombolo-lab-") {
-		t.Errorf("got error %v", err)
 	}
 }
 

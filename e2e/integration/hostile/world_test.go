@@ -33,12 +33,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -129,7 +129,7 @@ func newWorld(t *testing.T) *world {
 // restrictAudiences does what init-hub does where the hub has ServiceAccounts already, and waits until it is in force.
 func (w *world) restrictAudiences(t *testing.T) {
 	t.Helper()
-	audiences, err := apply.NewInstaller(w.hubKube).TokenAudiences(t.Context())
+	audiences, err := install.New(w.hubKube).TokenAudiences(t.Context())
 	lab.Must(t, err)
 	objects, err := manifests.Hub(audiences...)
 	lab.Must(t, err)
