@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -40,7 +40,7 @@ type networkPods struct {
 // podPlace is a cluster in which pods are started.
 type podPlace struct {
 	member  *survey.Member
-	install apply.Installer
+	install install.Installer
 	image   string
 }
 
@@ -52,7 +52,7 @@ type listener struct {
 
 // add starts the listening pod of a cluster.
 func (p *networkPods) add(ctx context.Context, m *survey.Member) error {
-	place := &podPlace{member: m, install: apply.NewInstaller(m.Client).Force(), image: p.check.image}
+	place := &podPlace{member: m, install: install.New(m.Client).Force(), image: p.check.image}
 	if place.image == "" && m.Agent != nil {
 		place.image = imageIn(m.Agent)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -162,7 +163,7 @@ func removeOurs[T client.Object](ctx context.Context, l *leaving, what string, o
 	if len(objects) == 0 {
 		return nil
 	}
-	l.r.did(apply.Deleted, fmt.Sprintf("%d %s", len(objects), what))
+	l.r.did(install.Deleted, fmt.Sprintf("%d %s", len(objects), what))
 	if l.dryRun {
 		return nil
 	}
@@ -195,7 +196,7 @@ func (l *leaving) cleanExports(ctx context.Context) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	l.r.did(apply.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
+	l.r.did(install.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
 	if l.dryRun {
 		return nil
 	}

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
 // requestTimeout is how long an API server may take to answer.
@@ -32,7 +32,7 @@ type cluster struct {
 	what    string // "the hub" or "this cluster"
 	config  *rest.Config
 	client  client.Client
-	install apply.Installer
+	install install.Installer
 	version *version.Version
 }
 
@@ -110,8 +110,8 @@ func (o *installing) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
 }
 
-func (o installing) installer(c client.Client) apply.Installer {
-	i := apply.NewInstaller(c)
+func (o installing) installer(c client.Client) install.Installer {
+	i := install.New(c)
 	if o.dryRun {
 		i = i.DryRun()
 	}

@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
-func nameOf(object *unstructured.Unstructured) string { return apply.NameOf(object) }
+func nameOf(object *unstructured.Unstructured) string { return install.NameOf(object) }
 
 func isDefinition(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}

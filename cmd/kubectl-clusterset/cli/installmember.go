@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -66,9 +67,9 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome := apply.Configured
+	outcome := install.Configured
 	if secret == nil {
-		secret, outcome = &corev1.Secret{}, apply.Created
+		secret, outcome = &corev1.Secret{}, install.Created
 	}
 	key := hubSecretKey()
 	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca)
@@ -78,7 +79,7 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 			return err
 		}
 		if good {
-			j.r.did(apply.Unchanged, "Secret "+key.String())
+			j.r.did(install.Unchanged, "Secret "+key.String())
 			return nil
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -229,7 +229,7 @@ func removeThere(ctx context.Context, c *cluster, objects []*unstructured.Unstru
 		if err != nil {
 			return err
 		}
-		if outcome != apply.NotFound {
+		if outcome != install.NotFound {
 			r.did(outcome, nameOf(object))
 		}
 	}
@@ -247,7 +247,7 @@ func remove(ctx context.Context, c *cluster, objects []*unstructured.Unstructure
 			return err
 		}
 		r.did(outcome, nameOf(object))
-		if outcome == apply.Deleted && !c.install.IsDryRun() {
+		if outcome == install.Deleted && !c.install.IsDryRun() {
 			if err := awaitGone(ctx, c, object); err != nil {
 				return err
 			}

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -33,7 +33,7 @@ const (
 // disconnected when the Member was deleted keeps what it exported for a while, unless it has seen the suspension.
 func (l *leaving) suspend(ctx context.Context) error {
 	outcome, err := l.setSuspended(ctx)
-	if err != nil || outcome == apply.NotFound {
+	if err != nil || outcome == install.NotFound {
 		return err // an earlier run has deleted it
 	}
 	l.r.did(outcome, fmt.Sprintf("Member %s/%s: suspended", l.id.HubNamespace(), hubv1alpha1.MemberName))
@@ -58,7 +58,7 @@ func (l *leaving) suspend(ctx context.Context) error {
 }
 
 // setSuspended returns NotFound if the Member does not exist.
-func (l *leaving) setSuspended(ctx context.Context) (outcome apply.Outcome, err error) {
+func (l *leaving) setSuspended(ctx context.Context) (outcome install.Outcome, err error) {
 	key := client.ObjectKey{Namespace: l.id.HubNamespace(), Name: hubv1alpha1.MemberName}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		member := &hubv1alpha1.Member{}
@@ -70,7 +70,7 @@ func (l *leaving) setSuspended(ctx context.Context) (outcome apply.Outcome, err 
 		return err
 	})
 	if isAbsentKind(err) {
-		return apply.NotFound, nil
+		return install.NotFound, nil
 	}
 	return outcome, err
 }

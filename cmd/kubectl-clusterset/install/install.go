@@ -1,7 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+// Package install applies, updates and deletes objects for an administrator, with the administrator's rights.
+package install
 
 import (
 	"context"
@@ -37,19 +38,19 @@ const (
 	NotFound   Outcome = "not found"
 )
 
-// NewInstaller returns an Installer for the cluster of a client.
-func NewInstaller(c client.Client) Installer { return Installer{client: c} }
+// New returns an Installer for the cluster of a client.
+func New(c client.Client) Installer { return Installer{client: c} }
 
-// DryRun returns an Installer that changes nothing, but has the API server judge what it is given.
+// DryRun returns an Installer that changes nothing, but has the API server check what it is given.
 func (i Installer) DryRun() Installer { i.dryRun = true; return i }
 
-// Force returns an Installer that takes over fields which somebody else has set meanwhile.
+// Force returns an Installer that takes over fields that another field manager has set.
 func (i Installer) Force() Installer { i.force = true; return i }
 
 // IsDryRun reports whether nothing is changed.
 func (i Installer) IsDryRun() bool { return i.dryRun }
 
-// Apply makes an object as it is given and says what that changed. The object is left as it is. The error names the object.
+// Apply applies an object and returns what that changed. It does not change its argument. The error names the object.
 func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
 	before, err := i.get(ctx, object)
 	if err != nil {
@@ -79,7 +80,7 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 	return Configured, nil
 }
 
-// Update writes an object that was read and edited, and that is somebody else's. It fails if that one has changed it since.
+// Update writes an object of another owner that was read and edited. It fails if the object has changed since.
 func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, error) {
 	before := edited.DeepCopyObject().(client.Object)
 	key, kind := client.ObjectKeyFromObject(edited), fmt.Sprintf("%T", edited)
@@ -99,7 +100,7 @@ func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, e
 	return Configured, nil
 }
 
-// Delete deletes an object, and what lies in it should it be a namespace, which takes a while longer.
+// Delete deletes an object; if it is a namespace, also what is in it, after Delete has returned.
 func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
 	before, err := i.get(ctx, object)
 	if err != nil {
@@ -119,7 +120,7 @@ func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured
 	return Deleted, nil
 }
 
-// get returns the object as it stands, nil where it does not.
+// get returns the existing object, nil if there is none.
 func (i Installer) get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	result := &unstructured.Unstructured{}
 	result.SetGroupVersionKind(object.GroupVersionKind())

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package install
 
 import (
 	"context"
@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TokenAudiences returns the audiences for which the cluster issues tokens if none are asked for: those of its own API server. Only an
-// issued token says so, so it has one of ten minutes issued for any ServiceAccount, and drops it. It returns none if there is no
-// ServiceAccount yet.
+// TokenAudiences returns the audiences of a token that is requested without audiences: those of the cluster's API server. Only an
+// issued token names them, so it requests one for any ServiceAccount and drops it. It returns none if there is no ServiceAccount yet.
 func (i Installer) TokenAudiences(ctx context.Context) ([]string, error) {
 	accounts := &corev1.ServiceAccountList{}
 	if err := i.client.List(ctx, accounts, client.Limit(1)); err != nil {
