@@ -5,11 +5,9 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -188,33 +186,5 @@ func TestAskNeverTwiceUDP(t *testing.T) {
 	}
 	if received != 2 || len(got) != 2 {
 		t.Errorf("%d datagrams arrived of %d requests, want 2 of 2", received, len(got))
-	}
-}
-
-// On a kept socket, the late answer to a request that was given up is not taken for the answer to the next one.
-func TestAskLateAnswer(t *testing.T) {
-	t.Parallel()
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	go func() {
-		var questions []string
-		for buffer := make([]byte, maxDatagram); ; {
-			n, peer, err := conn.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			questions = append(questions, string(buffer[:n]))
-			for i := 0; i < len(questions) && len(questions) > 1; i++ {
-				content, _ := json.Marshal(answer{Pod: strconv.Itoa(i), Echo: questions[i]})
-				conn.WriteTo(content, peer)
-			}
-		}
-	}()
-	got := said[result](t, here(t), "ask", "-network", "udp4", "-keep", "-timeout", "10s", "-count", "2", conn.LocalAddr().String())
-	if len(got) != 2 || got[0].Error == "" || got[1].Pod != "1" {
-		t.Errorf("got %+v, want a timeout and pod 1", got)
 	}
 }

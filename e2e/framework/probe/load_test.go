@@ -5,10 +5,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"slices"
@@ -126,24 +124,6 @@ func TestLimited(t *testing.T) {
 		}
 	})
 }
-
-// A run whose lines nobody takes ends, and says why.
-func TestLoadWithoutReader(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, here(t), "-tcp", "0", "-udp=")
-	var complaint bytes.Buffer
-	w := here(t)
-	w.in, _ = io.Pipe()
-	w.out, w.err = brokenPipe{}, &complaint
-	status := run(t.Context(), []string{"load", "-network", "tcp4", hostPort("127.0.0.1", s.tcp[0])}, w)
-	if status != 1 || complaint.String() != "probe: broken\n" {
-		t.Errorf("status %d: %s", status, complaint.String())
-	}
-}
-
-type brokenPipe struct{}
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
 // line is any line of load.
 type line struct {

@@ -30,7 +30,7 @@ import (
 )
 
 // exports is how many services are exported at once where writes are counted.
-const exports = 200
+const exports = 60
 
 // TestWrites counts what the API servers are asked to write, refused requests included: what a service costs when it is
 // exported, changed and withdrawn, and that nothing is written, nor said, where nothing changes, of whatever kind a service is.

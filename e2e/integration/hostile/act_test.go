@@ -80,7 +80,7 @@ type act struct {
 	rest bool
 	// harmless says what comes of an act that nobody refuses. check sees to it, or to what else comes of one that an importer does.
 	harmless string
-	check    func(*testing.T, *world, key)
+	check    func(*testing.T, *env, key)
 }
 
 // refuser returns the fence that an act meets first.
@@ -138,7 +138,7 @@ func (a act) key() key {
 // attempt is one act on one hub: the client has the hostile member's credentials, and names the act in the audit log.
 type attempt struct {
 	client.Client
-	*world
+	*env
 	key key
 }
 
@@ -237,16 +237,16 @@ func oddly(o client.Object, kind, field string, value any) (*unstructured.Unstru
 }
 
 // run tries an act and checks that it comes out as it has to, and nothing worse.
-func (w *world) run(t *testing.T, a act, s setup) {
+func (w *env) run(t *testing.T, a act, s setup) {
 	t.Helper()
 	want, k := a.refuser(s), a.key()
 	err := a.try(t.Context(), w.attempt(t, a.slug(), k))
 	switch want.by {
 	case importer:
 		lab.Must(t, err)
-		eventually(t, func(ctx context.Context) error { return w.c.complains(ctx, k, want.says) })
+		w.c.Event(t, k, "RecordRefused", want.says)
 		if a.rest {
-			w.c.imported(t, k)
+			w.c.Imported(t, k)
 		} else if k.Namespace == "hostile" {
 			w.c.absent(t, k)
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -53,9 +54,9 @@ func metadata() []act {
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{annotation: "x"}
 			}),
 			harmless: leftOut,
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
-				i, derived := w.c.imported(t, k)
+				i, derived := w.c.Imported(t, k)
 				ready := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 				_, onImport := i.Labels[label]
 				_, onService := derived.Labels[label]
@@ -115,7 +116,7 @@ func metadata() []act {
 			}),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no labels")},
 			harmless: "no program reads them",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k) },
 		},
 		{
 			name:    "1 MB of annotations on a record",
@@ -127,7 +128,7 @@ func metadata() []act {
 			try:      publishing(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no finalizers")},
 			harmless: "only the member's namespace waits for it",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k) },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k) },
 		},
 		{
 			name: "a record that owns itself",
@@ -136,7 +137,7 @@ func metadata() []act {
 			}),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no ownerReferences")},
 			harmless: "the hub's garbage collector takes away the record",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.gone(t, k) },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
 		},
 		{
 			name: "a deletion that leaves the record behind",
@@ -149,7 +150,7 @@ func metadata() []act {
 			},
 			refused:  []refusal{byPolicy("deletions", "a record must not outlive its deletion")},
 			harmless: "the hub's garbage collector takes away the record",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.gone(t, k) },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
 		},
 	}
 }
@@ -163,20 +164,20 @@ func forms() []act {
 		{
 			name: "a heartbeat from the future", try: beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
 			harmless: "no clocks are compared",
-			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name:     "a heartbeat with another cluster's UID",
 			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
 			harmless: "it is compared within the member's own namespace only",
-			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name:     "a second heartbeat",
 			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
 			refused:  []refusal{bySchema("a member's namespace has one Heartbeat, named heartbeat")},
 			harmless: "it counts as the one that the member has",
-			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name: "a heartbeat with a time that cannot be read",
@@ -190,12 +191,12 @@ func forms() []act {
 			},
 			refused:  []refusal{bySchema("spec.renewTime: Invalid value")},
 			harmless: "it says nothing; those of the others are read",
-			check:    func(t *testing.T, w *world, _ key) { t.Helper(); w.witness(t) },
+			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name: "a field of a version to come", try: saying("PublishedService", "gateway", "10.0.0.1"),
 			harmless: "what the field says is not heeded",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k); w.c.serves(t, k, "10.66.0.1") },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k); w.c.serves(t, k, "10.66.0.1") },
 		},
 		{
 			name: "a type of a version to come", try: publishing(func(s *published) { s.Spec.Type = "Gateway" }),
@@ -270,9 +271,9 @@ func (a *attempt) beat(ctx context.Context, beat client.Object) error {
 }
 
 // eldersSettingsStay checks that the older export of the shared service decides, though another one counts as well.
-func eldersSettingsStay(t *testing.T, w *world, k key) {
+func eldersSettingsStay(t *testing.T, w *env, k key) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		found := &mcsv1beta1.ServiceImport{}
 		if err := w.c.Get(ctx, k, found); err != nil {
 			return err

@@ -26,9 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -55,14 +55,14 @@ func TestHostileMember(t *testing.T) {
 	t.Parallel()
 	t.Run("AsReleased", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newEnv(t)
 		before := w.belongings(t)
 		w.play(t, everything(), asReleased)
 		w.end(t, before)
 	})
 	t.Run("Unfenced", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t)
+		w := newEnv(t)
 		w.removePolicies(t)
 		before := w.belongings(t)
 		w.play(t, everything(), withoutPolicies)
@@ -79,9 +79,9 @@ func bySchemas() []act {
 }
 
 // play has the hostile member do all acts, and checks that each comes out as it has to and shows.
-func (w *world) play(t *testing.T, acts []act, s setup) {
+func (w *env) play(t *testing.T, acts []act, s setup) {
 	t.Helper()
-	before, err := w.hub.Denials(t.Context())
+	before, err := w.Hub.Denials(t.Context())
 	lab.Must(t, err)
 	lab.Must(t, w.attempt(t, "begin", key{}).beat(t.Context(), heartbeat()))
 	var tried []act // those that the command line asks for
@@ -96,13 +96,15 @@ func (w *world) play(t *testing.T, acts []act, s setup) {
 		})
 	}
 	w.shown(t, tried, s, before)
-	if got := w.c.refusedRecords(t); got < told {
-		t.Errorf("tombolo_refused_records is %d after %d acts that the importer refuses", got, told)
+	got, err := w.c.GaugeValue("tombolo_refused_records")
+	lab.Must(t, err)
+	if got < float64(told) {
+		t.Errorf("tombolo_refused_records is %v after %d acts that the importer refuses", got, told)
 	}
 }
 
 // end does what ends the hostile member's work, and checks that the honest are as they were, and can go on.
-func (w *world) end(t *testing.T, before string) {
+func (w *env) end(t *testing.T, before string) {
 	t.Helper()
 	w.witness(t)
 	w.fenced(t)
@@ -117,46 +119,46 @@ func (w *world) end(t *testing.T, before string) {
 
 // witness publishes a good service, unless that is done, and returns when it has come into c: so has what was written
 // before it.
-func (w *world) witness(t *testing.T) {
+func (w *env) witness(t *testing.T) {
 	t.Helper()
 	k := key{Namespace: "hostile", Name: "witness-" + fmt.Sprint(time.Now().UnixNano())}
 	a := w.attempt(t, "witness", k)
 	service, endpoints := a.records()
 	lab.Must(t, a.write(t.Context(), endpoints, service))
-	w.c.imported(t, k)
+	w.c.Imported(t, k)
 	lab.Must(t, a.Delete(t.Context(), service))
 	lab.Must(t, a.Delete(t.Context(), endpoints))
 }
 
 // change changes the honest service's endpoints, and returns when that has come into c.
-func (w *world) change(t *testing.T, addresses ...string) {
+func (w *env) change(t *testing.T, addresses ...string) {
 	t.Helper()
 	lab.Must(t, w.b.Update(t.Context(), pods(addresses...)))
 	w.c.serves(t, web, addresses...)
 }
 
 // removePolicies takes away the hub's policies and waits until they are out of force.
-func (w *world) removePolicies(t *testing.T) {
+func (w *env) removePolicies(t *testing.T) {
 	t.Helper()
-	lab.Must(t, w.hubKube.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
+	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
 	a := w.attempt(t, "probe", key{Namespace: metav1.NamespaceSystem, Name: "probe"})
 	service, endpoints := a.records()
 	service.Labels = map[string]string{"a": "b"}
 	endpoints.Spec.Groups[0].Addresses[0] = "127.0.0.1"
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		_, err := a.issued(ctx, ofOneYear())
 		return errors.Join(err, a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll))
 	})
 }
 
 // removeSchemas has the hub's kinds take anything, and waits until they do.
-func (w *world) removeSchemas(t *testing.T) {
+func (w *env) removeSchemas(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"heartbeats", "publishedservices", "publishedendpoints"} {
-		eventually(t, func(ctx context.Context) error {
+		world.Eventually(t, func(ctx context.Context) error {
 			definition := &unstructured.Unstructured{}
 			definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-			if err := w.hubKube.Get(ctx, key{Name: name + ".hub.tombolo-mcs.io"}, definition); err != nil {
+			if err := w.HubClient.Get(ctx, key{Name: name + ".hub.tombolo-mcs.io"}, definition); err != nil {
 				return err
 			}
 			versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -169,7 +171,7 @@ func (w *world) removeSchemas(t *testing.T) {
 			if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
 				return err
 			}
-			return w.hubKube.Update(ctx, definition)
+			return w.HubClient.Update(ctx, definition)
 		})
 	}
 	a := w.attempt(t, "probe", key{Namespace: "hostile", Name: "probe"})
@@ -177,7 +179,7 @@ func (w *world) removeSchemas(t *testing.T) {
 	service.Spec.Ports[0].Port, endpoints.Spec.AddressType = 0, "none"
 	beat := heartbeat()
 	beat.Name, beat.Spec.Services = "other", -1
-	eventually(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		return errors.Join(a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll),
 			a.Create(ctx, beat.DeepCopy(), client.DryRunAll))
 	})
@@ -185,12 +187,12 @@ func (w *world) removeSchemas(t *testing.T) {
 
 // The hostile member changes the records of one service as fast as the hub takes it. Other services' changes come through
 // meanwhile, and an importer writes as often as the pacer lets it.
-func (w *world) testFlood(t *testing.T) {
+func (w *env) testFlood(t *testing.T) {
 	const writers, enough = 2, 600
 	a := w.attempt(t, "flood", key{Namespace: "hostile", Name: "flood"})
 	service, first := a.records()
 	lab.Must(t, a.write(t.Context(), service, first))
-	w.c.imported(t, a.key)
+	w.c.Imported(t, a.key)
 	before, begun := w.c.writes(t), time.Now()
 
 	var changes [writers]int
@@ -239,7 +241,7 @@ func (w *world) testFlood(t *testing.T) {
 // writes returns how often the cluster's API server has changed EndpointSlices.
 func (m *member) writes(t *testing.T) int {
 	t.Helper()
-	requests, err := m.cluster.Requests(t.Context())
+	requests, err := m.Cluster.Requests(t.Context())
 	lab.Must(t, err)
 	count := 0
 	for _, r := range requests {
@@ -251,7 +253,7 @@ func (m *member) writes(t *testing.T) int {
 }
 
 // The hostile member makes objects until its quota refuses. The others' quotas are theirs.
-func (w *world) testQuota(t *testing.T) {
+func (w *env) testQuota(t *testing.T) {
 	for made := 0; ; made++ {
 		a := w.attempt(t, "quota", key{Namespace: "nowhere", Name: fmt.Sprintf("s%d", made)})
 		service, _ := a.records()
@@ -269,10 +271,10 @@ func (w *world) testQuota(t *testing.T) {
 }
 
 // A member whose rights are taken away is refused at once, and one whose account is deleted is nobody.
-func (w *world) testRevoked(t *testing.T) {
+func (w *env) testRevoked(t *testing.T) {
 	a := w.attempt(t, "revoked", key{Namespace: "shared", Name: "late"})
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}
-	lab.Must(t, w.hubKube.Delete(t.Context(), binding))
+	lab.Must(t, w.HubClient.Delete(t.Context(), binding))
 	refused := func(reason func(error) bool) func(context.Context) error {
 		return func(ctx context.Context) error {
 			service, _ := a.records()
@@ -282,25 +284,10 @@ func (w *world) testRevoked(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, refused(func(err error) bool {
+	world.Eventually(t, refused(func(err error) bool {
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource")
 	}))
 	w.logged(t, "revoked", http.StatusForbidden)
-	lab.Must(t, w.hubKube.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}))
-	eventually(t, refused(apierrors.IsUnauthorized))
-}
-
-// gone waits until an import is no more.
-func (m *member) gone(t *testing.T, k key) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		mirrored, err := m.mirrored(ctx, k)
-		if err != nil || len(mirrored) > 0 {
-			return fmt.Errorf("%d slices of %s are there (%w)", len(mirrored), k, err)
-		}
-		if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); err == nil || client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("%s is imported (%w)", k, err)
-		}
-		return nil
-	})
+	lab.Must(t, w.HubClient.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}))
+	world.Eventually(t, refused(apierrors.IsUnauthorized))
 }

@@ -30,7 +30,7 @@ func ofReserved(name string, k key) act {
 		try:      publishing(func(*published) {}),
 		refused:  []refusal{byPolicy("records", "namespace "+k.Namespace+" is never part of a clusterset")},
 		harmless: "no importer reads records of that namespace; `kubectl clusterset status` shows it",
-		check: func(t *testing.T, w *world, k key) {
+		check: func(t *testing.T, w *env, k key) {
 			t.Helper()
 			w.witness(t)
 			w.c.absent(t, k)
@@ -96,7 +96,7 @@ func ofOthers() []act {
 				byImporter(`its name ends in "eu-0123456789", which is no slice's ID`),
 			},
 			rest: true,
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				w.witness(t)
 				if diff := cmp.Diff(w.twins, w.c.twins(t)); diff != "" {
@@ -151,7 +151,7 @@ func names() []act {
 			try:      publishing(func(*published) {}),
 			refused:  []refusal{bySchema(`spec.service: Invalid value: "web.honest"`)},
 			harmless: "a record whose name is that of no service is not read",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.witness(t); w.c.absent(t, k) },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.absent(t, k) },
 		},
 		{
 			name: "a look-alike hostname", try: headless("wеb-0"), // with a Cyrillic letter
@@ -166,11 +166,11 @@ func names() []act {
 		{
 			name: "another member's hostname", try: headless("web-0"),
 			harmless: "its name has the cluster's ID in it: web-0.mallory",
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
-				w.c.imported(t, k)
+				w.c.Imported(t, k)
 				w.c.serves(t, k, "10.66.0.1")
-				mirrored, err := w.c.mirrored(t.Context(), k)
+				mirrored, err := w.c.Mirrored(t.Context(), k)
 				lab.Must(t, err)
 				if len(mirrored) != 1 || mirrored[0].Labels[mcsv1beta1.LabelSourceCluster] != "mallory" {
 					t.Errorf("mirrored: %+v", mirrored)
@@ -189,7 +189,7 @@ func names() []act {
 				return a.write(ctx, service, endpoints)
 			},
 			harmless: "it draws the zone's traffic of its own service only",
-			check:    func(t *testing.T, w *world, k key) { t.Helper(); w.c.imported(t, k); w.c.serves(t, k, "10.66.0.1") },
+			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k); w.c.serves(t, k, "10.66.0.1") },
 		},
 	}
 }
@@ -217,7 +217,7 @@ func addresses() []act {
 		{
 			name: "an address of the importer's Services, by a mistaken Member", rest: true,
 			try: func(ctx context.Context, a *attempt) error {
-				return announcing(a.c.cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
+				return announcing(a.c.Cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
 			},
 			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
 		},
@@ -285,7 +285,7 @@ func numbers() []act {
 			},
 			// Its Event may be of when the first 11 had come: later ones about the same service fold into it.
 			refused: []refusal{byImporter("slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 1")},
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				w.tells(t, k, "2 of 12 slices: ", " and these have 12000")
 			},

@@ -37,7 +37,7 @@ func beyondRights() []act {
 			name: "a change of another member's record",
 			try: func(ctx context.Context, a *attempt) error {
 				honest := record.DeepCopy()
-				if err := a.hubKube.Get(ctx, client.ObjectKeyFromObject(honest), honest); err != nil {
+				if err := a.HubClient.Get(ctx, client.ObjectKeyFromObject(honest), honest); err != nil {
 					return err
 				}
 				honest.Spec.Ports[0].Port = 81
@@ -61,7 +61,7 @@ func beyondRights() []act {
 			name: "another member's heartbeat",
 			try: func(ctx context.Context, a *attempt) error {
 				beat := &hubv1alpha1.Heartbeat{}
-				if err := a.hubKube.Get(ctx, key{Namespace: other, Name: hubv1alpha1.HeartbeatName}, beat); err != nil {
+				if err := a.HubClient.Get(ctx, key{Namespace: other, Name: hubv1alpha1.HeartbeatName}, beat); err != nil {
 					return err
 				}
 				beat.Spec.Publication = hubv1alpha1.PublicationPartial
@@ -73,7 +73,7 @@ func beyondRights() []act {
 			name: "another cluster's ID",
 			try: func(ctx context.Context, a *attempt) error {
 				member := &hubv1alpha1.Member{}
-				if err := a.hubKube.Get(ctx, key{Namespace: own, Name: hubv1alpha1.MemberName}, member); err != nil {
+				if err := a.HubClient.Get(ctx, key{Namespace: own, Name: hubv1alpha1.MemberName}, member); err != nil {
 					return err
 				}
 				member.Spec.ClusterID = "b"

@@ -19,9 +19,9 @@ import (
 
 // shown checks that what the hub refused of these acts shows there: in its audit log, by the name that the attempt gave
 // itself, and where a policy refused it in the metric of its API server.
-func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) {
+func (w *env) shown(t *testing.T, acts []act, s setup, before map[string]int) {
 	t.Helper()
-	answers, err := audit.Answers(w.hub.AuditLog())
+	answers, err := audit.Answers(w.Hub.AuditLog())
 	lab.Must(t, err)
 	refused := map[string]audit.Answer{} // the last one, by the attempt
 	for _, a := range answers {
@@ -47,7 +47,7 @@ func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) 
 		case importer, nobody, identity, quota, pacer:
 		}
 	}
-	after, err := w.hub.Denials(t.Context())
+	after, err := w.Hub.Denials(t.Context())
 	lab.Must(t, err)
 	for policy, want := range denials {
 		if got := after[policy] - before[policy]; got < want {
@@ -57,9 +57,9 @@ func (w *world) shown(t *testing.T, acts []act, s setup, before map[string]int) 
 }
 
 // logged checks that the audit log has answers with a status to an attempt.
-func (w *world) logged(t *testing.T, slug string, code int) {
+func (w *env) logged(t *testing.T, slug string, code int) {
 	t.Helper()
-	answers, err := audit.Answers(w.hub.AuditLog())
+	answers, err := audit.Answers(w.Hub.AuditLog())
 	lab.Must(t, err)
 	if !slices.ContainsFunc(answers, func(a audit.Answer) bool { return a.UserAgent == agentOf(slug) && a.Code == code }) {
 		t.Errorf("the audit log does not say that %s got %d", slug, code)
@@ -67,9 +67,9 @@ func (w *world) logged(t *testing.T, slug string, code int) {
 }
 
 // tells checks that what is refused of a service's records, as the command reads them, says all of some texts.
-func (w *world) tells(t *testing.T, k key, texts ...string) {
+func (w *env) tells(t *testing.T, k key, texts ...string) {
 	t.Helper()
-	seen, err := hub.Read(t.Context(), w.hubKube)
+	seen, err := hub.Read(t.Context(), w.HubClient)
 	lab.Must(t, err)
 	refused := fmt.Sprint(errors.Join(seen.Store("c", clusterset.AddressRanges{}).Service(k).Refused...))
 	for _, text := range texts {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -33,7 +34,7 @@ func tokens() []act {
 			},
 			refused:  []refusal{byPolicy("tokens", "a member's token is good for 72h at the most, not for 31536000s")},
 			harmless: "it allows no more than the one before, and ends with the account",
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				if err := w.bearing(t, k, year).token(t.Context(), other, manifests.MemberServiceAccount); !apierrors.IsForbidden(err) {
 					t.Errorf("for another member's token the hub says: %v", err)
@@ -43,7 +44,7 @@ func tokens() []act {
 		{
 			name: "a token of a pod, good for longer than it says",
 			try: func(ctx context.Context, a *attempt) error {
-				if err := a.hubKube.Create(ctx, podOf(a.key)); err != nil {
+				if err := a.HubClient.Create(ctx, podOf(a.key)); err != nil {
 					return err
 				}
 				_, err := a.issued(ctx, boundTo(a.key))
@@ -51,11 +52,11 @@ func tokens() []act {
 			},
 			refused:  []refusal{byPolicy("tokens", "a member's token is bound to its account only: leave out boundObjectRef")},
 			harmless: "it ends with the pod, and no member can make one on the hub",
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				a := w.bearing(t, k, boundTo(k))
-				lab.Must(t, w.hubKube.Delete(t.Context(), podOf(k), client.GracePeriodSeconds(0)))
-				eventually(t, a.isUnknown)
+				lab.Must(t, w.HubClient.Delete(t.Context(), podOf(k), client.GracePeriodSeconds(0)))
+				world.Eventually(t, a.isUnknown)
 			},
 		},
 		{
@@ -66,7 +67,7 @@ func tokens() []act {
 			},
 			refused:  []refusal{byPolicy("tokens", "a member's token is for the hub only: leave out audiences")},
 			harmless: "it says who the member is, and the hub does not take it",
-			check: func(t *testing.T, w *world, k key) {
+			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				lab.Must(t, w.bearing(t, k, elsewhere()).isUnknown(t.Context()))
 			},
@@ -118,7 +119,7 @@ func (a *attempt) issued(ctx context.Context, spec authenticationv1.TokenRequest
 }
 
 // bearing returns what the hostile member does something with that has such a token.
-func (w *world) bearing(t *testing.T, k key, spec authenticationv1.TokenRequestSpec) *attempt {
+func (w *env) bearing(t *testing.T, k key, spec authenticationv1.TokenRequestSpec) *attempt {
 	t.Helper()
 	token, err := w.attempt(t, "bearer", k).issued(t.Context(), spec)
 	lab.Must(t, err)
