@@ -162,17 +162,15 @@ monitoring-check: assets ## check that metrics of alerts and dashboard exist, th
 	@rm -rf '$(SCRAPES)'; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring
 	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && go test -count=1 -timeout 5m ./...
 
-# make e2e STORY='an exported service' VARIANT=command-plugin runs one story in one variant, VARIANT=. all stories in all
-# variants; both skip the lab's own tests.
+# make e2e STORY='an exported service' runs one story, and skips the lab's own tests.
 STORY ?=
-VARIANT ?=
 E2EFLAGS ?=
 # How many of the stories that keep to their own namespace run at a time.
 E2E_PARALLEL ?= 4
 .PHONY: e2e
-e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=, VARIANT=)
-	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)' VARIANT='$(VARIANT)'; \
-	if [ -z "$$STORY$$VARIANT" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/framework/lab; fi; \
+e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=)
+	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)'; \
+	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/framework/lab; fi; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api

@@ -17,11 +17,12 @@ import (
 
 // labUp starts two complete clusters whose names this plugin serves.
 func labUp(plugin string) start {
+	installation := complete.Installation{Installer: complete.ByCommand, DNS: complete.DNS(plugin)}
 	return func(ctx context.Context, out io.Writer) (state, func(error) error, error) {
 		begin := time.Now()
 		set, err := complete.Start(ctx, complete.Options{
-			Variant: complete.Variant{Name: "playground", Installer: complete.ByCommand, DNS: complete.DNS(plugin)},
-			Members: []string{"a", "b"},
+			Members:       []string{"a", "b"},
+			Installations: map[string]complete.Installation{"a": installation, "b": installation},
 			Log: func(format string, args ...any) {
 				fmt.Fprintf(out, "%5.1f s  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 			},

@@ -18,9 +18,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
-// quickstart is what docs/quickstart.md asks for: two clusters, of which one becomes the hub too.
-var quickstart = complete.Variant{Name: "quickstart", Installer: complete.ByNobody, DNS: complete.OurPlugin, HubAmongMembers: true}
-
 const quickstartStory = "a newcomer follows the quickstart, and loses a member"
 
 // leaving begins the part of the document in which all clusters leave.

@@ -17,21 +17,30 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// stage is a clusterset that stories are told on.
+// stage is a clusterset on which stories run.
 type stage struct {
 	*complete.Clusterset
 	// clients by the names of clusters. They have an administrator's rights and no cache.
 	clients map[string]client.WithWatch
 }
 
-// newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported.
-func newStage(t *testing.T, v complete.Variant) *stage {
+// newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported. Between
+// them, they have both installers and both DNS plugins.
+func newStage(t *testing.T) *stage {
 	t.Helper()
 	oldest := "c"
 	if os.Getenv("OLDEST") == "no" {
 		oldest = ""
 	}
-	return startStage(t, complete.Options{Variant: v, Members: []string{"a", "b"}, Late: []string{"c"}, Oldest: oldest})
+	return startStage(t, complete.Options{
+		Members: []string{"a", "b"}, Late: []string{"c"}, Oldest: oldest,
+		Installations: map[string]complete.Installation{
+			complete.HubName: {Installer: complete.ByKustomize},
+			"a":              {Installer: complete.ByCommand, DNS: complete.OurPlugin},
+			"b":              {Installer: complete.ByKustomize, DNS: complete.CoreDNSPlugin},
+			"c":              {Installer: complete.ByCommand, DNS: complete.CoreDNSPlugin},
+		},
+	})
 }
 
 func startStage(t *testing.T, o complete.Options) *stage {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
 // summary is the table at the end: which story ran where, and how long it took.
@@ -23,7 +21,6 @@ type summary struct {
 type row struct {
 	story    string
 	clusters int
-	dns      complete.DNS
 	took     time.Duration
 	result   string
 }
@@ -48,15 +45,15 @@ func (s *summary) time(t *testing.T, st *stage) func() {
 		name := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.rows = append(s.rows, row{name, len(st.Clusters()), st.Options.DNS, time.Since(begin), result})
+		s.rows = append(s.rows, row{name, len(st.Clusters()), time.Since(begin), result})
 	}
 }
 
 func (s *summary) print(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-70s %8s %-10s %7s  %s\n", "story", "clusters", "DNS", "seconds", "result")
+	fmt.Fprintf(&b, "\n%-70s %8s %7s  %s\n", "story", "clusters", "seconds", "result")
 	for _, r := range s.rows {
-		fmt.Fprintf(&b, "%-70s %8d %-10s %7.1f  %s\n", r.story, r.clusters, r.dns, r.took.Seconds(), r.result)
+		fmt.Fprintf(&b, "%-70s %8d %7.1f  %s\n", r.story, r.clusters, r.took.Seconds(), r.result)
 	}
 	t.Log(b.String())
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -130,13 +129,14 @@ func importDeletedWhileHubIsUnreachable(s *scene) {
 func dnsRestartsUnnoticed(s *scene) {
 	a, b := s.in("a"), s.in("b")
 	a.offer("web", 2)
-	t := b.traffic("web")
+	own, core := a.traffic("web"), b.traffic("web")
 
-	b.rollOut("kube-system", "coredns")
-	if s.Options.DNS == complete.OurPlugin {
-		b.rollOut(system, "tombolo-dns")
+	for _, p := range s.members() {
+		p.rollOut("kube-system", "coredns")
 	}
-	t.endUnharmed("a")
+	a.rollOut(system, "tombolo-dns")
+	own.endUnharmed("a")
+	core.endUnharmed("a")
 }
 
 // deadMemberIsLeftOut: of two clusters that serve, one loses power. Requests to its pods fail until its endpoints leave, and

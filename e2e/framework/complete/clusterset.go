@@ -20,15 +20,10 @@ import (
 // HubName is the name, and the context, of a hub that is no member.
 const HubName = "hub"
 
-// Variant is one of the ways to install Tombolo.
-type Variant struct {
-	// Name as in "command-plugin".
-	Name string
-	// HubAmongMembers has the first member be the hub as well. Else the hub lives apart.
-	HubAmongMembers bool
-	// Installer is who installs.
+// Installation is how Tombolo is installed in a cluster.
+type Installation struct {
 	Installer Installer
-	// DNS is who answers for the clusterset.
+	// DNS serves the names of the clusterset; empty for a hub.
 	DNS DNS
 }
 
@@ -39,14 +34,12 @@ type Installer string
 const (
 	ByCommand   Installer = "kubectl clusterset"
 	ByKustomize Installer = "kustomize"
-	// ByNobody leaves it to whoever starts the clusters: all of them are late.
-	ByNobody Installer = "nobody"
 )
 
-// DNS is a server of the clusterset's names.
+// DNS is the CoreDNS plugin that serves the clusterset's names.
 type DNS string
 
-// The servers, by the names of their plugins.
+// The plugins.
 const (
 	OurPlugin     DNS = "clusterset"
 	CoreDNSPlugin DNS = "kubernetes"
@@ -54,17 +47,28 @@ const (
 
 // Options say what a clusterset consists of.
 type Options struct {
-	Variant
-	// Members are the clusters' names, which are their IDs too, in their order.
+	// HubAmongMembers makes the first cluster the hub, too. Else the hub is a cluster of its own.
+	HubAmongMembers bool
+	// Members are the names of the clusters that join, which are their IDs too, in their order. Without one, nothing is installed.
 	Members []string
 	// Late are clusters that run, and have not joined.
 	Late []string
+	// Installations are by the names of clusters, with the hub's under HubName. The default is ByCommand with OurPlugin.
+	Installations map[string]Installation
 	// Oldest is the name of a cluster that runs the oldest Kubernetes that Tombolo supports. Empty: none does.
 	Oldest string
 	// Logs is as in lab.Options.
 	Logs string
 	// Log receives a line for each step.
 	Log func(format string, args ...any)
+}
+
+// Installation returns how Tombolo is installed in a cluster.
+func (o Options) Installation(name string) Installation {
+	if i, found := o.Installations[name]; found {
+		return i
+	}
+	return Installation{ByCommand, OurPlugin}
 }
 
 // Clusterset is a lab of complete clusters with Tombolo installed. Close ends it.
@@ -131,7 +135,7 @@ func (c *Clusterset) install(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if c.Options.Installer == ByNobody {
+	if len(c.Options.Members) == 0 {
 		return nil
 	}
 	if err := c.installHub(ctx); err != nil {

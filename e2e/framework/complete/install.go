@@ -13,8 +13,9 @@ import (
 )
 
 func (c *Clusterset) installHub(ctx context.Context) error {
-	c.sayf("hub: install by %s", c.Options.Installer)
-	if c.Options.Installer == ByCommand {
+	installer := c.Options.Installation(HubName).Installer
+	c.sayf("hub: install by %s", installer)
+	if installer == ByCommand {
 		_, err := c.Kubectl(ctx, "", "clusterset", "init-hub", "--context", c.Hub.Name)
 		return err
 	}
@@ -22,14 +23,14 @@ func (c *Clusterset) installHub(ctx context.Context) error {
 	return err
 }
 
-// Join makes a running cluster a member, in the way of the variant, and returns when the hub has its heartbeat and its DNS
-// serves the clusterset.
+// Join makes a running cluster a member, and returns when the hub has its heartbeat and its DNS serves the clusterset.
 func (c *Clusterset) Join(ctx context.Context, name string) error {
-	c.sayf("cluster %s: join by %s, names served by plugin %s", name, c.Options.Installer, c.Options.DNS)
+	how := c.Options.Installation(name)
+	c.sayf("cluster %s: join by %s, names served by plugin %s", name, how.Installer, how.DNS)
 	cluster := c.Cluster(name)
 	var err error
-	if c.Options.Installer == ByCommand {
-		err = c.joinByCommand(ctx, cluster)
+	if how.Installer == ByCommand {
+		err = c.joinByCommand(ctx, cluster, how.DNS)
 	} else {
 		err = c.joinByKustomize(ctx, cluster)
 	}
@@ -45,10 +46,10 @@ func (c *Clusterset) Leave(ctx context.Context, name string) error {
 	return err
 }
 
-func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster) error {
-	parts := "quickstart"
-	if c.Options.DNS == CoreDNSPlugin {
-		parts = "agent"
+func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, plugin DNS) error {
+	parts, by := "quickstart", "tombolo"
+	if plugin == CoreDNSPlugin {
+		parts, by = "agent", "kubernetes"
 	}
 	join := []string{
 		"clusterset", "join", "--context", cluster.Name, "--hub-context", c.Hub.Name,
@@ -61,10 +62,6 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster) er
 	if _, err := c.Kubectl(ctx, "", join...); err != nil {
 		return err
 	}
-	by := "tombolo"
-	if c.Options.DNS == CoreDNSPlugin {
-		by = "kubernetes"
-	}
 	_, err := c.Kubectl(ctx, "", "clusterset", "dns", "--context", cluster.Name, "--by", by)
 	return err
 }
@@ -74,7 +71,7 @@ func (c *Clusterset) tellsServiceCIDRs(cluster *lab.Cluster) bool {
 	return cluster.Name != c.Options.Oldest
 }
 
-// joinByKustomize does what docs/install.md says under "By kustomize alone".
+// joinByKustomize does what docs/install.md says under "By kustomize alone", with CoreDNS' own plugin.
 func (c *Clusterset) joinByKustomize(ctx context.Context, cluster *lab.Cluster) error {
 	// The kustomizations of a user's own lie within the repository: kustomize takes relative paths only.
 	out := filepath.Join(c.programs.root, "out")

@@ -14,10 +14,6 @@ import (
 
 // kustomizations returns the files that a user writes for a member.
 func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
-	parts := "quickstart"
-	if c.Options.DNS == CoreDNSPlugin {
-		parts = "../agent"
-	}
 	var nodes []netip.Prefix
 	for _, a := range cluster.MachineAddresses() {
 		nodes = append(nodes, netip.PrefixFrom(a, a.BitLen()))
@@ -39,11 +35,10 @@ spec: {clusterID: %s, podCIDRs: [%s], nodeCIDRs: [%s]}
 `, cluster.Name, quoted(cluster.PodCIDRs()), quoted(nodes)),
 		"member/kustomization.yaml": fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-resources: [../../../manifests/overlays/%s]
+resources: [../../../manifests/agent]
 images:
 - {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
-- {name: tombolo-dns, newName: localhost/tombolo-dns, newTag: lab}
-%s`, parts, told),
+%s`, told),
 	}
 }
 
@@ -83,19 +78,10 @@ func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) err
 	if err != nil {
 		return err
 	}
-	var after string
-	if c.Options.DNS == CoreDNSPlugin {
-		if _, err := c.Kubectl(ctx, "", "--context", cluster.Name, "apply", "-k", "manifests/dns/corefile"); err != nil {
-			return err
-		}
-		after = strings.Replace(before, "ip6.arpa {\n", "ip6.arpa clusterset.local {\n        multicluster clusterset.local\n", 1)
-	} else {
-		address, err := c.Kubectl(ctx, "", "--context", cluster.Name, "-n", "tombolo-system", "get", "service", "tombolo-dns", "-o", "jsonpath={.spec.clusterIP}")
-		if err != nil {
-			return err
-		}
-		after = before + fmt.Sprintf("clusterset.local:53 {\n    errors\n    cache 5\n    forward . %s\n}\n", address)
+	if _, err := c.Kubectl(ctx, "", "--context", cluster.Name, "apply", "-k", "manifests/dns/corefile"); err != nil {
+		return err
 	}
+	after := strings.Replace(before, "ip6.arpa {\n", "ip6.arpa clusterset.local {\n        multicluster clusterset.local\n", 1)
 	patch := fmt.Sprintf(`{"data":{"Corefile":%q}}`, after)
 	_, err = c.Kubectl(ctx, "", "--context", cluster.Name, "-n", "kube-system", "patch", "configmap", "coredns", "--type=merge", "-p", patch)
 	return err
