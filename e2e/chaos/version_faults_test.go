@@ -134,7 +134,7 @@ func (w *world) crosses(ctx context.Context, one, other *member) error {
 func TestFirstVersionIsThere(t *testing.T) {
 	t.Parallel()
 	if err := exec.Command("git", "cat-file", "-e", first).Run(); err != nil {
-		t.Skip("a clone without history")
+		lab.Skip(t, "the clone has no history")
 	}
 	lab.Must(t, exec.Command("git", "merge-base", "--is-ancestor", first, "HEAD").Run())
 }

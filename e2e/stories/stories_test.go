@@ -6,7 +6,6 @@ package stories
 import (
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestMain(m *testing.M) {
@@ -65,9 +65,7 @@ var serial = []story{
 //
 // spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
 func TestStories(t *testing.T) {
-	if os.Getenv("TOMBOLO_E2E") == "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("complete clusters need Linux and root, and minutes: make e2e")
-	}
+	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
 	var all summary
 	t.Cleanup(func() { all.print(t) })

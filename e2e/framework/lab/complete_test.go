@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,14 +26,6 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
-
-// needComplete skips a test of complete clusters where those cannot run, or nobody has asked for them.
-func needComplete(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TOMBOLO_E2E") == "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("complete clusters need Linux and root: make e2e")
-	}
-}
 
 // runPod returns a pod of the image probe that serves, or has run to its end.
 func runPod(ctx context.Context, cl client.Client, name string, args ...string) (*corev1.Pod, error) {
@@ -76,7 +67,7 @@ func ignoreForbidden(err error) error {
 // TestNothingStaysBehindOfCompleteClusters kills the process that runs a lab with a node and a pod: its processes, also
 // those that are no children of ours, its interfaces, mounts, cgroups and files are gone.
 func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
-	needComplete(t)
+	lab.NeedComplete(t)
 	folder, err := os.MkdirTemp("/tmp", "lab-test-")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -42,6 +43,26 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Skip skips a test that this machine cannot run. With REQUIRE_ALL=1, as in CI, the test fails instead.
+func Skip(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") != "" {
+		t.Fatal("REQUIRE_ALL is set, and the test cannot run: " + reason)
+	}
+	t.Skip(reason)
+}
+
+// NeedComplete skips a test of complete clusters unless make e2e runs it. Where it does, the machine must be able to.
+func NeedComplete(t testing.TB) {
+	t.Helper()
+	if os.Getenv("TOMBOLO_E2E") == "" {
+		t.Skip("make e2e runs it")
+	}
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Fatal("complete clusters need Linux and root")
 	}
 }
 

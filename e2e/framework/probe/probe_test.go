@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // patience is for a machine that is busy with other tests.
@@ -151,7 +153,7 @@ func needs(t *testing.T, host string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if isMissingFamily(err) {
-		t.Skipf("the host has no %s: %v", host, err)
+		lab.Skip(t, "the host has no "+host)
 	}
 	if err != nil {
 		t.Fatal(err)
