@@ -1,0 +1,189 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
+)
+
+var (
+	web     = clusterset.ServiceKey{Namespace: "shop", Name: "web"}
+	created = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+	member  = &hubv1alpha1.Member{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.MemberName},
+		Spec:       hubv1alpha1.MemberSpec{ClusterID: "a", PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}},
+	}
+	offered = clusterset.Export{
+		Cluster: "a", Key: web, Age: created.UTC(), Type: mcsv1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		Ports: []clusterset.Port{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
+	}
+)
+
+// exported returns the sources of web if cluster a exports it, and the hub has these records.
+func exported(stored hub.Service) sources.Sources {
+	stored.LocalMember = member
+	younger := offered // the hub has bounded the age: the record must still claim the age of the ServiceExport
+	younger.Age = created.Add(time.Hour)
+	return sources.Sources{
+		Key: web, Hub: stored, Local: &younger,
+		Export: &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, CreationTimestamp: created}},
+	}
+}
+
+// refused returns the sources of web if its ServiceExport exports nothing, for this reason.
+func refused(reason mcsv1beta1.ServiceExportConditionReason, stored *hubv1alpha1.PublishedService) sources.Sources {
+	result := exported(hub.Service{Local: stored})
+	result.Local, result.Rejection = nil, &export.Rejection{Reason: reason}
+	return result
+}
+
+func slice(id string, addresses ...string) clusterset.Slice {
+	result := clusterset.Slice{
+		Cluster: "a", ID: id, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []clusterset.EndpointPort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 8080}},
+	}
+	for _, address := range addresses {
+		result.Endpoints = append(result.Endpoints, clusterset.Endpoint{Addresses: []string{address}, Ready: clusterset.True})
+	}
+	return result
+}
+
+func pods(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("10.1.%d.%d", i/250, 1+i%250))
+	}
+	return all
+}
+
+// TestDecide: which records the hub should have of a service, and what is reported as left out.
+//
+// spec: E3, E6, R8
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	stored := record.EncodeService(offered)
+	stored.ResourceVersion = "7"
+	inactive := stored.DeepCopy()
+	inactive.Spec.Inactive = true
+	want := record.EncodeService(offered)
+	endpoints := func(slices ...clusterset.Slice) (all []*hubv1alpha1.PublishedEndpoints) {
+		for _, s := range slices {
+			all = append(all, record.EncodeEndpoints(web, s))
+		}
+		return all
+	}
+	large := []clusterset.Slice{slice("1", pods(9_000)...), slice("2", pods(1_001)...)}
+	for name, test := range map[string]struct {
+		known   sources.Sources
+		slices  []clusterset.Slice
+		want    records
+		outcome publication.Outcome
+	}{
+		"exported": {
+			known: exported(hub.Service{}), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			want: records{want, endpoints(slice("1", "10.1.0.1"))},
+		},
+		"without endpoints": {known: exported(hub.Service{Local: stored}), want: records{want, nil}},
+		"an address outside of the ranges": {
+			known: exported(hub.Service{}), slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1")},
+			want:    records{want, endpoints(slice("1", "10.1.0.1"))},
+			outcome: publication.Outcome{LeftOut: []string{"192.0.2.1 is outside the cluster's pod and node CIDRs"}},
+		},
+		"too many endpoints": {
+			known: exported(hub.Service{}), slices: large,
+			want: records{want, endpoints(large[0])},
+			outcome: publication.Outcome{
+				Surplus: "1 of 2 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10001",
+			},
+		},
+		"no ServiceExport":                {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
+		"the Service does not exist":      {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
+		"it never existed":                {known: refused(mcsv1beta1.ServiceExportReasonNoService, nil)},
+		"its namespace became a reserved": {known: refused(export.ReasonNamespaceReserved, stored)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, outcome := (&Reconciler{}).decide(test.known, test.slices)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(records{})); diff != "" {
+				t.Errorf("records (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.outcome, outcome); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFrees: only a service whose records become fewer frees quota for others.
+//
+// spec: E3
+func TestFrees(t *testing.T) {
+	t.Parallel()
+	service, one := record.EncodeService(offered), record.EncodeEndpoints(web, slice("1", "10.1.0.1"))
+	for name, test := range map[string]struct {
+		desired  records
+		existing hub.Service
+		want     bool
+	}{
+		"new":              {records{service, nil}, hub.Service{}, false},
+		"unchanged":        {records{service, []*hubv1alpha1.PublishedEndpoints{one}}, hub.Service{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, false},
+		"fewer slices":     {records{service, nil}, hub.Service{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, true},
+		"withdrawn":        {records{}, hub.Service{Local: service}, true},
+		"nothing was left": {records{}, hub.Service{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.desired.frees(test.existing); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// TestHighest: a heartbeat names the highest versions among the records that exist and those that were just written.
+//
+// spec: E3
+func TestHighest(t *testing.T) {
+	t.Parallel()
+	service := func(version string) *hubv1alpha1.PublishedService {
+		return &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	}
+	endpoints := func(version string) *hubv1alpha1.PublishedEndpoints {
+		return &hubv1alpha1.PublishedEndpoints{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	}
+	existing := hub.Service{Local: service("9"), LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{endpoints("8"), endpoints("10")}}
+	for name, test := range map[string]struct {
+		existing hub.Service
+		services []*hubv1alpha1.PublishedService
+		slices   []*hubv1alpha1.PublishedEndpoints
+		want     hub.Versions
+	}{
+		"nothing":  {},
+		"existing": {existing: existing, want: hub.Versions{Services: "9", Endpoints: "10"}},
+		"written":  {existing: existing, services: []*hubv1alpha1.PublishedService{service("12")}, slices: []*hubv1alpha1.PublishedEndpoints{endpoints("11")}, want: hub.Versions{Services: "12", Endpoints: "11"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := highest(test.existing, test.services, test.slices); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
