@@ -1,7 +1,7 @@
 # Copyright The Tombolo Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Written by "make generate" from tools/images/recipe.go: change it there. For Docker with BuildKit, and Podman:
+# The images of tools/images/recipe.go, for Docker with BuildKit and for Podman. A test of that module compares the two.
 #
 #     docker build --target agent --build-arg VERSION=v1.2.3 --build-arg REVISION="$(git rev-parse HEAD)" -t tombolo-agent .
 #
@@ -19,7 +19,8 @@ ARG VERSION
 
 FROM build AS agent-files
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go -C tools/images run . files -image=tombolo-agent -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image
+    go -C tools/images run . files -image=tombolo-agent -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image.tar && \
+    mkdir /image && tar -x -p -f /image.tar -C /image
 
 # Tombolo agent
 FROM scratch AS agent
@@ -42,7 +43,8 @@ ENTRYPOINT ["/tombolo-agent"]
 
 FROM build AS dns-files
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go -C tools/images run . files -image=tombolo-dns -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image
+    go -C tools/images run . files -image=tombolo-dns -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image.tar && \
+    mkdir /image && tar -x -p -f /image.tar -C /image
 
 # CoreDNS with Tombolo's plugin clusterset
 FROM scratch AS dns
@@ -56,10 +58,9 @@ LABEL org.opencontainers.image.description="CoreDNS with the plugins that a clus
     org.opencontainers.image.source="https://github.com/tombolo-mcs/tombolo" \
     org.opencontainers.image.title="CoreDNS with Tombolo's plugin clusterset" \
     org.opencontainers.image.version="$VERSION"
-# DNS, where no right is needed; the Service maps 53 to it
-EXPOSE 1053/udp
-# the same for DNS over TCP
+# DNS, on a port that needs no privilege; the Service maps port 53 to it
 EXPOSE 1053/tcp
+EXPOSE 1053/udp
 # /health
 EXPOSE 8080/tcp
 # /ready

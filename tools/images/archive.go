@@ -4,161 +4,149 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
-	"maps"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go"
-	"github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// containerdName is the annotation by which containerd and Docker name what they load.
-const containerdName = "io.containerd.image.name"
+const (
+	// containerdName is the annotation by which containerd and Docker name what they load.
+	containerdName = "io.containerd.image.name"
+	refName        = "org.opencontainers.image.ref.name"
+)
 
-// program is what was compiled for a platform.
-type program struct {
-	platform platform
-	content  []byte
+// image is what an archive is built from.
+type image struct {
+	ref    string // the full name with the tag
+	config v1.Config
+	files  func(context.Context, v1.Platform) ([]file, error)
 }
 
-// archive returns the image as an OCI image layout in a tar archive: one index of all platforms. Its name is
-// repository/name:version. Everything in it is dated and ordered, so the same programs give the same bytes.
-func archive(i image, r release, repository string, programs []program) ([]byte, error) {
-	all := store{}
-	index := v1.Index{
-		Versioned:   specs.Versioned{SchemaVersion: 2},
-		MediaType:   v1.MediaTypeImageIndex,
-		Annotations: labelMap(i, r),
-	}
-	for _, p := range programs {
-		descriptor, err := all.addManifest(i, r, p)
+// file returns the name of the image's archive.
+func (i image) file() string {
+	name, _, _ := strings.Cut(path.Base(i.ref), ":")
+	return name + ".tar"
+}
+
+// names returns the annotations by which runtimes name the image.
+func (i image) names() map[string]string {
+	return map[string]string{containerdName: i.ref, refName: i.ref[strings.LastIndex(i.ref, ":")+1:]}
+}
+
+// archive returns an OCI image layout of the image in a tar file. Its one top-level manifest is an index of all platforms:
+// skopeo and podman accept no other.
+func (i image) archive(ctx context.Context, r release, platforms []v1.Platform) ([]byte, error) {
+	index := mutate.Annotations(empty.Index, i.config.Labels).(v1.ImageIndex)
+	for _, p := range platforms {
+		one, err := i.forPlatform(ctx, r, p)
 		if err != nil {
 			return nil, err
 		}
-		index.Manifests = append(index.Manifests, descriptor)
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &p}})
 	}
-	inner, err := all.addJSON(v1.MediaTypeImageIndex, index)
+	dir, err := os.MkdirTemp("", "tombolo-images-")
 	if err != nil {
 		return nil, err
 	}
-	inner.Annotations = map[string]string{
-		v1.AnnotationRefName: r.version,
-		containerdName:       repository + "/" + i.name + ":" + r.version,
+	defer os.RemoveAll(dir)
+	top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{Annotations: i.names()}})
+	if _, err := layout.Write(dir, top); err != nil {
+		return nil, err
 	}
-	return all.layout(v1.Index{
-		Versioned: specs.Versioned{SchemaVersion: 2},
-		MediaType: v1.MediaTypeImageIndex,
-		Manifests: []v1.Descriptor{inner},
-	}, r.time)
-}
-
-// store holds the blobs of an archive.
-type store map[digest.Digest][]byte
-
-func (s store) add(mediaType string, content []byte) v1.Descriptor {
-	d := digest.FromBytes(content)
-	s[d] = content
-	return v1.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(content))}
-}
-
-func (s store) addJSON(mediaType string, value any) (v1.Descriptor, error) {
-	content, err := json.Marshal(value)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	return s.add(mediaType, content), nil
-}
-
-// addManifest adds the image of one platform.
-func (s store) addManifest(i image, r release, p program) (v1.Descriptor, error) {
-	content, err := layer(filesOf(i, p.content), r.time)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	packed, err := compress(content)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	config, err := s.addJSON(v1.MediaTypeImageConfig, configOf(i, r, p.platform, digest.FromBytes(content)))
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	descriptor, err := s.addJSON(v1.MediaTypeImageManifest, v1.Manifest{
-		Versioned:   specs.Versioned{SchemaVersion: 2},
-		MediaType:   v1.MediaTypeImageManifest,
-		Config:      config,
-		Layers:      []v1.Descriptor{s.add(v1.MediaTypeImageLayerGzip, packed)},
-		Annotations: labelMap(i, r),
+	var files []file
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path.Join(dir, name))
+		files = append(files, regular(name, 0o644, content))
+		return err
 	})
-	descriptor.Platform = &v1.Platform{OS: p.platform.os, Architecture: p.platform.arch}
-	return descriptor, err
-}
-
-// configOf returns what a runtime is told of the image.
-func configOf(i image, r release, p platform, content digest.Digest) v1.Image {
-	ports := map[string]struct{}{}
-	for _, port := range i.ports {
-		ports[port.String()] = struct{}{}
-	}
-	return v1.Image{
-		Created:  &r.time,
-		Platform: v1.Platform{OS: p.os, Architecture: p.arch},
-		Config: v1.ImageConfig{
-			User:         user,
-			ExposedPorts: ports,
-			Entrypoint:   []string{i.binary()},
-			WorkingDir:   "/",
-			Labels:       labelMap(i, r),
-		},
-		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{content}},
-		History: []v1.History{{Created: &r.time, CreatedBy: "tools/images of " + r.version}},
-	}
-}
-
-func labelMap(i image, r release) map[string]string {
-	all := map[string]string{}
-	for _, l := range labels(i, r) {
-		all[l.key] = l.value
-	}
-	return all
-}
-
-// layout returns the blobs as a tar archive: https://github.com/opencontainers/image-spec/blob/main/image-layout.md.
-func (s store) layout(index v1.Index, date time.Time) ([]byte, error) {
-	top, err := json.Marshal(index)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := json.Marshal(v1.ImageLayout{Version: v1.ImageLayoutVersion})
+	return pack(files, r.time)
+}
+
+// forPlatform returns the image of one platform: one layer and its configuration.
+func (i image) forPlatform(ctx context.Context, r release, p v1.Platform) (v1.Image, error) {
+	files, err := i.files(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	files := []file{
-		{"/" + v1.ImageLayoutFile, 0o644, mark},
-		{"/" + v1.ImageIndexFile, 0o644, top},
+	content, err := pack(files, r.time)
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range slices.Sorted(maps.Keys(s)) {
-		files = append(files, file{"/" + v1.ImageBlobsDir + "/" + d.Algorithm().String() + "/" + d.Encoded(), 0o644, s[d]})
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+		tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, err
 	}
-	return layer(files, date)
+	date := v1.Time{Time: r.time}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+		OS: p.OS, Architecture: p.Architecture, Created: date, Config: i.config, RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	base, err = mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{Created: date, CreatedBy: "tools/images of " + r.version}})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(base, i.config.Labels).(v1.Image), nil
 }
 
-// compress returns the content packed by gzip, which every reader of images knows. The header has neither name nor date.
-func compress(content []byte) ([]byte, error) {
+// file is a file of an image. Its name is relative to the root; that of a folder ends with a slash.
+type file struct {
+	tar.Header
+	content []byte
+}
+
+// regular returns a regular file.
+func regular(name string, mode int64, content []byte) file {
+	return file{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}, content}
+}
+
+// pack returns the files as a tar archive, sorted, with the folders above them first.
+func pack(files []file, date time.Time) ([]byte, error) {
+	above := map[string]bool{}
+	all := slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.Name, b.Name) })
+	var folders []file
+	for _, f := range all {
+		for dir := path.Dir(strings.TrimSuffix(f.Name, "/")); dir != "." && !above[dir]; dir = path.Dir(dir) {
+			above[dir] = true
+			folders = append(folders, file{Header: tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}})
+		}
+	}
+	slices.SortFunc(folders, func(a, b file) int { return strings.Compare(a.Name, b.Name) })
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
+	w := tar.NewWriter(&b)
+	for _, f := range append(folders, all...) {
+		f.ModTime, f.Format = date, tar.FormatUSTAR
+		if err := w.WriteHeader(&f.Header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := w.Write(content); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	err := w.Close()
+	return b.Bytes(), err
 }

@@ -4,121 +4,91 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"debug/elf"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 )
 
-// debianPackages are those whose programs are copied into a lab's images.
-const debianPackages = "busybox-static socat netcat-openbsd bind9-dnsutils"
-
-// debian is a host that has these packages.
-type debian struct {
-	// bin is the folder of programs.
-	bin string
+// explain returns the error of a host that lacks a program.
+func explain(err error) error {
+	return fmt.Errorf("%w: the images of a lab are made of Debian's programs: apt-get install busybox-static socat netcat-openbsd bind9-dnsutils", err)
 }
 
-// missing returns the error of a host that lacks a program.
-func missing(err error) error {
-	return fmt.Errorf("%w: a lab's images are made of Debian's programs: apt-get install %s", err, debianPackages)
-}
-
-// shell returns busybox with a link for each of its programs, and userFiles.
-func (d debian) shell(ctx context.Context) ([]file, error) {
-	name := filepath.Join(d.bin, "busybox")
+// busybox returns the program of that name.
+func busybox(bin string) ([]file, error) {
+	name := filepath.Join(bin, "busybox")
 	content, err := os.ReadFile(name)
 	if err != nil {
-		return nil, missing(err)
+		return nil, explain(err)
 	}
-	if err := static(content); err != nil {
-		return nil, missing(fmt.Errorf("%s: %w", name, err))
+	f, err := elf.NewFile(bytes.NewReader(content))
+	if err == nil {
+		err = static(f)
 	}
-	listed, err := exec.CommandContext(ctx, name, "--list").Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s --list: %w", name, err)
+		return nil, explain(fmt.Errorf("%s: %w", name, err))
 	}
-	files := append(userFiles(), file{"/bin/busybox", 0o755, content})
+	return []file{regular("bin/busybox", 0o755, content)}, nil
+}
+
+// shellFiles returns busybox with a link for each of its programs, users, the order in which names are resolved, and a
+// folder to write to.
+func shellFiles(ctx context.Context, bin string) ([]file, error) {
+	files, err := busybox(bin)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := exec.CommandContext(ctx, filepath.Join(bin, "busybox"), "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("busybox --list: %w", err)
+	}
 	for applet := range strings.FieldsSeq(string(listed)) {
 		if applet != "busybox" {
-			files = append(files, file{"/bin/" + applet, fs.ModeSymlink | 0o777, []byte("busybox")})
+			files = append(files, file{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Mode: 0o777, Linkname: "busybox"}})
 		}
 	}
-	return files, nil
+	return append(files,
+		regular("etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")),
+		regular("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")),
+		regular("etc/nsswitch.conf", 0o644, []byte("hosts: files dns\n")),
+		file{Header: tar.Header{Typeflag: tar.TypeDir, Name: "root/", Mode: 0o700}},
+		file{Header: tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}},
+	), nil
 }
 
-// static returns an error where a program needs a loader.
-func static(content []byte) error {
-	f, err := elf.NewFile(bytes.NewReader(content))
-	if err != nil {
-		return err
-	}
-	for _, segment := range f.Progs {
-		if segment.Type == elf.PT_INTERP {
-			return errors.New("is not static")
+// library is a line of ldd with the path of a library: "libc.so.6 => /lib/libc.so.6 (0x2)" or "/lib64/ld.so.2 (0x3)".
+var library = regexp.MustCompile(`(?m)(?:=> |^\t)/(\S+) \(0x`)
+
+// dynamic returns programs of the host by their names in the image, with the libraries that they need.
+func dynamic(ctx context.Context, bin string, wanted map[string]string) ([]file, error) {
+	sources := map[string]string{}
+	for to, program := range wanted {
+		sources[to] = filepath.Join(bin, program)
+		output, err := exec.CommandContext(ctx, "ldd", sources[to]).Output()
+		if err == nil && bytes.Contains(output, []byte("not found")) {
+			err = fmt.Errorf("a library is missing\n%s", output)
+		}
+		if err != nil {
+			return nil, explain(fmt.Errorf("ldd %s: %w", sources[to], err))
+		}
+		for _, found := range library.FindAllStringSubmatch(string(output), -1) {
+			sources[filepath.Clean(found[1])] = "/" + found[1]
 		}
 	}
-	return nil
-}
-
-// programs returns the host's programs, each at its path in the image, with the libraries that they need.
-func (d debian) programs(ctx context.Context, wanted map[string]string) ([]file, error) {
 	var files []file
-	libraries := map[string]bool{}
-	for _, to := range slices.Sorted(maps.Keys(wanted)) {
-		name := filepath.Join(d.bin, wanted[to])
-		content, err := os.ReadFile(name)
+	for to, from := range sources {
+		content, err := os.ReadFile(from)
 		if err != nil {
-			return nil, missing(err)
+			return nil, explain(err)
 		}
-		files = append(files, file{to, 0o755, content})
-		said, err := exec.CommandContext(ctx, "ldd", name).Output()
-		if err != nil {
-			return nil, fmt.Errorf("ldd %s: %w", name, err)
-		}
-		needed, err := librariesOf(string(said))
-		if err != nil {
-			return nil, missing(fmt.Errorf("ldd %s: %w", name, err))
-		}
-		for _, library := range needed {
-			libraries[library] = true
-		}
-	}
-	for _, library := range slices.Sorted(maps.Keys(libraries)) {
-		content, err := os.ReadFile(library)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{library, 0o755, content})
+		files = append(files, regular(to, 0o755, content))
 	}
 	return files, nil
-}
-
-// librariesOf returns the files that ldd names; those that the kernel provides are none.
-func librariesOf(said string) ([]string, error) {
-	var found []string
-	for line := range strings.Lines(said) {
-		needed, at, linked := strings.Cut(strings.TrimSpace(line), " => ")
-		if !linked {
-			at = needed
-		}
-		// What follows is the address in memory, and no part of the path.
-		at, _, _ = strings.Cut(at, " (")
-		switch {
-		case at == "not found":
-			return nil, fmt.Errorf("%s is not found", needed)
-		case filepath.IsAbs(at):
-			found = append(found, filepath.Clean(at))
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
 }

@@ -4,14 +4,9 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,201 +14,70 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// labArchives returns a folder with the archives of all lab images.
+// labArchives returns a folder with the archives of the images that only labs have.
 func labArchives(t *testing.T) string {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("a lab's images are made of Debian's programs")
-	}
-	for _, name := range []string{"busybox", "socat", "nc.openbsd", "nslookup"} {
+	for _, name := range []string{"busybox", "socat", "nc.openbsd", "nslookup", "ldd"} {
 		if _, err := os.Stat("/usr/bin/" + name); err != nil {
-			t.Skip(missing(err))
+			t.Skip(explain(err))
 		}
 	}
 	dir := t.TempDir()
-	if said := runLab(t, dir); strings.Count(said, "\n") != len(labImages()) {
-		t.Fatalf("built %q, want %d images", said, len(labImages()))
+	// Without the project's own images, which take minutes.
+	if err := (builder{root: productRoot, log: io.Discard}).run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, ""); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
 
-// runLab builds the lab's images and returns what it says.
-func runLab(t *testing.T, dir string) string {
+// load returns the name and the image that a runtime finds in an archive.
+func load(t *testing.T, archive string) (string, v1.Image) {
 	t.Helper()
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, &out, project{}); err != nil {
+	dir := t.TempDir()
+	if err := unpack(t.Context(), read(t, archive), dir); err != nil {
 		t.Fatal(err)
 	}
-	return out.String()
-}
-
-// loaded is an image as a runtime sees it.
-type loaded struct {
-	name   string
-	config v1.Image
-	layer  []byte
-}
-
-// load reads an archive as a runtime does: every digest is checked.
-func load(t *testing.T, name string) loaded {
-	t.Helper()
-	content, err := os.ReadFile(name)
+	top, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := readTar(bytes.NewReader(content))
+	if err := validate.Index(top); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := top.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%+v, %v", manifest, err)
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	layout := reader{entries: entries, used: map[digest.Digest]bool{}}
-	var mark v1.ImageLayout
-	var top v1.Index
-	var manifest v1.Manifest
-	var l loaded
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	platforms, err := index.IndexManifest()
+	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != "linux/"+runtime.GOARCH {
+		t.Fatalf("%+v, %v", platforms, err)
 	}
-	check(layout.file(v1.ImageLayoutFile, &mark))
-	check(layout.file(v1.ImageIndexFile, &top))
-	if mark.Version != v1.ImageLayoutVersion || len(top.Manifests) != 1 {
-		t.Fatalf("layout %q with %d images", mark.Version, len(top.Manifests))
+	i, err := index.Image(platforms.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
 	}
-	l.name = top.Manifests[0].Annotations[containerdName]
-	check(layout.json(top.Manifests[0], v1.MediaTypeImageManifest, &manifest))
-	check(layout.json(manifest.Config, v1.MediaTypeImageConfig, &l.config))
-	l.layer, err = layout.blob(manifest.Layers[0], v1.MediaTypeImageLayer)
-	check(err)
-	check(layout.unused())
-	if want := []digest.Digest{digest.FromBytes(l.layer)}; !slices.Equal(l.config.RootFS.DiffIDs, want) || len(manifest.Layers) != 1 {
-		t.Errorf("%d layers, in the configuration %v, want %v", len(manifest.Layers), l.config.RootFS.DiffIDs, want)
-	}
-	return l
+	return manifest.Manifests[0].Annotations[containerdName], i
 }
 
-// What the archives say of themselves, and that they are made again only where they have to be.
+// TestLab: the names and configurations of the archives, and that their programs run with nothing but the image.
 func TestLab(t *testing.T) {
 	t.Parallel()
-	dir := labArchives(t)
-	for archive, want := range map[string]struct{ name, config string }{
-		"pause.tar":    {"tombolo.example/pause:lab", `{"User":"65532:65532","Entrypoint":["/pause"]}`},
-		"probe.tar":    {"tombolo.example/probe:lab", `{"Env":["` + searchPath + `"],"Entrypoint":["/probe"],"WorkingDir":"/"}`},
-		"socat.tar":    {"docker.io/alpine/socat:1.7.4.4", `{"Env":["` + searchPath + `"],"Entrypoint":["socat"],"WorkingDir":"/"}`},
-		"netshoot.tar": {"docker.io/nicolaka/netshoot:v0.15", `{"Env":["` + searchPath + `"],"Cmd":["sh"],"WorkingDir":"/"}`},
-	} {
-		got := load(t, filepath.Join(dir, archive))
-		config, err := json.Marshal(got.config.Config)
-		if err != nil || got.name != want.name || string(config) != want.config || got.config.OS != "linux" || got.config.Architecture != runtime.GOARCH {
-			t.Errorf("%s: %s for %s/%s %s, %v\nwant %s %s", archive, got.name, got.config.OS, got.config.Architecture, config, err, want.name, want.config)
-		}
-	}
-	if said := runLab(t, dir); said != "" {
-		t.Errorf("with nothing to do: %q", said)
-	}
-	probe, pause := filepath.Join(dir, "probe.tar"), filepath.Join(dir, "pause.tar")
-	before, err := os.ReadFile(probe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(pause); err != nil {
-		t.Fatal(err)
-	}
-	other, err := os.ReadFile(filepath.Join(dir, "socat.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(probe, other, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if said := runLab(t, dir); strings.Count(said, "\n") != 2 || !strings.Contains(said, pause+": tombolo.example/pause:lab, ") || !strings.Contains(said, probe+": tombolo.example/probe:lab, ") {
-		t.Errorf("without one, and with another's in place of one: %q", said)
-	}
-	if after, err := os.ReadFile(probe); err != nil || !bytes.Equal(after, before) {
-		t.Errorf("a second build gives other bytes, %v", err)
-	}
-}
-
-// Whatever stands where an archive should be is replaced, unless it has the same index.
-func TestHolds(t *testing.T) {
-	t.Parallel()
-	index := v1.Index{MediaType: v1.MediaTypeImageIndex}
-	same, err := store{}.layout(index, labTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := store{}.layout(v1.Index{}, labTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		content []byte
-		want    bool
-	}{"the same": {same, true}, "another": {other, false}, "half": {same[:700], false}, "nothing": {nil, false}, "no archive": {[]byte("hello"), false}} {
-		file := filepath.Join(t.TempDir(), "a.tar")
-		if err := os.WriteFile(file, test.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := holds(file, index); got != test.want || err != nil {
-			t.Errorf("%s: %v, %v, want %v", name, got, err, test.want)
-		}
-	}
-	if got, err := holds(filepath.Join(t.TempDir(), "none"), index); got || err != nil {
-		t.Errorf("no file: %v, %v", got, err)
-	}
-}
-
-// unpack writes the files of a layer below a folder, as a runtime does.
-func unpack(t *testing.T, layer []byte) string {
-	t.Helper()
-	dir := t.TempDir()
-	entries, err := readTar(bytes.NewReader(layer))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range entries {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		e, to := entries[name], filepath.Join(dir, name)
-		switch e.header.Typeflag {
-		case tar.TypeDir:
-			err = os.MkdirAll(to, 0o755)
-		case tar.TypeSymlink:
-			err = os.Symlink(e.header.Linkname, to)
-		default:
-			err = writeProgram(to, e.content, e.header.FileInfo().Mode())
-		}
-		if err == nil && e.header.Typeflag != tar.TypeSymlink {
-			err = os.Chmod(to, e.header.FileInfo().Mode())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// The programs run where there is nothing but the image.
-func TestLabPrograms(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("chroot needs root")
-	}
 	dir := labArchives(t)
 	shells := []string{
 		"test -w /tmp && touch /tmp/file && cat /tmp/file && ls -ld /tmp", "drwxrwxrwt",
 		"id", "uid=0(root) gid=0(root)",
+		"timeout 1 sleep infinity; echo $?", "143", // what pause.tar runs
 		"sleep 0; ip help; ping; wget", "Usage: wget",
 	}
 	tools := slices.Concat(shells, []string{
@@ -223,139 +87,79 @@ func TestLabPrograms(t *testing.T) {
 		"echo hello | socat -t 60 - EXEC:cat", "hello",
 		"nslookup -version", "nslookup 9.",
 	})
-	for archive, commands := range map[string][]string{
-		"probe.tar":    append(shells, "/probe lookup 127.0.0.1", `"addresses":["127.0.0.1"]`, "nslookup; nc", "Usage: nslookup"),
-		"socat.tar":    tools,
-		"netshoot.tar": tools,
+	for archive, want := range map[string]struct {
+		name, config string
+		commands     []string // each followed by a part of its output
+	}{
+		"pause.tar": {"tombolo.example/pause:lab", `{"Entrypoint":["/bin/busybox","sleep","infinity"],"User":"65532:65532"}`, nil},
+		"probe.tar": {
+			"tombolo.example/probe:lab", `{"Entrypoint":["/probe"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`,
+			append(shells, "/probe lookup 127.0.0.1", `"addresses":["127.0.0.1"]`, "nslookup; nc", "Usage: nslookup"),
+		},
+		"socat.tar":    {"docker.io/alpine/socat:1.7.4.4", `{"Entrypoint":["socat"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`, tools},
+		"netshoot.tar": {"docker.io/nicolaka/netshoot:v0.15", `{"Cmd":["sh"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`, tools},
 	} {
 		t.Run(archive, func(t *testing.T) {
 			t.Parallel()
-			root := unpack(t, load(t, filepath.Join(dir, archive)).layer)
-			for pair := range slices.Chunk(commands, 2) {
-				said, err := inside(t, root, pair[0])
-				if !strings.Contains(said, pair[1]) {
-					t.Errorf("%s: %v: %q, want %q in it", pair[0], err, said, pair[1])
+			name, i := load(t, filepath.Join(dir, archive))
+			config, err := i.ConfigFile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := json.Marshal(config.Config); name != want.name || string(got) != want.config || err != nil {
+				t.Errorf("got %s, %s, %v\nwant %s, %s", name, got, err, want.name, want.config)
+			}
+			if os.Geteuid() != 0 {
+				t.Skip("chroot needs root")
+			}
+			root := t.TempDir()
+			content := mutate.Extract(i)
+			defer content.Close()
+			layer, err := io.ReadAll(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unpack(t.Context(), layer, root); err != nil {
+				t.Fatal(err)
+			}
+			for pair := range slices.Chunk(want.commands, 2) {
+				if output, err := inside(t.Context(), root, pair[0]); !strings.Contains(output, pair[1]) {
+					t.Errorf("%s: %v: %q, want %q in it", pair[0], err, output, pair[1])
 				}
 			}
 		})
 	}
 }
 
-// inside runs a shell's command with an image's files as the root, and /proc as pods have it: busybox runs its own programs
-// through it. The mount ends with the command.
-func inside(t *testing.T, root, command string) (string, error) {
-	t.Helper()
+// inside runs a command of a shell with an image's files as the root, and /proc as pods have it, through which busybox runs its
+// own programs. The mount ends with the command.
+func inside(ctx context.Context, root, command string) (string, error) {
 	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	// chroot itself is looked for outside.
-	outside, err := exec.LookPath("chroot")
+	chroot, err := exec.LookPath("chroot") // PATH is that of the image
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	const enter = `mount --bind /proc "$0/proc" && PATH="$3" && exec "$1" "$0" /bin/sh -c "$2"`
-	said, err := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", enter, root, outside, command, strings.TrimPrefix(searchPath, "PATH=")).CombinedOutput()
-	return string(said), err
+	output, err := exec.CommandContext(ctx, "unshare", "--mount", "sh", "-c", enter, root, chroot, command, strings.TrimPrefix(searchPath, "PATH=")).CombinedOutput()
+	return string(output), err
 }
 
-// A host without the packages is told which ones it needs.
+// TestLabMissing: a host that lacks a program is told which packages it needs.
 func TestLabMissing(t *testing.T) {
 	t.Parallel()
-	const advice = ": a lab's images are made of Debian's programs: apt-get install busybox-static socat netcat-openbsd bind9-dnsutils"
-	d := debian{t.TempDir()}
-	_, err := d.shell(t.Context())
-	if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), advice) {
-		t.Errorf("no busybox: %v", err)
-	}
-	_, err = d.programs(t.Context(), map[string]string{"/usr/bin/socat": "socat"})
-	if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), advice) {
-		t.Errorf("no socat: %v", err)
-	}
+	const advice = ": the images of a lab are made of Debian's programs: apt-get install busybox-static socat netcat-openbsd bind9-dnsutils"
+	bin := t.TempDir()
+	_, err := shellFiles(t.Context(), bin)
+	wantError(t, err, "busybox: no such file or directory"+advice)
+	_, err = dynamic(t.Context(), bin, map[string]string{"usr/bin/socat": "socat"})
+	wantError(t, err, advice)
 	if runtime.GOOS != "linux" {
 		return
 	}
 	// The busybox of the package without -static.
-	content, err := os.ReadFile("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.bin, "busybox"), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.shell(t.Context()); err == nil || err.Error() != filepath.Join(d.bin, "busybox")+": is not static"+advice {
-		t.Errorf("a busybox with libraries: %v", err)
-	}
-}
-
-func TestLibrariesOf(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		said string
-		want []string
-		err  string
-	}{
-		"libraries": {
-			"\tlinux-vdso.so.1 (0x00007f84a1e87000)\n\tlibz.so.1 => /lib/x/libz.so.1 (0x1)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x2)\n",
-			[]string{"/lib/x/libc.so.6", "/lib/x/libz.so.1", "/lib64/ld-linux-x86-64.so.2"},
-			"",
-		},
-		"a folder up": {"\tliba.so => /lib/x/../y/liba.so (0x1)\n", []string{"/lib/y/liba.so"}, ""},
-		"static":      {"\tstatically linked\n", nil, ""},
-		"none":        {"\tlibgone.so.1 => not found\n", nil, "libgone.so.1 is not found"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := librariesOf(test.said)
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			wantError(t, err, test.err)
-		})
-	}
-}
-
-// A link and a folder with a bit of its own, in an archive and back.
-func TestLayerKinds(t *testing.T) {
-	t.Parallel()
-	content, err := layer([]file{
-		{"/bin/sh", fs.ModeSymlink | 0o777, []byte("busybox")},
-		{"/tmp", fs.ModeDir | fs.ModeSticky | 0o777, nil},
-	}, labTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for r := tar.NewReader(bytes.NewReader(content)); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, fmt.Sprintf("%s %s %q %d", h.FileInfo().Mode(), h.Name, h.Linkname, h.Size))
-	}
-	want := []string{`drwxr-xr-x bin/ "" 0`, `Lrwxrwxrwx bin/sh "busybox" 0`, `dtrwxrwxrwx tmp/ "" 0`}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
-}
-
-// patience is for a machine that is busy with other tests.
-const patience = 2 * time.Minute
-
-// within waits until a thing holds, which nothing announces.
-func within(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		}
-	}
+	write(t, filepath.Join(bin, "busybox"), string(read(t, "/bin/sh")))
+	_, err = shellFiles(t.Context(), bin)
+	wantError(t, err, "it is not static"+advice)
 }

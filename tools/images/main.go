@@ -1,19 +1,14 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images builds the images of the project without a daemon, and writes the Dockerfile that builds the same ones.
-// Both are made from one recipe (recipe.go).
+// Command images builds the images of the project, and those of the lab's pods, without a daemon:
 //
-//	images build        OCI archives of all images, for all platforms, into -out
-//	images check        verify the archives in -out, and that a build from a copy of the sources gives the same bytes
-//	images files        the files of one image for one platform, into -out: what the Dockerfile copies
-//	images dockerfile   print the Dockerfile
-//	images lab          archives of what the pods of a lab run, these images among them, into -out
-//	images lab          archives of the images that a lab's pods run, into -out (labrecipe.go); only what is stale
+//	images build   archives of the project's images, for all platforms, into -out
+//	images check   verify these archives, and that a build from a copy of the commit gives the same bytes
+//	images files   the files of one image for one platform, as the tar file -out: what the Dockerfile unpacks
+//	images lab     archives of all images that the pods of a lab run, into -out
 //
-// An archive is an OCI image layout in a tar file, written here with the format's own Go types: a library for registries
-// would bring much that is not needed, and would not write this very format. The bytes depend on the commit and the version
-// of Go alone.
+// An archive is an OCI image layout in a tar file. Its bytes depend only on the commit and the version of Go.
 package main
 
 import (
@@ -26,14 +21,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
-	"github.com/opencontainers/go-digest"
+	"github.com/google/go-containerregistry/pkg/v1"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, project{images: images(), platforms: platforms(), epoch: os.Getenv("SOURCE_DATE_EPOCH")})
+	b := builder{programs: programs(), platforms: []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}, log: os.Stdout}
+	err := b.run(ctx, os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH"))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
@@ -41,153 +36,99 @@ func main() {
 	}
 }
 
-// project is what is built, and how.
-type project struct {
-	images    []image
-	platforms []platform
-	// epoch is SOURCE_DATE_EPOCH.
-	epoch string
-	root  string
-	// repository is what the images' names begin with. Under localhost, Podman has what was built here, and no kubelet asks a
-	// registry for it.
-	repository string
+// builder builds the images of programs.
+type builder struct {
+	programs   []program
+	platforms  []v1.Platform
+	root       string // of the product's module
+	repository string // what the names of the images begin with
+	log        io.Writer
 }
 
-// run does what the arguments say and tells progress on out.
-func run(ctx context.Context, args []string, out io.Writer, p project) error {
-	const usage = "say what to do: build, check, files, dockerfile or lab"
+// run does what the arguments say.
+func (b builder) run(ctx context.Context, args []string, epoch string) error {
+	const usage = "usage: images build | check | files | lab [flags]"
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
-	var name, platform, to string
-	g := given{epoch: p.epoch}
+	var stated release
+	var name, platform, out string
 	flags := flag.NewFlagSet("images "+args[0], flag.ContinueOnError)
-	flags.SetOutput(out)
-	flags.StringVar(&p.root, "root", filepath.Join("..", ".."), "the root of the product's module")
-	flags.StringVar(&to, "out", "", "the folder to write to, or to check")
-	flags.StringVar(&p.repository, "repository", "localhost", "what the images' names begin with")
-	flags.StringVar(&g.version, "version", "", "the images' version; of git where empty")
-	flags.StringVar(&g.revision, "revision", "", "the commit; of git where empty")
-	flags.StringVar(&name, "image", "", "files: of which image")
-	flags.StringVar(&platform, "platform", "", "files: for which platform, as in linux/arm64")
+	flags.SetOutput(b.log)
+	flags.StringVar(&b.root, "root", filepath.Join("..", ".."), "the root of the product's module")
+	flags.StringVar(&out, "out", "", "the folder (files: the tar file) to write to, or to check")
+	// No kubelet asks a registry for an image of localhost.
+	flags.StringVar(&b.repository, "repository", "localhost", "what the names of the images begin with")
+	flags.StringVar(&stated.version, "version", "", "the version of the images; if empty, git is asked")
+	flags.StringVar(&stated.revision, "revision", "", "the commit; if empty, git is asked")
+	flags.StringVar(&name, "image", "", "files: the name of the image")
+	flags.StringVar(&platform, "platform", "", "files: the platform, as in linux/arm64")
 	if err := flags.Parse(args[1:]); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: see images %s -help", flags.Arg(0), args[0])
-	}
-	if to == "" && args[0] != "dockerfile" {
-		return errors.New("-out is missing: name a folder")
+	if out == "" || flags.NArg() > 0 {
+		return fmt.Errorf("-out is missing, or %q are too many arguments: see images %s -help", flags.Args(), args[0])
 	}
 	switch args[0] {
-	case "build":
-		return p.build(ctx, to, g, out)
-	case "check":
-		return p.check(ctx, to, g, out)
 	case "files":
-		return p.files(ctx, to, name, platform, g.version, out)
-	case "dockerfile":
-		return p.dockerfile(out)
+		return b.writeFiles(ctx, out, name, platform, stated)
 	case "lab":
-		return p.lab(ctx, to, out)
+		return b.lab(ctx, out)
+	case "build", "check":
 	default:
-		return fmt.Errorf("%q is unknown: %s", args[0], usage)
+		return errors.New(usage)
 	}
-}
-
-// build writes the archives of all images.
-func (p project) build(ctx context.Context, to string, g given, out io.Writer) error {
-	r, err := releaseOf(ctx, p.root, g)
+	r, err := releaseOf(ctx, b.root, stated, epoch)
 	if err != nil {
 		return err
 	}
+	if args[0] == "check" {
+		return b.check(ctx, out, r)
+	}
+	return b.write(ctx, out, r, b.images(r), b.platforms)
+}
+
+// write writes an archive of each image into the folder.
+func (b builder) write(ctx context.Context, to string, r release, images []image, platforms []v1.Platform) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	for _, i := range p.images {
-		content, err := p.archive(ctx, i, r, out)
+	for _, i := range images {
+		content, err := i.archive(ctx, r, platforms)
 		if err != nil {
+			return fmt.Errorf("%s: %w", i.ref, err)
+		}
+		name := filepath.Join(to, i.file())
+		// In one step, so that an interrupted build leaves no incomplete archive.
+		if err := errors.Join(os.WriteFile(name+".new", content, 0o644), os.Rename(name+".new", name)); err != nil {
 			return err
 		}
-		if err := replace(archiveName(to, i), content); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s: %s/%s:%s, %.1f MB, %s\n", archiveName(to, i), p.repository, i.name, r.version,
-			megabytes(content), digest.FromBytes(content))
+		fmt.Fprintf(b.log, "%s: %s, %.1f MB\n", name, i.ref, float64(len(content))/1e6)
 	}
 	return nil
 }
 
-// archive returns the archive of the image for all platforms.
-func (p project) archive(ctx context.Context, i image, r release, out io.Writer) ([]byte, error) {
-	var programs []program
-	for _, target := range p.platforms {
-		content, err := p.compile(ctx, i, target, r.version, out)
-		if err != nil {
-			return nil, err
+// writeFiles writes the files of one image for one platform as a tar file.
+func (b builder) writeFiles(ctx context.Context, to, name, platform string, r release) error {
+	p, err := v1.ParsePlatform(platform)
+	if err != nil {
+		return err
+	}
+	for _, i := range b.images(r) {
+		if i.file() != name+".tar" {
+			continue
 		}
-		programs = append(programs, program{target, content})
+		files, err := i.files(ctx, *p)
+		if err != nil {
+			return err
+		}
+		content, err := pack(files, r.time)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, content, 0o644)
 	}
-	return archive(i, r, p.repository, programs)
+	return fmt.Errorf("-image=%q is unknown", name)
 }
-
-// compile compiles and says so: the first time takes minutes.
-func (p project) compile(ctx context.Context, i image, target platform, version string, out io.Writer) ([]byte, error) {
-	fmt.Fprintf(out, "build %s %s for %s (minutes, the first time) ... ", i.name, version, target)
-	start := time.Now()
-	content, err := compile(ctx, p.root, i, target, version, out)
-	if err != nil {
-		fmt.Fprintln(out, "failed")
-		return nil, err
-	}
-	fmt.Fprintf(out, "%.1f MB in %.0f s\n", megabytes(content), time.Since(start).Seconds())
-	return content, nil
-}
-
-// files writes the files of one image, for the Dockerfile.
-func (p project) files(ctx context.Context, to, name, target, version string, out io.Writer) error {
-	i, err := find(p.images, name)
-	if err != nil {
-		return err
-	}
-	parsed, err := parsePlatform(target)
-	if err != nil {
-		return err
-	}
-	if version == "" {
-		return errors.New("-version is missing: state the image's version")
-	}
-	content, err := p.compile(ctx, i, parsed, version, out)
-	if err != nil {
-		return err
-	}
-	return writeFiles(to, filesOf(i, content))
-}
-
-// dockerfile prints the Dockerfile.
-func (p project) dockerfile(out io.Writer) error {
-	version, err := goVersionOf(p.root)
-	if err != nil {
-		return err
-	}
-	text, err := dockerfileOf(p.images, version)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, text)
-	return err
-}
-
-func archiveName(dir string, i image) string { return filepath.Join(dir, i.name+".tar") }
-
-// replace writes the file in one step, so that an interrupted build leaves no half archive.
-func replace(name string, content []byte) error {
-	if err := os.WriteFile(name+".new", content, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
-}
-
-func megabytes(content []byte) float64 { return float64(len(content)) / 1e6 }

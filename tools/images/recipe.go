@@ -4,107 +4,125 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
+	"context"
+	"encoding/pem"
 	"fmt"
-	"slices"
-	"strings"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// The recipe: all that an image is. The archives are built from it, and the Dockerfile is written from it.
-
-// image is one of the project's images.
-type image struct {
-	// name is that of the image, of its archive and of its one binary, which stands at the root.
+// program is one of the project's programs with what its image says of it. The Dockerfile says the same.
+type program struct {
+	// name is that of the image, of its archive and of its one program.
 	name string
 	// stage is what docker build --target names.
-	stage       string
-	title       string
-	description string
-	// pkg is what go build is given, below the module's root.
-	pkg string
-	// versionVariable is the variable that the linker sets to the release's version.
-	versionVariable string
-	ports           []port
+	stage, title, description string
+	// pkg is the package of the program, and versionVariable the variable that the linker sets to the version.
+	pkg, versionVariable string
+	ports                []string
 }
 
-// port is one that the image's program listens on.
-type port struct {
-	number   int
-	protocol string
-	what     string
-}
-
-// String returns the port as EXPOSE and an image's configuration write it, as in 1053/udp.
-func (p port) String() string { return fmt.Sprintf("%d/%s", p.number, p.protocol) }
-
-// binary returns where the program stands in the image.
-func (i image) binary() string { return "/" + i.name }
-
-// user is whom the images run as: a number, so that runAsNonRoot can be checked, with a name in /etc/passwd. The
-// manifests name the same.
-const user = "65532:65532"
-
-// platforms are what the archives hold.
-func platforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
-
-// CoreDNS listens on 1053, which needs no right: 53 would need the capability NET_BIND_SERVICE on the file, and such a
-// file does not start where allowPrivilegeEscalation is false, as the restricted Pod Security level wants it. The Service
-// maps 53 to 1053; the Corefile says .:1053.
-func images() []image {
-	return []image{
+// programs returns the project's programs. CoreDNS listens on port 1053: port 53 requires the file capability
+// NET_BIND_SERVICE, and such a file does not start if allowPrivilegeEscalation is false, as the restricted Pod Security
+// level demands. The Service maps port 53 to it.
+func programs() []program {
+	return []program{
 		{
-			name:            "tombolo-agent",
-			stage:           "agent",
-			title:           "Tombolo agent",
-			description:     "Makes a Kubernetes cluster a member of a clusterset: publishes what it exports, imports what the others do",
-			pkg:             "./cmd/tombolo-agent",
-			versionVariable: "main.version",
-			ports:           []port{{8080, "tcp", "metrics"}, {8081, "tcp", "/healthz and /readyz"}},
+			name: "tombolo-agent", stage: "agent", pkg: "./cmd/tombolo-agent", versionVariable: "main.version",
+			title:       "Tombolo agent",
+			description: "Makes a Kubernetes cluster a member of a clusterset: publishes what it exports, imports what the others do",
+			ports:       []string{"8080/tcp", "8081/tcp"},
 		},
 		{
-			name:            "tombolo-dns",
-			stage:           "dns",
-			title:           "CoreDNS with Tombolo's plugin clusterset",
-			description:     "CoreDNS with the plugins that a cluster uses and clusterset, which answers for clusterset.local",
-			pkg:             "./cmd/coredns",
-			versionVariable: "github.com/coredns/coredns/coremain.GitCommit",
-			ports: []port{
-				{1053, "udp", "DNS, where no right is needed; the Service maps 53 to it"},
-				{1053, "tcp", "the same for DNS over TCP"},
-				{8080, "tcp", "/health"},
-				{8181, "tcp", "/ready"},
-				{9153, "tcp", "metrics"},
+			name: "tombolo-dns", stage: "dns", pkg: "./cmd/coredns", versionVariable: "github.com/coredns/coredns/coremain.GitCommit",
+			title:       "CoreDNS with Tombolo's plugin clusterset",
+			description: "CoreDNS with the plugins that a cluster uses and clusterset, which answers for clusterset.local",
+			ports:       []string{"1053/tcp", "1053/udp", "8080/tcp", "8181/tcp", "9153/tcp"},
+		},
+	}
+}
+
+const (
+	// user is the user of the images: a number, so that a kubelet can check runAsNonRoot. The manifests name the same.
+	user = "65532:65532"
+	// passwd and group name the user for programs that look it up, as klog does.
+	passwd = "nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
+	group  = "nonroot:x:65532:\n"
+)
+
+// images returns the project's images.
+func (b builder) images(r release) []image {
+	var all []image
+	for _, p := range b.programs {
+		all = append(all, b.image(p, r))
+	}
+	return all
+}
+
+// image returns the image of a program. It has no shell, no libc and no /tmp: nothing needs them, and the root can be mounted
+// read-only. All files belong to root, so the user cannot change them.
+func (b builder) image(p program, r release) image {
+	const prefix = "org.opencontainers.image."
+	ports := map[string]struct{}{}
+	for _, port := range p.ports {
+		ports[port] = struct{}{}
+	}
+	return image{
+		ref: b.repository + "/" + p.name + ":" + r.version,
+		config: v1.Config{
+			User: user, ExposedPorts: ports, Entrypoint: []string{"/" + p.name}, WorkingDir: "/",
+			Labels: map[string]string{
+				prefix + "title": p.title, prefix + "description": p.description,
+				prefix + "version": r.version, prefix + "revision": r.revision,
+				prefix + "source": "https://github.com/tombolo-mcs/tombolo", prefix + "licenses": "Apache-2.0",
 			},
 		},
+		files: func(ctx context.Context, target v1.Platform) ([]file, error) {
+			content, err := b.compile(ctx, p.pkg, "-X "+p.versionVariable+"="+r.version, target)
+			return []file{
+				regular("etc/group", 0o644, []byte(group)),
+				regular("etc/passwd", 0o644, []byte(passwd)),
+				regular("etc/ssl/certs/ca-certificates.crt", 0o644, certificates()),
+				regular(p.name, 0o755, content),
+			}, err
+		},
 	}
 }
 
-// find returns the image of that name.
-func find(all []image, name string) (image, error) {
-	known := make([]string, 0, len(all))
-	for _, i := range all {
-		if i.name == name {
-			return i, nil
+// certificates returns the roots that Mozilla trusts, in PEM. CoreDNS needs them to forward with TLS, and the agent if the
+// hub's certificate is a public one. They are a file, so that a mount can replace it. Roots with a constraint are left out,
+// because PEM cannot express one.
+func certificates() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
-		known = append(known, i.name)
 	}
-	return image{}, fmt.Errorf("-image=%q: must be one of %s", name, strings.Join(known, ", "))
+	return b.Bytes()
 }
 
-// label is one of the image's.
-type label struct{ key, value string }
-
-// labels returns the image's labels, sorted: https://github.com/opencontainers/image-spec/blob/main/annotations.md.
-func labels(i image, r release) []label {
-	const prefix = "org.opencontainers.image."
-	all := []label{
-		{prefix + "title", i.title},
-		{prefix + "description", i.description},
-		{prefix + "version", r.version},
-		{prefix + "revision", r.revision},
-		{prefix + "source", "https://github.com/tombolo-mcs/tombolo"},
-		{prefix + "licenses", "Apache-2.0"},
+// compile returns the program of a package: static, stripped, and with the same bytes in every folder. It sets every variable
+// of the environment that would change these bytes.
+func (b builder) compile(ctx context.Context, pkg, linked string, p v1.Platform) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "tombolo-images-")
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(all, func(a, b label) int { return cmp.Compare(a.key, b.key) })
-	return all
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "program")
+	fmt.Fprintf(b.log, "build %s for %s (minutes, the first time)\n", pkg, p)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w "+linked, "-o", name, pkg)
+	command.Dir = b.root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture,
+		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build %s for %s in %s: %w\n%s", pkg, p, b.root, err, output)
+	}
+	return os.ReadFile(name)
 }

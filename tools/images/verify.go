@@ -6,188 +6,187 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// verify reads an archive as a runtime does and returns the first thing about it that is not as it should be.
-func verify(content []byte, i image, r release, wanted []platform) error {
-	entries, err := readTar(bytes.NewReader(content))
+// verify reads the archive of one of the project's images as a runtime does, and returns what is wrong with it.
+func verify(ctx context.Context, archive []byte, i image, r release, wanted []v1.Platform) error {
+	dir, err := os.MkdirTemp("", "tombolo-images-")
 	if err != nil {
 		return err
 	}
-	layout := reader{entries: entries, used: map[digest.Digest]bool{}}
-	var mark v1.ImageLayout
-	if err := layout.file(v1.ImageLayoutFile, &mark); err != nil {
+	defer os.RemoveAll(dir)
+	if err := unpack(ctx, archive, dir); err != nil {
 		return err
 	}
-	if mark.Version != v1.ImageLayoutVersion {
-		return fmt.Errorf("%s: version %q, want %s", v1.ImageLayoutFile, mark.Version, v1.ImageLayoutVersion)
-	}
-	var top, index v1.Index
-	if err := layout.file(v1.ImageIndexFile, &top); err != nil {
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
 		return err
 	}
-	if len(top.Manifests) != 1 {
-		return fmt.Errorf("%s: %d images, want one index: skopeo and podman take no other", v1.ImageIndexFile, len(top.Manifests))
-	}
-	if got := top.Manifests[0].Annotations; got[v1.AnnotationRefName] != r.version || !strings.HasSuffix(got[containerdName], "/"+i.name+":"+r.version) {
-		return fmt.Errorf("%s: the image is called %q, want %s:%s; were the sources changed since it was built?", v1.ImageIndexFile, got, i.name, r.version)
-	}
-	if err := layout.json(top.Manifests[0], v1.MediaTypeImageIndex, &index); err != nil {
+	if err := errors.Join(validate.Index(top), verifyBlobs(dir)); err != nil {
 		return err
 	}
-	var found []platform
-	for _, d := range index.Manifests {
-		if d.Platform == nil {
-			return fmt.Errorf("manifest %s names no platform", d.Digest)
+	manifest, err := top.IndexManifest()
+	if err != nil {
+		return err
+	}
+	if len(manifest.Manifests) != 1 || !maps.Equal(manifest.Manifests[0].Annotations, i.names()) {
+		return fmt.Errorf("the images are %v, want one, %v; were the sources changed since it was built?", manifest.Manifests, i.names())
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		return err
+	}
+	if manifest, err = index.IndexManifest(); err != nil {
+		return err
+	}
+	var found []string
+	for _, d := range manifest.Manifests {
+		found = append(found, d.Platform.String())
+		one, err := index.Image(d.Digest)
+		if err != nil {
+			return err
 		}
-		p := platform{d.Platform.OS, d.Platform.Architecture}
-		found = append(found, p)
-		if err := layout.image(d, i, r, p); err != nil {
-			return fmt.Errorf("%s: %w", p, err)
+		if err := verifyImage(one, i, r, *d.Platform); err != nil {
+			return fmt.Errorf("%s: %w", d.Platform, err)
 		}
 	}
-	if !slices.Equal(found, wanted) {
-		return fmt.Errorf("platforms %v, want %v", found, wanted)
+	if fmt.Sprint(found) != fmt.Sprint(wanted) {
+		return fmt.Errorf("the platforms are %v, want %v", found, wanted)
 	}
-	return layout.unused()
+	return nil
 }
 
-// entry is a file or folder in a tar archive.
-type entry struct {
-	header  *tar.Header
-	content []byte
+// verifyBlobs returns an error unless the name of each blob is its digest, which validate.Index does not compare.
+func verifyBlobs(dir string) error {
+	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range blobs {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(content)); got != filepath.Base(name) {
+			return fmt.Errorf("the digest of blob %s is %s", filepath.Base(name), got)
+		}
+	}
+	return nil
 }
 
-// readTar returns the entries of a tar archive by name.
-func readTar(r io.Reader) (map[string]entry, error) {
-	entries := map[string]entry{}
-	for archive := tar.NewReader(r); ; {
+// verifyImage returns what is wrong with the configuration and the layer of one platform.
+func verifyImage(one v1.Image, i image, r release, p v1.Platform) error {
+	config, err := one.ConfigFile()
+	if err != nil {
+		return err
+	}
+	got, err := json.Marshal(config.Config)
+	if err != nil {
+		return err
+	}
+	want, err := json.Marshal(i.config)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) || !config.Created.Equal(r.time) {
+		return fmt.Errorf("the configuration is %s of %s, want %s of %s", got, config.Created, want, r.time)
+	}
+	layers, err := one.Layers()
+	if err != nil {
+		return err
+	}
+	if len(layers) != 1 {
+		return fmt.Errorf("%d layers, want one", len(layers))
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return verifyLayer(content, strings.TrimPrefix(i.config.Entrypoint[0], "/"), r, p)
+}
+
+// verifyLayer returns an error unless the layer has these files and no others, owned by root, of the commit's date.
+func verifyLayer(layer io.Reader, program string, r release, p v1.Platform) error {
+	want := []string{
+		"drwxr-xr-x etc/", "-rw-r--r-- etc/group", "-rw-r--r-- etc/passwd", "drwxr-xr-x etc/ssl/", "drwxr-xr-x etc/ssl/certs/",
+		"-rw-r--r-- etc/ssl/certs/ca-certificates.crt", "-rwxr-xr-x " + program,
+	}
+	var got []string
+	content := map[string][]byte{}
+	for archive := tar.NewReader(layer); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return entries, nil
+			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if _, twice := entries[h.Name]; twice {
-			return nil, fmt.Errorf("%s is there twice", h.Name)
+		got = append(got, h.FileInfo().Mode().String()+" "+h.Name)
+		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || !h.ModTime.Equal(r.time) {
+			return fmt.Errorf("%s belongs to %d:%d (%s:%s) and is of %s, want root and %s", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime.UTC(), r.time)
 		}
-		content, err := io.ReadAll(archive)
-		if err != nil {
-			return nil, err
+		if content[h.Name], err = io.ReadAll(archive); err != nil {
+			return err
 		}
-		entries[h.Name] = entry{h, content}
 	}
-}
-
-// reader reads an image layout and remembers which blobs were asked for.
-type reader struct {
-	entries map[string]entry
-	used    map[digest.Digest]bool
-}
-
-func (l reader) file(name string, into any) error {
-	e, ok := l.entries[name]
-	if !ok {
-		return fmt.Errorf("there is no %s", name)
-	}
-	return decode(name, e.content, into)
-}
-
-// decode is strict: what the format does not know is a mistake here.
-func decode(name string, content []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// blob returns what a descriptor names, once it is what the descriptor says.
-func (l reader) blob(d v1.Descriptor, mediaType string) ([]byte, error) {
-	e, ok := l.entries[blobName(d.Digest)]
+	slices.Sort(got)
+	slices.Sort(want)
 	switch {
-	case d.MediaType != mediaType:
-		return nil, fmt.Errorf("%s is %q, want %s", d.Digest, d.MediaType, mediaType)
-	case !ok:
-		return nil, fmt.Errorf("there is no blob %s", d.Digest)
-	case d.Size != int64(len(e.content)):
-		return nil, fmt.Errorf("blob %s has %d bytes, not %d", d.Digest, len(e.content), d.Size)
-	case digest.FromBytes(e.content) != d.Digest:
-		return nil, fmt.Errorf("blob %s is %s", d.Digest, digest.FromBytes(e.content))
+	case !slices.Equal(got, want):
+		return fmt.Errorf("the files are %q, want %q", got, want)
+	case string(content["etc/passwd"]) != passwd || string(content["etc/group"]) != group:
+		return fmt.Errorf("the users are %q and the groups %q, want %q and %q", content["etc/passwd"], content["etc/group"], passwd, group)
+	case !bytes.Equal(content["etc/ssl/certs/ca-certificates.crt"], certificates()):
+		return errors.New("the certificates are not those that Mozilla trusts")
+	case !bytes.Contains(content[program], []byte(r.version)):
+		return fmt.Errorf("%s does not contain its version %s", program, r.version)
 	}
-	l.used[d.Digest] = true
-	return e.content, nil
-}
-
-func (l reader) json(d v1.Descriptor, mediaType string, into any) error {
-	content, err := l.blob(d, mediaType)
-	if err != nil {
-		return err
-	}
-	return decode(d.Digest.String(), content, into)
-}
-
-// unused returns an error where the archive holds what no descriptor names.
-func (l reader) unused() error {
-	known := map[string]bool{v1.ImageLayoutFile: true, v1.ImageIndexFile: true}
-	for d := range l.used {
-		known[blobName(d)] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.entries)) {
-		if l.entries[name].header.Typeflag != tar.TypeDir && !known[name] {
-			return fmt.Errorf("nothing names %s", name)
-		}
+	if err := verifyProgram(content[program], p.Architecture); err != nil {
+		return fmt.Errorf("%s: %w", program, err)
 	}
 	return nil
 }
 
-func blobName(d digest.Digest) string {
-	return v1.ImageBlobsDir + "/" + d.Algorithm().String() + "/" + d.Encoded()
+// verifyProgram returns an error unless the program is for the architecture, static and stripped.
+func verifyProgram(content []byte, arch string) error {
+	f, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; f.Machine != want {
+		return fmt.Errorf("it is for %s, want %s", f.Machine, want)
+	}
+	for _, section := range f.Sections {
+		if section.Name == ".symtab" || strings.HasPrefix(section.Name, ".debug_") {
+			return fmt.Errorf("it has a section %s: it is not stripped", section.Name)
+		}
+	}
+	return static(f)
 }
 
-// image verifies the image of one platform.
-func (l reader) image(d v1.Descriptor, i image, r release, p platform) error {
-	var manifest v1.Manifest
-	if err := l.json(d, v1.MediaTypeImageManifest, &manifest); err != nil {
-		return err
+// static returns an error if the program needs a loader or libraries.
+func static(f *elf.File) error {
+	for _, segment := range f.Progs {
+		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {
+			return fmt.Errorf("it has a segment %s: it is not static", segment.Type)
+		}
 	}
-	var config v1.Image
-	if err := l.json(manifest.Config, v1.MediaTypeImageConfig, &config); err != nil {
-		return err
-	}
-	if len(manifest.Layers) != 1 || len(config.RootFS.DiffIDs) != 1 {
-		return fmt.Errorf("%d layers, %d of them in the configuration, want one", len(manifest.Layers), len(config.RootFS.DiffIDs))
-	}
-	packed, err := l.blob(manifest.Layers[0], v1.MediaTypeImageLayerGzip)
-	if err != nil {
-		return err
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return err
-	}
-	content, err := io.ReadAll(unpacked)
-	if err != nil {
-		return err
-	}
-	if got := digest.FromBytes(content); got != config.RootFS.DiffIDs[0] {
-		return fmt.Errorf("the layer is %s, not %s as the configuration says", got, config.RootFS.DiffIDs[0])
-	}
-	if err := verifyConfig(config, i, r, p); err != nil {
-		return err
-	}
-	return verifyLayer(content, i, r, p)
+	return nil
 }
