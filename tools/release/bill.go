@@ -4,82 +4,52 @@
 package main
 
 import (
-	"debug/buildinfo"
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
-	"runtime/debug"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/CycloneDX/cyclonedx-gomod/pkg/generate/bin"
+	"github.com/rs/zerolog"
 )
 
-// bill is a bill of materials in CycloneDX 1.5 (https://cyclonedx.org/docs/1.5/json/), as far as we have something to say.
-type bill struct {
-	Format       string       `json:"bomFormat"`
-	SpecVersion  string       `json:"specVersion"`
-	Version      int          `json:"version"`
-	Metadata     metadata     `json:"metadata"`
-	Components   []component  `json:"components"`
-	Dependencies []dependency `json:"dependencies"`
-}
-
-type metadata struct {
-	Component component `json:"component"`
-}
-
-type component struct {
-	Type       string     `json:"type"`
-	Ref        string     `json:"bom-ref"`
-	Name       string     `json:"name"`
-	Version    string     `json:"version"`
-	PURL       string     `json:"purl"`
-	Properties []property `json:"properties,omitempty"`
-}
-
-type property struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-type dependency struct {
-	Ref       string   `json:"ref"`
-	DependsOn []string `json:"dependsOn,omitempty"`
-}
-
-// billOf returns the bill of materials of a binary, in JSON: the modules that it says it was made of, and the Go whose
-// standard library is in it.
+// billOf returns the bill of materials of a binary in CycloneDX: the modules that the binary says it was built from, and the
+// standard library.
 func billOf(binary, version string) ([]byte, error) {
-	info, err := buildinfo.ReadFile(binary)
+	generator, err := bin.NewGenerator(binary, bin.WithIncludeStdlib(true), bin.WithVersionOverride(version), bin.WithLogger(zerolog.Nop()))
 	if err != nil {
 		return nil, err
 	}
-	main := moduleComponent("application", &debug.Module{Path: info.Main.Path, Version: version})
-	for _, s := range info.Settings {
-		if s.Key == "GOOS" || s.Key == "GOARCH" {
-			main.Properties = append(main.Properties, property{"go:" + s.Key, s.Value})
-		}
+	bill, err := generator.Generate()
+	if err != nil {
+		return nil, err
 	}
-	b := bill{Format: "CycloneDX", SpecVersion: "1.5", Version: 1, Metadata: metadata{Component: main}}
-	b.Components = append(b.Components, moduleComponent("library", &debug.Module{Path: "std", Version: info.GoVersion}))
-	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
-		}
-		b.Components = append(b.Components, moduleComponent("library", m))
-	}
-	all := dependency{Ref: main.Ref}
-	for _, c := range b.Components {
-		all.DependsOn = append(all.DependsOn, c.Ref)
-	}
-	b.Dependencies = []dependency{all}
-	text, err := json.MarshalIndent(b, "", "  ")
-	return append(text, '\n'), err
+	var text bytes.Buffer
+	err = cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bill)
+	return text.Bytes(), err
 }
 
-// moduleComponent returns the component that a module is. The sum is go.sum's, which is of the module's files and none of
-// the digests that CycloneDX has a field for.
-func moduleComponent(kind string, m *debug.Module) component {
-	purl := fmt.Sprintf("pkg:golang/%s@%s", m.Path, m.Version)
-	c := component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
-	if m.Sum != "" {
-		c.Properties = []property{{"go:sum", m.Sum}}
+// checkBill returns an error unless the bill of materials is one of CycloneDX, of this program and its modules.
+func (r release) checkBill(p platform) error {
+	text, err := os.ReadFile(filepath.Join(r.out, p.bill()))
+	if err != nil {
+		return err
 	}
-	return c
+	var b cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&b); err != nil {
+		return fmt.Errorf("%s: %w", p.bill(), err)
+	}
+	if b.BOMFormat != cyclonedx.BOMFormat || b.Metadata == nil || b.Metadata.Component == nil || b.Components == nil {
+		return fmt.Errorf("%s: the format is %q, or there are no components", p.bill(), b.BOMFormat)
+	}
+	if c := b.Metadata.Component; c.Name != "github.com/tombolo-mcs/tombolo" || c.Version != r.version {
+		return fmt.Errorf("%s: it is the bill of %s %s", p.bill(), c.Name, c.Version)
+	}
+	if !slices.ContainsFunc(*b.Components, func(c cyclonedx.Component) bool { return c.Name == "k8s.io/client-go" }) {
+		return errors.New(p.bill() + ": client-go is not among the components")
+	}
+	return nil
 }

@@ -5,10 +5,11 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,21 +30,17 @@ func (r release) build(ctx context.Context, all []platform) error {
 	if err := os.MkdirAll(r.out, 0o750); err != nil {
 		return err
 	}
-	var sums strings.Builder
 	for _, p := range all {
 		fmt.Fprintf(os.Stderr, "%s/%s\n", p.os, p.arch)
 		if err := r.buildFor(ctx, p); err != nil {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
-		for _, name := range []string{p.archive(), p.bill()} {
-			sum, err := digest(filepath.Join(r.out, name))
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&sums, "%s  %s\n", sum, name)
-		}
 	}
-	if err := r.write(checksums, sums.String()); err != nil {
+	sums, err := r.sums(all)
+	if err != nil {
+		return err
+	}
+	if err := r.write(checksums, sums); err != nil {
 		return err
 	}
 	manifest, err := r.krewManifest()
@@ -79,7 +76,7 @@ func (r release) buildFor(ctx context.Context, p platform) error {
 	if err := r.write(p.bill(), string(materials)); err != nil {
 		return err
 	}
-	return r.pack(filepath.Join(r.out, p.archive()), binary, filepath.Join(r.root, license))
+	return r.pack(p.archive(), binary, filepath.Join(r.root, license))
 }
 
 // linked returns the linker's flags, with what the plugin knows of its release.
@@ -87,18 +84,10 @@ func (r release) linked() string {
 	return "-s -w -X main.version=" + r.version + " -X main.registry=" + r.registry
 }
 
-// pack writes an archive of files, whose bytes depend on nothing but theirs and the release's time.
-func (r release) pack(archive string, files ...string) (err error) {
-	file, err := os.Create(archive)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closing := file.Close(); err == nil {
-			err = closing
-		}
-	}()
-	compressed := gzip.NewWriter(file)
+// pack writes an archive of files, whose bytes depend only on theirs and on the release's time.
+func (r release) pack(archive string, files ...string) error {
+	var result bytes.Buffer
+	compressed := gzip.NewWriter(&result)
 	contents := tar.NewWriter(compressed)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -116,18 +105,29 @@ func (r release) pack(archive string, files ...string) (err error) {
 			return err
 		}
 	}
-	if err := contents.Close(); err != nil {
+	if err := errors.Join(contents.Close(), compressed.Close()); err != nil {
 		return err
 	}
-	return compressed.Close()
+	return r.write(archive, result.String())
 }
 
-// digest returns the SHA-256 of a file, in hexadecimal digits.
-func digest(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+// sums returns the checksums of the archives and their bills, as sha256sum writes them.
+func (r release) sums(all []platform) (string, error) {
+	var sums strings.Builder
+	for _, p := range all {
+		for _, name := range []string{p.archive(), p.bill()} {
+			sum, err := r.digest(name)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&sums, "%s  %s\n", sum, name)
+		}
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return sums.String(), nil
+}
+
+// digest returns the SHA-256 of a file of the release, in hexadecimal digits.
+func (r release) digest(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(r.out, name))
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }

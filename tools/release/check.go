@@ -6,7 +6,6 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,48 +13,26 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // check returns what is wrong with the files of the release.
 func (r release) check(all []platform) error {
-	sums, err := r.readSums()
+	var problems []error
+	for _, p := range all {
+		problems = append(problems, r.checkArchive(p), r.checkBill(p))
+	}
+	return errors.Join(append(problems, r.checkSums(all), r.checkKrew(all))...)
+}
+
+func (r release) checkSums(all []platform) error {
+	got, err := os.ReadFile(filepath.Join(r.out, checksums))
 	if err != nil {
 		return err
 	}
-	var problems []error
-	for _, p := range all {
-		for _, name := range []string{p.archive(), p.bill()} {
-			problems = append(problems, r.checkSum(name, sums))
-		}
-		problems = append(problems, r.checkArchive(p), r.checkBill(p))
+	if want, err := r.sums(all); err != nil || want != string(got) {
+		return errors.Join(err, fmt.Errorf("%s is\n%s, and the files have\n%s", checksums, got, want))
 	}
-	return errors.Join(append(problems, r.checkKrew(all))...)
-}
-
-// readSums returns the checksums that are published, by the names of the files.
-func (r release) readSums() (map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(r.out, checksums))
-	if err != nil {
-		return nil, err
-	}
-	sums := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		sum, name, found := strings.Cut(strings.TrimSpace(line), "  ")
-		if !found {
-			return nil, fmt.Errorf("%s: a line is %q", checksums, line)
-		}
-		sums[name] = sum
-	}
-	return sums, nil
-}
-
-func (r release) checkSum(name string, sums map[string]string) error {
-	sum, err := digest(filepath.Join(r.out, name))
-	if err == nil && sums[name] != sum {
-		return fmt.Errorf("%s: %s says %q, the file has %s", name, checksums, sums[name], sum)
-	}
-	return err
+	return nil
 }
 
 // checkArchive returns an error unless an archive holds the binary, which can be executed, the license, and nothing else.
@@ -90,26 +67,6 @@ func (r release) checkArchive(p platform) error {
 	return nil
 }
 
-// checkBill returns an error unless the bill of materials is one of CycloneDX, of this program and its modules.
-func (r release) checkBill(p platform) error {
-	text, err := os.ReadFile(filepath.Join(r.out, p.bill()))
-	if err != nil {
-		return err
-	}
-	var b bill
-	if err := json.Unmarshal(text, &b); err != nil {
-		return fmt.Errorf("%s: %w", p.bill(), err)
-	}
-	hasClient := slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == "k8s.io/client-go" })
-	if b.Format != "CycloneDX" || !hasClient {
-		return fmt.Errorf("%s: a bill in format %q of %d modules, and client-go should be among them", p.bill(), b.Format, len(b.Components))
-	}
-	if c := b.Metadata.Component; c.Name != "github.com/tombolo-mcs/tombolo" || c.Version != r.version {
-		return fmt.Errorf("%s: it is the bill of %s %s", p.bill(), c.Name, c.Version)
-	}
-	return nil
-}
-
 // checkKrew returns an error unless krew would install each platform's archive.
 func (r release) checkKrew(all []platform) error {
 	text, err := os.ReadFile(filepath.Join(r.out, krewFile))
@@ -131,7 +88,7 @@ func (r release) checkKrew(all []platform) error {
 			return fmt.Errorf("%s: %s/%s is none of the platforms, or there twice", krewFile, p.os, p.arch)
 		}
 		left = slices.Delete(left, i, i+1)
-		sum, err := digest(filepath.Join(r.out, p.archive()))
+		sum, err := r.digest(p.archive())
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (r release) krewManifest() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		sum, err := digest(filepath.Join(r.out, path.Base(uri)))
+		sum, err := r.digest(path.Base(uri))
 		return fmt.Sprintf("uri: %s\n    sha256: %s", uri, sum), err
 	}}
 	text, err := os.ReadFile(filepath.Join(r.root, ".krew.yaml"))
@@ -49,27 +49,15 @@ func fill(name, text string, functions template.FuncMap, values map[string]strin
 
 // krewPlugin is what krew knows of a plugin (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
 type krewPlugin struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec struct {
-		Version          string         `json:"version"`
-		Homepage         string         `json:"homepage"`
-		ShortDescription string         `json:"shortDescription"`
-		Description      string         `json:"description"`
-		Platforms        []krewPlatform `json:"platforms"`
-	} `json:"spec"`
-}
-
-type krewPlatform struct {
-	Selector struct {
-		MatchLabels map[string]string `json:"matchLabels"`
-	} `json:"selector"`
-	URI    string `json:"uri"`
-	SHA256 string `json:"sha256"`
-	Bin    string `json:"bin"`
+	APIVersion, Kind string
+	Metadata         struct{ Name string }
+	Spec             struct {
+		Version, Homepage, ShortDescription, Description string
+		Platforms                                        []struct {
+			Selector         struct{ MatchLabels map[string]string }
+			URI, SHA256, Bin string
+		}
+	}
 }
 
 // parseKrew returns the plugin that a manifest describes. A field that krew does not know is an error.

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -60,10 +61,13 @@ func run(ctx context.Context, args []string) error {
 	if !versionForm.MatchString(r.version) {
 		return fmt.Errorf("-version=%s: must be as v1.2.3 or v1.2.3-rc.1", r.version)
 	}
-	var err error
-	if r.time, err = epoch(os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
-		return err
+	// What files in archives are dated, so that the same sources give the same bytes: 1970 unless it is stated
+	// (https://reproducible-builds.org/specs/source-date-epoch/).
+	seconds, err := strconv.ParseInt(cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), "0"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH must be seconds since 1970: %w", err)
 	}
+	r.time = time.Unix(seconds, 0).UTC()
 	switch args[0] {
 	case "build":
 		return r.build(ctx, platforms())
@@ -71,19 +75,6 @@ func run(ctx context.Context, args []string) error {
 		return r.check(platforms())
 	}
 	return fmt.Errorf("unknown command %q: it is build or check", args[0])
-}
-
-// epoch returns what files in archives are dated, so that the same sources give the same bytes: 1970 unless it is stated
-// (https://reproducible-builds.org/specs/source-date-epoch/).
-func epoch(text string) (time.Time, error) {
-	if text == "" {
-		return time.Unix(0, 0).UTC(), nil
-	}
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: must be seconds since 1970", text)
-	}
-	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // platform is what a binary is for.
