@@ -24,6 +24,7 @@ CONTROLLER_GEN := $(TOOLS)/controller-gen
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
 GREMLINS := $(TOOLS)/gremlins
 MUTATION := $(TOOLS)/mutation
+BENCHSTAT := $(TOOLS)/benchstat
 
 # The modules beside the product's own; those with Go files of their own are vetted, linted and tested too.
 TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
@@ -219,39 +220,31 @@ fuzz: ## run all fuzz targets, one after the other (FUZZTIME=5m each)
 spec-coverage: ## list the tests for each line of docs/spec.md; fail on a gap
 	@go run ./tools/speccoverage
 
-# make bench-dns BENCHFLAGS='-rounds 1 -duration 1s' for a quick look
+# make bench-dns BENCHFLAGS='-rounds 1 -duration 1s' for a quick result.
 BENCHFLAGS ?=
 .PHONY: bench-dns
-bench-dns: assets ## compare the DNS plugin with CoreDNS' own (Linux, two cores, some minutes)
-	@command -v taskset >/dev/null || { echo "bench-dns needs taskset (util-linux), to pin server and client to a core each"; exit 1; }
-	@go build -o bin/bench-dns ./e2e/bench/dns
+bench-dns: assets $(BENCHSTAT) ## compare the DNS plugin with CoreDNS' own (Linux, two cores, dnsperf; some minutes)
+	@$(GO_BUILD) -o bin/bench-dns ./e2e/bench/dns
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
+	@$(BENCHSTAT) -col /who out/bench-dns.txt
 
-# make bench-propagation SIZE=100 ROUNDS=1 BENCHFLAGS=-any-machine for a quick look on a busy machine. 0: as the targets want it.
+# make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the size and the rounds of the targets.
 SIZE ?= 0
 ROUNDS ?= 0
-RUN_BENCH = KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS)
-.PHONY: bench bench-propagation bench-latency bench-fanout bench-restart bench-reconnect bench-scale
-bench: bench-build ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
-	@$(RUN_BENCH)
+BENCH_PARTS := latency fanout restart reconnect scale propagation
+.PHONY: bench $(addprefix bench-,$(BENCH_PARTS))
+bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
+	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
 
-bench-propagation: bench-build # how many services a second are exported and imported
-	@$(RUN_BENCH) propagation
-
-bench-latency: bench-build # how long a change and a new export take to another cluster
-	@$(RUN_BENCH) latency
-
-bench-fanout: bench-build # what a change asks of the API servers, with up to 16 members
-	@$(RUN_BENCH) fanout
-
-bench-restart: bench-build # how long an agent takes to be back, and what it uses when idle
-	@$(RUN_BENCH) restart
-
-bench-reconnect: bench-build # how 100 members come back to a hub that was restarted
-	@$(RUN_BENCH) reconnect
-
-bench-scale: bench-build # one agent of 100, with 250,000 endpoints that change 325 times a second
-	@$(RUN_BENCH) scale
+bench-latency: # how long a change and a new export take to another cluster
+bench-fanout: # how many requests a change causes on the API servers, with up to 16 members
+bench-restart: # how long a restarted agent takes until it is in sync, and what it uses when idle
+bench-reconnect: # how 100 members reconnect to a hub that was restarted
+bench-scale: # one agent of 100, with 250,000 endpoints of which 325 change per second
+bench-propagation: # how many services per second are exported and imported
+$(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*
+	@$(BENCHSTAT) -col /who out/bench-$*.txt
 
 # How long each of these runs, or how often, as in 1s or 100x.
 BENCHTIME ?= 1s
@@ -338,3 +331,7 @@ $(GREMLINS): tools/mutation/go.sum
 
 $(MUTATION): $(wildcard tools/mutation/*.go)
 	@cd tools/mutation && CGO_ENABLED=0 go build -o $@ .
+
+$(BENCHSTAT): tools/benchstat/go.sum
+	@echo "build benchstat"
+	@cd tools/benchstat && CGO_ENABLED=0 go build -o $@ golang.org/x/perf/cmd/benchstat

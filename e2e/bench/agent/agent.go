@@ -4,13 +4,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,31 +25,19 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// stopGrace is how long an agent may take to end, and startTimeout to get ready.
-const stopGrace, startTimeout = 10 * time.Second, 2 * time.Minute
+// startTimeout bounds the start of an agent, and of a heartbeat or a connection after it.
+const startTimeout = 2 * time.Minute
 
-// recordScript becomes the program "$@" under the same process number, which it has written to a file before: a lab's
-// watchdog ends every process whose number it finds in the folder of a cluster, however the benchmark itself ends.
-const recordScript = `echo $$ >"$1.new" && mv "$1.new" "$1" && shift && exec "$@"`
-
-// agentProcess is a member's agent: the program that is released, with the rights and flags of its pod but for the ports.
+// agentProcess is a member's agent: the released program, with the rights and flags of its pod except for the ports.
 type agentProcess struct {
 	*member
+	*lab.Process
 	metrics, profile string // addresses
-	log              string
 	began            time.Time
-	cmd              *exec.Cmd
-	exited           chan struct{}
-}
-
-// agentOptions say how to start agents.
-type agentOptions struct {
-	program string
-	proxy   string // URL of a proxy between agents and API servers; empty: none
 }
 
 // startAgent starts a member's agent and does not wait until it is ready.
-func startAgent(ctx context.Context, w *world, m *member, o agentOptions) (*agentProcess, error) {
+func (b *bench) startAgent(ctx context.Context, w *world, m *member) (*agentProcess, error) {
 	local, err := m.cluster.ServiceAccountKubeconfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
 	if err != nil {
 		return nil, err
@@ -55,125 +46,31 @@ func startAgent(ctx context.Context, w *world, m *member, o agentOptions) (*agen
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(viaProxy(local, o.proxy), viaProxy(remote, o.proxy)); err != nil {
-		return nil, err
+	if b.proxy != "" {
+		if err := errors.Join(setProxy(local, b.proxy), setProxy(remote, b.proxy)); err != nil {
+			return nil, err
+		}
 	}
-	a := &agentProcess{member: m, exited: make(chan struct{})}
-	free, err := lab.FreeAddresses(2)
-	if err != nil {
-		return nil, err
-	}
-	a.metrics, a.profile = free[0], free[1]
-	folder := filepath.Dir(local)
-	a.log = filepath.Join(folder, "tombolo-agent.log")
-	log, err := os.Create(a.log)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	a.cmd = exec.Command("/bin/sh", "-c", recordScript, "bench", filepath.Join(folder, "tombolo-agent.pid"), o.program,
-		"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+m.serviceCIDRs(),
-		"--metrics-bind-address="+a.metrics, "--health-probe-bind-address=0", "--pprof-address="+a.profile, "--leader-elect=false")
-	a.cmd.Stdout, a.cmd.Stderr = log, log
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the benchmark, which stops things in order
-	a.began = time.Now()
-	if err := a.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the agent of %s: %w", m.id, err)
-	}
-	go func() {
-		_ = a.cmd.Wait() // ProcessState says how it ended
-		close(a.exited)
-	}()
-	return a, nil
-}
-
-// startAgents starts the agents of members and returns when each has told the hub that all it exports is there.
-func startAgents(ctx context.Context, w *world, members []*member, o agentOptions) (agents, error) {
-	var all agents
-	for _, m := range members {
-		a, err := startAgent(ctx, w, m, o)
+	if m.agent == nil {
+		free, err := lab.FreeAddresses(2)
 		if err != nil {
-			return nil, errors.Join(err, all.stop())
+			return nil, err
 		}
-		all = append(all, a)
-	}
-	for _, a := range all {
-		if err := a.awaitReady(ctx, w); err != nil {
-			return nil, errors.Join(err, all.stop())
+		var cidrs []string
+		for _, cidr := range m.cluster.ServiceCIDRs {
+			cidrs = append(cidrs, cidr.String())
 		}
+		m.agent = &agentProcess{member: m, metrics: free[0], profile: free[1]}
+		m.agent.Process = m.cluster.Program(b.program, func(context.Context) error { return nil },
+			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+strings.Join(cidrs, ","),
+			"--metrics-bind-address="+free[0], "--health-probe-bind-address=0", "--pprof-address="+free[1], "--leader-elect=false")
 	}
-	return all, nil
+	m.agent.began = time.Now()
+	return m.agent, m.agent.Start(ctx)
 }
 
-// awaitReady returns when the agent has sent a heartbeat that says so.
-func (a *agentProcess) awaitReady(ctx context.Context, w *world) error {
-	heartbeat := &hubv1alpha1.Heartbeat{}
-	name := client.ObjectKey{Namespace: a.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		err := client.IgnoreNotFound(w.hubKube.Get(ctx, name, heartbeat))
-		if err != nil {
-			return false, err
-		}
-		fresh := heartbeat.Spec.RenewTime.After(a.began) && heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete
-		return fresh, a.ended()
-	})
-	if err != nil {
-		return fmt.Errorf("the agent of %s is not ready: %w\nIts log ends:\n%s", a.id, err, a.logTail())
-	}
-	return nil
-}
-
-// ended returns an error if the process has ended.
-func (a *agentProcess) ended() error {
-	select {
-	case <-a.exited:
-		return fmt.Errorf("it has ended by itself: %s", a.cmd.ProcessState)
-	default:
-		return nil
-	}
-}
-
-// stop ends the agent: with SIGTERM, and with SIGKILL if that takes too long. It is an error if it has ended before.
-func (a *agentProcess) stop() error {
-	if err := a.ended(); err != nil {
-		return fmt.Errorf("the agent of %s: %w\nIts log ends:\n%s", a.id, err, a.logTail())
-	}
-	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGTERM) // fails only if it has ended
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case <-a.exited:
-	case <-timer.C:
-		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // the same
-		<-a.exited
-	}
-	return nil
-}
-
-func (a *agentProcess) logTail() string {
-	content, err := os.ReadFile(a.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(content[max(0, len(content)-4000):])
-}
-
-// agents are those of several members.
-type agents []*agentProcess
-
-func (all agents) stop() error {
-	failures := make([]error, 0, len(all))
-	for _, a := range all {
-		failures = append(failures, a.stop())
-	}
-	return errors.Join(failures...)
-}
-
-// viaProxy has whoever uses a kubeconfig go through a proxy.
-func viaProxy(path, proxy string) error {
-	if proxy == "" {
-		return nil
-	}
+// setProxy adds a proxy to a kubeconfig.
+func setProxy(path, proxy string) error {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
 		return err
@@ -182,4 +79,177 @@ func viaProxy(path, proxy string) error {
 		c.ProxyURL = proxy
 	}
 	return clientcmd.WriteToFile(*file, path)
+}
+
+// startAgents starts the agents of all members, and returns when each has reported a complete publication, with a function
+// that stops them.
+func (b *bench) startAgents(ctx context.Context, w *world) (stop func() error, err error) {
+	var all []*agentProcess
+	stop = func() error {
+		var failures error
+		for _, a := range all {
+			failures = errors.Join(failures, a.stop(ctx))
+		}
+		return failures
+	}
+	for _, m := range w.members {
+		a, err := b.startAgent(ctx, w, m)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		all = append(all, a)
+	}
+	for _, a := range all {
+		if err := a.awaitReady(ctx, w); err != nil {
+			return nil, errors.Join(err, stop())
+		}
+	}
+	return stop, nil
+}
+
+// awaitReady returns when the agent has sent a heartbeat with a complete publication.
+func (a *agentProcess) awaitReady(ctx context.Context, w *world) error {
+	heartbeat := &hubv1alpha1.Heartbeat{}
+	name := client.ObjectKey{Namespace: a.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}
+	return a.poll(ctx, 20*time.Millisecond, "is not ready", func(ctx context.Context) (bool, error) {
+		err := client.IgnoreNotFound(w.hubClient.Get(ctx, name, heartbeat))
+		return heartbeat.Spec.RenewTime.After(a.began) && heartbeat.Spec.Publication == hubv1alpha1.PublicationComplete, err
+	})
+}
+
+// poll returns when done returns true. An error, also because the agent has ended, shows the end of its log.
+func (a *agentProcess) poll(ctx context.Context, interval time.Duration, failure string, done wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextTimeout(ctx, interval, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		if !a.Running() {
+			return false, errors.New("it has ended by itself")
+		}
+		return done(ctx)
+	})
+	return a.explain(failure, err)
+}
+
+func (a *agentProcess) explain(failure string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the agent of %s %s: %w\nIts log ends:\n%s", a.id, failure, err, a.LogTail())
+}
+
+// stop ends the agent. It is an error if it has ended before.
+func (a *agentProcess) stop(ctx context.Context) error {
+	if !a.Running() {
+		return a.explain("cannot be stopped", errors.New("it has ended by itself"))
+	}
+	return a.Stop(context.WithoutCancel(ctx))
+}
+
+// cachesSynced returns when, by its own log, the agent started its workers for imports and had read from the hub: the later
+// of the two.
+func (a *agentProcess) cachesSynced() (time.Time, error) {
+	file, err := os.Open(a.LogFile())
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer file.Close()
+	var workers, connected time.Time
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var line struct {
+			Time            time.Time `json:"time"`
+			Msg, Controller string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Time.Before(a.began) {
+			continue // of a library, or of an earlier start
+		}
+		switch {
+		case line.Msg == "Starting workers" && line.Controller == "imports":
+			workers = line.Time
+		case line.Msg == "connected to the hub":
+			connected = line.Time
+		}
+	}
+	if workers.IsZero() || connected.IsZero() {
+		return time.Time{}, a.explain("does not log when its caches were in sync", errors.Join(errors.New("no such lines"), lines.Err()))
+	}
+	if connected.After(workers) {
+		return connected, lines.Err()
+	}
+	return workers, lines.Err()
+}
+
+// writeProfile writes ten seconds of the agent's CPU profile to a file.
+func (a *agentProcess) writeProfile(ctx context.Context, path string) error {
+	profile, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/profile?seconds=10")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, profile, 0o644) //nolint:gosec // profiles are public
+}
+
+// fetch returns the body of a URL, and an error if the status is not 200.
+func fetch(ctx context.Context, connection *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := connection.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// startSlowProxy starts a proxy that delays everything that its clients send, and returns its URL. With it between agents
+// and API servers, the benchmark shows that it detects a slow agent.
+func startSlowProxy(ctx context.Context, delay time.Duration) (url string, stop func() error, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tunnel(w, r, delay)
+	})}
+	go func() { _ = server.Serve(listener) }() // ends with an error when it is closed
+	return "http://" + listener.Addr().String(), server.Close, nil
+}
+
+// tunnel serves a CONNECT request (RFC 9110, 9.3.6) until either end closes.
+func tunnel(w http.ResponseWriter, r *http.Request, delay time.Duration) {
+	server, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer server.Close()
+	client, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return // the client has closed the connection
+	}
+	defer client.Close()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return // the same
+	}
+	go func() {
+		_, _ = io.Copy(client, server) // ends with the connection
+		_ = client.Close()
+	}()
+	_, _ = io.CopyBuffer(struct{ io.Writer }{server}, &slowReader{client, delay}, make([]byte, 64<<10)) // the same
+}
+
+// slowReader returns what it has read after a delay.
+type slowReader struct {
+	io.Reader
+	delay time.Duration
+}
+
+func (s *slowReader) Read(into []byte) (int, error) {
+	n, err := s.Reader.Read(into)
+	if n > 0 {
+		<-time.After(s.delay)
+	}
+	return n, err
 }

@@ -7,214 +7,214 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// What is changed in a round of the fan-out, and how many services there are: few, and for the work per change many.
-const (
-	fanoutChanges = 100
-	fewServices   = 20
-	manyServices  = 1000
-	// leastGrowth is what the work per change may differ by, for reasons that have nothing to do with the number of services.
-	leastGrowth = 1.25
-)
+// How many changes a round makes, and the numbers of services: few, and many to measure the work per change.
+const fanoutChanges, fewServices, manyServices = 100, 20, 1000
 
-// fanout measures targets 6 and 7: what a change of endpoints asks of the API servers with ever more members, whether the
-// work for it depends on the number of services, how a burst is taken, and what changes cost that nobody imports.
-func fanout(ctx context.Context, b *bench) (err error) {
-	many := min(manyServices, 50*b.size)
+// mostGrowth is by how much the work per change may differ for reasons other than the number of services.
+const mostGrowth = 1.25
+
+// fanout measures how many requests a change of endpoints causes with more and more members, whether the work for it depends
+// on the number of services, and the writes for a burst of changes and for changes that no member imports.
+func fanout(ctx context.Context, b *bench, w *world) (err error) {
 	r := &fanoutRun{bench: b, changes: min(fanoutChanges, 10*b.size)}
-	if r.all, err = b.world(ctx, b.size, many, b.say); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.all.close()) }()
-	if r.subjects, err = r.all.members[0].subjects(many); err != nil {
-		return err
-	}
-	b.say("%d Services are written, with %d endpoints each", many, perSlice)
-	if err := r.all.members[0].fill(ctx, r.subjects); err != nil {
+	if r.services, err = b.createServices(ctx, w.members[0], min(manyServices, 50*b.size)); err != nil {
 		return err
 	}
 	for n := 2; n <= b.size; n *= 2 {
-		if err := r.withMembers(ctx, n); err != nil {
+		some := *w
+		some.members = w.members[:n]
+		if err := r.withMembers(ctx, &some); err != nil {
 			return fmt.Errorf("%d members: %w", n, err)
 		}
 	}
 	return nil
 }
 
-// fanoutRun are the rounds of targets 6 and 7.
 type fanoutRun struct {
 	*bench
-	all      *world
 	changes  int
-	subjects []*subject
+	services []*testService
 }
 
-// withMembers measures with the agents of so many members; with two, also what does not depend on their number.
-func (r *fanoutRun) withMembers(ctx context.Context, n int) (err error) {
-	w := *r.all
-	w.members = w.members[:n]
-	o, end, err := r.agentOptions(ctx)
+// withMembers measures with the agents of all members of w; with two, also what does not depend on their number.
+func (r *fanoutRun) withMembers(ctx context.Context, w *world) (err error) {
+	stop, err := r.startAgents(ctx, w)
 	if err != nil {
 		return err
 	}
-	running, err := startAgents(ctx, &w, w.members, o)
-	if err != nil {
-		return errors.Join(err, end())
-	}
-	defer func() { err = errors.Join(err, running.stop(), end(), w.wipe(ctx)) }()
-	if _, err := r.exportAll(ctx, &w, r.subjects[:fewServices]); err != nil {
+	defer func() { err = errors.Join(err, stop(), w.cleanUp(ctx)) }()
+	if _, err := exportAll(ctx, w, r.services[:fewServices]); err != nil {
 		return err
 	}
-	var hub, importer, reads []float64
-	for round := range r.laps {
-		spent, err := r.afterChanges(ctx, &w)
+	name := fmt.Sprintf("Fanout/members=%d", len(w.members))
+	for round := range r.rounds {
+		caused, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error { return r.changeAll(ctx, slices, o) })
 		if err != nil {
 			return err
 		}
-		r.say("%d members, round %d of %d: %d changes led to: %s", n, round+1, r.rounds, r.changes, spent)
-		per := func(k int) float64 { return float64(k) / float64(r.changes) }
-		hub = append(hub, per(spent.since(nil, w.hub.Name).total(anything)))
+		caused[request{w.members[0].cluster.Name, "PUT", "endpointslices"}] -= r.changes // the harness' own
+		r.log("%d members, round %d of %d: %d changes caused: %s", len(w.members), round+1, r.rounds, r.changes, caused)
 		most := 0
 		for _, m := range w.members {
-			most = max(most, spent.since(nil, m.cluster.Name).total(anything))
+			most = max(most, caused.in(m.cluster.Name))
 		}
-		importer = append(importer, per(most))
-		reads = append(reads, per(spent.total(request.isRead)))
+		r.Add(name, agent, "hub-requests/change", float64(caused.in(w.hub.Name))/float64(r.changes))
+		r.Add(name, agent, "most-member-requests/change", float64(most)/float64(r.changes))
+		r.Add(name, agent, "reads/change", float64(caused.reads())/float64(r.changes))
 	}
-	one := []float64{1}
-	r.rows = append(r.rows,
-		report.Compare(fmt.Sprintf("requests on the hub per change, %d members", n), hub, one, report.AtMost(1)),
-		report.Compare(fmt.Sprintf("requests in the importing cluster with most, per change, %d members", n), importer, one, report.AtMost(1)),
-		report.Within(fmt.Sprintf("reads anywhere per change, %d members", n), reads, report.AtMost(0)),
-	)
-	if n > 2 {
+	r.Limit(name, "hub-requests/change", agent, results.AtMost(1))
+	r.Limit(name, "most-member-requests/change", agent, results.AtMost(1))
+	r.Limit(name, "reads/change", agent, results.AtMost(0))
+	if len(w.members) > 2 {
 		return nil
 	}
-	return errors.Join(r.burst(ctx, &w), r.ignored(ctx, &w), r.growth(ctx, &w, running))
+	return errors.Join(r.burst(ctx, w), r.notImported(ctx, w), r.growth(ctx, w))
 }
 
-func anything(request) bool { return true }
-
-// afterChanges returns what changes of endpoints, one after the other, have led to, less the changes themselves.
-func (r *fanoutRun) afterChanges(ctx context.Context, w *world) (requests, error) {
-	before, c, seen, stop, err := r.prepare(ctx, w)
+// causedBy returns the requests that follow from what do does, with the slices of a few services and an observer of the
+// second member.
+func (r *fanoutRun) causedBy(ctx context.Context, w *world, do func(*sourceSlices, *observer) error) (requests, error) {
+	observing, stop := context.WithCancel(ctx)
+	defer stop()
+	slices, err := readSlices(ctx, w.members[0], r.services[:fewServices])
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
+	o, err := observe(observing, w.members[1])
+	if err != nil {
+		return nil, err
+	}
+	before, err := settledRequests(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(slices, o); err != nil {
+		return nil, err
+	}
+	after, err := settledRequests(ctx, w)
+	return after.since(before), err
+}
+
+// changeAll makes changes, each when the one before has arrived in the second member.
+func (r *fanoutRun) changeAll(ctx context.Context, slices *sourceSlices, o *observer) error {
 	for i := range r.changes {
-		if err := changeSeen(ctx, c, i%fewServices, seen); err != nil {
-			return nil, err
+		if _, err := slices.changeSeen(ctx, i, o); err != nil {
+			return err
 		}
 	}
-	after, err := settled(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	return withoutChanges(after.since(before, ""), w, r.changes), nil
+	return nil
 }
 
-// prepare opens what a round needs, and returns the requests until then.
-func (r *fanoutRun) prepare(ctx context.Context, w *world) (requests, *changer, *sightings, func(), error) {
-	ctx, stop := context.WithCancel(ctx)
-	c, err := newChanger(ctx, w.members[0], r.subjects[:fewServices])
-	if err != nil {
-		stop()
-		return nil, nil, nil, nil, err
-	}
-	seen, err := watchSightings(ctx, w.members[1])
-	if err != nil {
-		stop()
-		return nil, nil, nil, nil, err
-	}
-	before, err := settled(ctx, w)
-	return before, c, seen, stop, err
-}
-
-// changeSeen makes a change and waits until it is in the second member.
-func changeSeen(ctx context.Context, c *changer, i int, seen *sightings) error {
-	var sighted <-chan time.Time
-	taken, err := c.change(ctx, i, func(address string) { sighted = seen.expect(address) })
-	if err != nil {
-		return err
-	}
-	_, err = lag(ctx, taken, sighted)
-	return err
-}
-
-// withoutChanges takes the harness' own changes of slices away.
-func withoutChanges(spent requests, w *world, changes int) requests {
-	result, own := maps.Clone(spent), request{w.members[0].cluster.Name, "PUT", "endpointslices"}
-	if result[own] -= changes; result[own] <= 0 {
-		delete(result, own)
-	}
-	return result
-}
-
-// burst changes one slice as fast as can be, and counts what the hub gets of it.
+// burst changes one slice as fast as possible, and counts the writes on the hub.
 func (r *fanoutRun) burst(ctx context.Context, w *world) error {
-	var writes []float64
+	name := fmt.Sprintf("Burst/changes=%d", r.changes)
 	for range r.rounds {
-		before, c, seen, stop, err := r.prepare(ctx, w)
+		caused, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
+			for range r.changes - 1 {
+				if err := slices.change(ctx, 0); err != nil {
+					return err
+				}
+			}
+			_, err := slices.changeSeen(ctx, 0, o)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		for range r.changes - 1 {
-			if _, err := c.change(ctx, 0, func(string) {}); err != nil {
-				stop()
+		r.Add(name, agent, "hub-writes", float64(caused.in(w.hub.Name)))
+	}
+	r.Limit(name, "hub-writes", agent, results.AtMost(0.9*float64(r.changes)))
+	return nil
+}
+
+// notImported changes fields that no member imports, waits for heartbeats of all, and counts the writes.
+func (r *fanoutRun) notImported(ctx context.Context, w *world) error {
+	caused, err := r.causedBy(ctx, w, func(*sourceSlices, *observer) error {
+		for _, s := range r.services[:fewServices] {
+			service := &corev1.Service{}
+			if err := w.members[0].admin.Get(ctx, client.ObjectKeyFromObject(s.service), service); err != nil {
+				return err
+			}
+			service.Annotations = map[string]string{"example.com/private": time.Now().String()}
+			if err := w.members[0].admin.Update(ctx, service); err != nil {
 				return err
 			}
 		}
-		err = changeSeen(ctx, c, 0, seen)
-		stop()
-		if err != nil {
-			return err
-		}
-		after, err := settled(ctx, w)
-		if err != nil {
-			return err
-		}
-		writes = append(writes, float64(after.since(before, w.hub.Name).total(anything)))
+		return nextHeartbeats(ctx, w)
+	})
+	if err != nil {
+		return err
 	}
-	r.rows = append(r.rows, report.Compare(fmt.Sprintf("writes on the hub for a burst of %d changes of one slice", r.changes), writes, []float64{float64(r.changes)}, report.AtMost(0.9)))
+	r.log("changes that no member imports, and heartbeats, caused: %s", caused)
+	r.Add("NotImported", agent, "writes", float64(caused.total()-caused.reads()-fewServices))
+	r.Limit("NotImported", "writes", agent, results.AtMost(0))
 	return nil
 }
 
-// ignored changes what nobody imports, waits for heartbeats of all, and counts what that leads to.
-func (r *fanoutRun) ignored(ctx context.Context, w *world) error {
-	a := w.members[0]
-	before, err := settled(ctx, w)
+// growth measures whether the agent's work for a change depends on the number of services: the CPU time of the agent in the
+// second member, with few and with many.
+func (r *fanoutRun) growth(ctx context.Context, w *world) error {
+	few, err := r.work(ctx, w, fewServices)
 	if err != nil {
 		return err
 	}
-	for _, s := range r.subjects[:fewServices] {
-		service := &corev1.Service{}
-		if err := a.kube.Get(ctx, client.ObjectKeyFromObject(s.service), service); err != nil {
-			return err
-		}
-		service.Annotations = map[string]string{"example.com/private": time.Now().String()}
-		if err := a.kube.Update(ctx, service); err != nil {
-			return err
-		}
-	}
-	if err := nextHeartbeats(ctx, w); err != nil {
+	r.log("export %d more services", len(r.services)-fewServices)
+	if _, err := exportAll(ctx, w, r.services[fewServices:]); err != nil {
 		return err
 	}
-	after, err := settled(ctx, w)
-	if err != nil {
-		return err
+	many, err := r.work(ctx, w, len(r.services))
+	r.Add("Work", agent, "growth", many/few)
+	r.Limit("Work", "growth", agent, results.AtMost(mostGrowth))
+	return err
+}
+
+// work returns the median CPU time for a change, in milliseconds.
+func (r *fanoutRun) work(ctx context.Context, w *world, services int) (float64, error) {
+	name := fmt.Sprintf("Work/services=%d", services)
+	for range r.rounds {
+		used := 0.0
+		_, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
+			before, err := cpuOf(w.members[1].agent.PID())
+			if err := errors.Join(err, r.changeAll(ctx, slices, o)); err != nil {
+				return err
+			}
+			after, err := cpuOf(w.members[1].agent.PID())
+			used = after - before
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		r.Add(name, agent, "cpu-ms/change", 1000*used/float64(r.changes))
 	}
-	spent := after.since(before, "")
-	writes := spent.total(func(q request) bool { return !q.isRead() }) - fewServices
-	r.say("changes that nobody imports, and heartbeats, led to: %s", spent)
-	r.rows = append(r.rows, report.Within(fmt.Sprintf("writes for %d updates of fields that nothing imports, and heartbeats of all", fewServices), []float64{float64(writes)}, report.AtMost(0)))
-	return nil
+	return r.Median(name, agent, "cpu-ms/change"), nil
+}
+
+// nextHeartbeats returns when each member has sent one more heartbeat.
+func nextHeartbeats(ctx context.Context, w *world) error {
+	first := map[string]string{}
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		all := true
+		for _, m := range w.members {
+			heartbeat := &hubv1alpha1.Heartbeat{}
+			if err := w.hubClient.Get(ctx, client.ObjectKey{Namespace: m.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+				return false, err
+			}
+			if first[string(m.id)] == "" {
+				first[string(m.id)] = heartbeat.ResourceVersion
+			}
+			all = all && first[string(m.id)] != heartbeat.ResourceVersion
+		}
+		return all, nil
+	})
 }

@@ -10,205 +10,235 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
-// latencyWidth is how many writes the floor may have in flight where latencies are measured; few are.
+// latencyWidth is how many writes the baseline may have in flight; few are.
 const latencyWidth = 16
 
-// The changes of endpoints are spread over probes; those in the background over a crowd of other services.
-const probes, crowd, backgroundRate = 100, 500, 200
+// Changes are measured in probes, while others are changed in the background, so many per second. To find the rate that
+// the machine sustains, changes are made for rateTime.
+const probes, backgroundServices, backgroundRate, rateTime = 100, 500, 200, 15 * time.Second
 
-// latency measures targets 2 and 3: how long a change of endpoints takes from A to the slice in B, quiet and with others
-// in the background, and a new export to the import in B. The clock starts when A's API server has taken the change, and
-// stops when a watch in B brings the result. So the floor's chain is: watch event, write, watch event, write, watch event.
-func latency(ctx context.Context, b *bench) (err error) {
-	r := &latencyRun{bench: b, probes: min(probes, b.size), crowd: min(crowd, 2*b.size), rate: min(backgroundRate, b.size)}
-	all := r.probes + r.crowd + b.size
-	if r.w, err = b.world(ctx, 2, all, b.say); err != nil {
+// What is measured.
+const latencyIdle, latencyBusy, latencyExport = "Latency/change=endpoints/load=idle", "Latency/change=endpoints/load=busy", "Latency/change=export/load=idle"
+
+// latency measures the time of a change of endpoints from A to the slice in B, idle and with others in the background, and
+// of a new export to the import in B. It begins when A's API server has accepted the change, and ends when a watch in B
+// returns the result. So the baseline's steps are: watch event, write, watch event, write, watch event.
+func latency(ctx context.Context, b *bench, w *world) error {
+	r := &latencyRun{bench: b, w: w, rate: float64(min(backgroundRate, b.size))}
+	n, m := min(probes, b.size), min(backgroundServices, 2*b.size)
+	all, err := b.createServices(ctx, w.members[0], n+m+b.size)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.w.close()) }()
-	if err := b.calibrate(ctx, r.w.members[0]); err != nil {
+	r.exported, r.probes, r.background, r.exports = all[:n+m], all[:n], all[n:n+m], all[n+m:]
+	if r.rate, err = r.sustainedRate(ctx); err != nil {
 		return err
 	}
-	if r.subjects, err = r.w.members[0].subjects(all); err != nil {
-		return err
-	}
-	b.say("%d Services are written, with %d endpoints each", all, perSlice)
-	if err := r.w.members[0].fill(ctx, r.subjects); err != nil {
-		return err
-	}
-	wanted := r.rate
-	if r.rate, err = r.carried(ctx); err != nil {
-		return err
-	}
-	var agents, floors series
-	for round := range b.laps {
-		floor, err := r.floor(ctx)
+	for round := range b.rounds {
+		b.log("round %d of %d", round+1, b.rounds)
+		working, stop, err := startBare(ctx, w, all, latencyWidth)
 		if err != nil {
 			return err
 		}
-		b.say("round %d of %d: floor %s", round+1, b.rounds, floor)
-		ours, err := r.agents(ctx)
-		if err != nil {
+		err = r.round(working, baseline)
+		if err := errors.Join(err, stop(), w.cleanUp(ctx)); err != nil {
 			return err
 		}
-		b.say("round %d of %d: agents %s", round+1, b.rounds, ours)
-		floors, agents = append(floors, floor), append(agents, ours)
+		if stop, err = b.startAgents(ctx, w); err != nil {
+			return err
+		}
+		err = r.round(ctx, agent)
+		if err := errors.Join(err, stop(), w.cleanUp(ctx)); err != nil {
+			return err
+		}
 	}
-	b.rows = append(b.rows, slices.Concat(
-		compare("change to slice in B, quiet", agents, floors, func(l lap) []float64 { return l.quiet }, report.AtMost(1.5), report.AtMost(2)),
-		compare("change to slice in B, busy", agents, floors, func(l lap) []float64 { return l.busy }, nil, report.AtMost(3)),
-		compare("export to import in B, quiet", agents, floors, func(l lap) []float64 { return l.exports }, nil, report.AtMost(3)),
-	)...)
-	b.rows = append(b.rows, report.Compare("other changes a second where it is busy; reference: wanted", []float64{float64(r.rate)}, []float64{float64(wanted)}, nil))
-	return b.plot("distribution", report.Plot{
-		Title: "Latency from a change in A to what B makes of it", X: "ms", Y: "% that take at most so long", XScale: report.Logarithmic,
-		Curves: []report.Curve{
-			agents.distribution("agents, quiet", func(l lap) []float64 { return l.quiet }), floors.distribution("floor, quiet", func(l lap) []float64 { return l.quiet }),
-			agents.distribution("agents, busy", func(l lap) []float64 { return l.busy }), floors.distribution("floor, busy", func(l lap) []float64 { return l.busy }),
-			agents.distribution("agents, exports", func(l lap) []float64 { return l.exports }), floors.distribution("floor, exports", func(l lap) []float64 { return l.exports }),
-		},
+	b.Compare(latencyIdle, "p50-ms", agent, baseline, results.AtMost(1.5))
+	b.Compare(latencyIdle, "p99-ms", agent, baseline, results.AtMost(2))
+	b.Compare(latencyBusy, "p99-ms", agent, baseline, results.AtMost(3))
+	b.Compare(latencyExport, "p99-ms", agent, baseline, results.AtMost(3))
+	return nil
+}
+
+type latencyRun struct {
+	*bench
+	w                            *world
+	rate                         float64 // of changes in the background
+	exported, probes, background []*testService
+	exports                      []*testService // those that are exported one by one
+}
+
+// round measures the agents or the baseline, which are running.
+func (r *latencyRun) round(ctx context.Context, who string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if _, err := exportAll(ctx, r.w, r.exported); err != nil {
+		return err
+	}
+	observer, err := observe(ctx, r.w.members[1])
+	if err != nil {
+		return err
+	}
+	probed, err := readSlices(ctx, r.w.members[0], r.probes)
+	if err != nil {
+		return err
+	}
+	background, err := readSlices(ctx, r.w.members[0], r.background)
+	if err != nil {
+		return err
+	}
+	if err := r.measure(ctx, latencyIdle, who, func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) }); err != nil {
+		return err
+	}
+	stop := startChanges(ctx, r.rate, background.change)
+	err = r.measure(ctx, latencyBusy, who, func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) })
+	made, stopErr := stop()
+	if err := errors.Join(err, stopErr); err != nil {
+		return err
+	}
+	r.Add(latencyBusy, who, "changes/s", made)
+	return r.measure(ctx, latencyExport, who, func(i int) (float64, error) {
+		export := r.exports[i].export.DeepCopy()
+		expected := observer.expect(importKey(export.Name), importKey(export.Name))
+		err := r.w.members[0].admin.Create(ctx, export)
+		expected.wasSent(time.Now())
+		if err != nil {
+			return 0, err
+		}
+		return observer.await(ctx, expected)
 	})
 }
 
-// latencyRun are the rounds of targets 2 and 3.
-type latencyRun struct {
-	*bench
-	w                   *world
-	probes, crowd, rate int
-	subjects            []*subject // the probes, the crowd, and those that are not exported at first
-}
-
-// lap holds the latencies of a round, sorted, in milliseconds.
-type lap struct{ quiet, busy, exports []float64 }
-
-func (l lap) String() string {
-	return fmt.Sprintf("p50/p99: quiet %.1f/%.1f ms, busy %.1f/%.1f ms, exports %.1f/%.1f ms",
-		report.Quantile(l.quiet, 0.5), report.Quantile(l.quiet, 0.99), report.Quantile(l.busy, 0.5), report.Quantile(l.busy, 0.99),
-		report.Quantile(l.exports, 0.5), report.Quantile(l.exports, 0.99))
-}
-
-type series []lap
-
-func (s series) quantiles(of func(lap) []float64, q float64) []float64 {
-	result := make([]float64, len(s))
-	for i, l := range s {
-		result[i] = report.Quantile(of(l), q)
+// measure makes changes, one after the other, and adds the quantiles of their latencies.
+func (r *latencyRun) measure(ctx context.Context, name, who string, change func(int) (float64, error)) error {
+	latencies := make([]float64, r.size)
+	for i := range latencies {
+		var err error
+		if latencies[i], err = change(i); err != nil {
+			return errors.Join(err, ctx.Err())
+		}
 	}
-	return result
+	p50, p99 := results.Quantile(latencies, 0.5), results.Quantile(latencies, 0.99)
+	r.log("%s of %s: p50 %.1f ms, p99 %.1f ms", name, who, p50, p99)
+	r.Add(name, who, "p50-ms", p50)
+	r.Add(name, who, "p99-ms", p99)
+	r.Add(name, who, "max-ms", slices.Max(latencies))
+	return nil
 }
 
-// distribution returns that of all rounds together.
-func (s series) distribution(name string, of func(lap) []float64) report.Curve {
-	var all []float64
-	for _, l := range s {
-		all = append(all, of(l)...)
-	}
-	slices.Sort(all)
-	return report.Distribution(name, all)
-}
-
-// compare returns the rows of one kind of latency: each round has its quantiles, of which the medians are compared.
-func compare(metric string, agents, floors series, of func(lap) []float64, p50, p99 *report.Target) []report.Row {
-	row := func(name string, q float64, target *report.Target) report.Row {
-		return report.Compare(metric+", "+name+", ms", agents.quantiles(of, q), floors.quantiles(of, q), target)
-	}
-	return []report.Row{row("p50", 0.5, p50), row("p99", 0.99, p99), row("max", 1, nil)}
-}
-
-func (r *latencyRun) floor(ctx context.Context) (lap, error) {
-	working, stop, err := startBare(ctx, r.w, r.subjects, latencyWidth, r.say)
+// sustainedRate returns how many changes per second the baseline on this machine sustains in the background, at most the
+// desired rate: at a higher rate, only a growing queue would be measured.
+func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error) {
+	working, stop, err := startBare(ctx, r.w, r.exported, latencyWidth)
 	if err != nil {
-		return lap{}, err
+		return 0, err
 	}
-	result, err := r.lap(working)
-	return result, errors.Join(err, stop(), r.w.wipe(ctx))
+	defer func() { err = errors.Join(err, stop(), r.w.cleanUp(ctx)) }()
+	if _, err := exportAll(working, r.w, r.exported); err != nil {
+		return 0, err
+	}
+	background, err := readSlices(working, r.w.members[0], r.background)
+	if err != nil {
+		return 0, err
+	}
+	observer, err := observe(working, r.w.members[1])
+	if err != nil {
+		return 0, err
+	}
+	length := max(time.Second, rateTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
+	return r.sustained(working, r.w, r.rate, func(ctx context.Context, rate float64) (float64, error) {
+		stop := startChanges(ctx, rate, background.change)
+		err := pause(ctx, length)
+		made, stopErr := stop()
+		return made, errors.Join(err, stopErr)
+	}, func(ctx context.Context) error { // a change of each worker of the baseline arrives after those before it
+		for i := range min(latencyWidth, len(background.slices)) {
+			if _, err := background.changeSeen(ctx, i, observer); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (r *latencyRun) agents(ctx context.Context) (lap, error) {
-	o, end, err := r.agentOptions(ctx)
-	if err != nil {
-		return lap{}, err
+// changeWidth is how many changes may be in flight.
+const changeWidth = 64
+
+// startChanges calls change with 0, 1, 2 and so on, so many times per second, until stop. A busy machine makes fewer: only
+// what was missed in the last tenth of a second is made up for, because a burst would not be a steady rate. stop waits for
+// the changes in flight, and returns how many were made per second.
+func startChanges(ctx context.Context, perSecond float64, change func(ctx context.Context, i int) error) (stop func() (float64, error)) {
+	limiter := rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/10)))
+	limiter.AllowN(time.Now(), limiter.Burst()) // begin without a burst
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(changeWidth)
+	starting, cancel := context.WithCancel(groupCtx)
+	began, made, ended := time.Now(), 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		for limiter.Wait(starting) == nil {
+			i := made
+			group.Go(func() error { return change(groupCtx, i) })
+			made++
+		}
+	}()
+	return func() (float64, error) {
+		cancel()
+		<-ended
+		if err := group.Wait(); err != nil {
+			return 0, fmt.Errorf("changes at a steady rate: %w", err)
+		}
+		return float64(made) / time.Since(began).Seconds(), ctx.Err()
 	}
-	running, err := startAgents(ctx, r.w, r.w.members, o)
-	if err != nil {
-		return lap{}, errors.Join(err, end())
-	}
-	result, err := r.lap(ctx)
-	return result, errors.Join(err, running.stop(), end(), r.w.wipe(ctx))
 }
 
-// lap measures whoever is at work.
-func (r *latencyRun) lap(ctx context.Context) (result lap, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	known := r.subjects[:r.probes+r.crowd]
-	if _, err := r.exportAll(ctx, r.w, known); err != nil {
-		return lap{}, err
-	}
-	seen, err := watchSightings(ctx, r.w.members[1])
-	if err != nil {
-		return lap{}, err
-	}
-	probes, err := newChanger(ctx, r.w.members[0], r.subjects[:r.probes])
-	if err != nil {
-		return lap{}, err
-	}
-	others, err := newChanger(ctx, r.w.members[0], r.subjects[r.probes:len(known)])
-	if err != nil {
-		return lap{}, err
-	}
-	if result.quiet, err = r.changes(ctx, probes, seen); err != nil {
-		return lap{}, err
-	}
-	stop := others.background(ctx, r.rate)
-	result.busy, err = r.changes(ctx, probes, seen)
-	rate, stopErr := stop()
-	if err := errors.Join(err, stopErr); err != nil {
-		return lap{}, err
-	}
-	if rate < 0.9*float64(r.rate) && r.size >= r.rate {
-		r.say("in the background were %.0f changes a second only: this machine carries no more", rate)
-	}
-	result.exports, err = r.exports(ctx, seen)
-	return result, err
-}
+// A machine sustains a rate if it makes this share of the changes, and uses at most this share of its CPU, so that API
+// servers answer in time. If it does not, at most so many lower rates are tried.
+const onTime, mostUtilization, mostAttempts, leastRate = 0.95, 0.85, 8, 1.0
 
-// changes returns the sorted latencies of changes, one after the other.
-func (r *latencyRun) changes(ctx context.Context, c *changer, seen *sightings) ([]float64, error) {
-	var result []float64
-	for i := range r.size {
-		var sighted <-chan time.Time
-		taken, err := c.change(ctx, i%len(c.slices), func(address string) { sighted = seen.expect(address) })
+// sustained returns the rate of changes that this machine sustains, at most the desired one. make makes changes for some
+// seconds, and returns how many per second it made; settle returns when they have arrived.
+func (b *bench) sustained(ctx context.Context, w *world, desired float64, make func(context.Context, float64) (float64, error), settle func(context.Context) error) (float64, error) {
+	current := desired
+	for range mostAttempts {
+		before, err := measureCPU(w)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		took, err := lag(ctx, taken, sighted)
+		began := time.Now()
+		made, err := make(ctx, current)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		result = append(result, took)
+		took := time.Since(began)
+		after, err := measureCPU(w)
+		if err != nil {
+			return 0, err
+		}
+		if err := settle(ctx); err != nil {
+			return 0, err
+		}
+		utilization := after.since(before).utilization(took)
+		b.log("at %.0f changes per second, %.0f were made and %.0f%% of the CPU was used", current, made, 100*utilization)
+		next := reduced(current, made, utilization)
+		if next == current {
+			break
+		}
+		current = next
 	}
-	slices.Sort(result)
-	return result, nil
+	return current, nil
 }
 
-// exports returns the sorted latencies of new exports, one after the other.
-func (r *latencyRun) exports(ctx context.Context, seen *sightings) ([]float64, error) {
-	var result []float64
-	for _, s := range r.subjects[r.probes+r.crowd:] {
-		sighted := seen.expect(s.export.Name)
-		if err := r.w.members[0].kube.Create(ctx, s.export.DeepCopy()); err != nil {
-			return nil, err
-		}
-		took, err := lag(ctx, time.Now(), sighted)
-		if err != nil {
-			return nil, err
-		}
-		result = append(result, took)
+// reduced returns the next rate to try after one at which so many changes per second were made: the same if the machine
+// sustained it.
+func reduced(current, made, utilization float64) float64 {
+	if made >= onTime*current && utilization <= mostUtilization {
+		return current
 	}
-	slices.Sort(result)
-	return result, nil
+	return max(leastRate, onTime*min(made, current*mostUtilization/max(utilization, mostUtilization)))
 }

@@ -7,182 +7,286 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// How many services the hub holds for each member that reconnects; how long it is away, which is long enough for all to
-// have come to their longest waits; and how close together lists are that come at once, of which there may be so many.
+// servicesEach is how many services the hub has for each member; downTime is long enough for all connections to reach
+// their longest backoff; and at most mostPercent of the lists may begin within listWindow.
 const (
 	servicesEach = 5
-	awayFor      = 15 * time.Second
-	atOnce       = 250 * time.Millisecond
-	mostAtOnce   = 25 // percent
+	downTime     = 15 * time.Second
+	listWindow   = 250 * time.Millisecond
+	mostPercent  = 25
 )
 
-// reconnect measures a part of target 8: how the agents of many members spread their lists when the hub is back after a
-// restart. Each is a connection of the product's to the hub and what it fills, in this process.
-func reconnect(ctx context.Context, b *bench) (err error) {
-	w, err := b.world(ctx, 0, 0, b.say)
+// reconnect measures how the agents of many members spread their lists after a restart of the hub. Each agent is a
+// connection to the hub of the agents' own code, with the store that it fills, in this process.
+func reconnect(ctx context.Context, b *bench, w *world) error {
+	b.log("the hub admits %d members", b.size)
+	publishers, err := w.admit(ctx, b.size)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	b.say("the hub admits %d members", b.size)
-	speakers, err := w.admit(ctx, b.size, servicesEach*b.size)
-	if err != nil {
+	services := newScaleServices(publishers)
+	services.add(servicesEach * b.size)
+	b.log("publish %d services with %d endpoints", len(services.all), services.endpoints())
+	if err := publishAll(ctx, services.all); err != nil {
 		return err
 	}
-	x, services := &mixer{speakers: speakers, addresses: map[*member]int{}}, []*mixed{}
-	for i := range servicesEach * b.size {
-		services = append(services, x.newMixed(i))
-	}
-	b.say("records of %d services with %d endpoints are written to the hub", len(services), endpointsOf(services))
-	if err := publishMixed(ctx, services); err != nil {
-		return err
-	}
-	r := &reconnectRun{bench: b, w: w}
 	for range b.rounds {
-		if err := r.round(ctx, speakers); err != nil {
+		if err := b.restartHub(ctx, w, publishers); err != nil {
 			return err
 		}
 	}
-	r.tell()
+	b.Limit("Reconnect", "percent-of-lists-within-"+listWindow.String(), agent, results.AtMost(mostPercent))
+	b.Limit("Reconnect", "rejected-requests", agent, results.AtMost(0))
 	return nil
 }
 
-// reconnectRun are the restarts of the hub.
-type reconnectRun struct {
-	*bench
-	w                               *world
-	first50, first99, all99, burst  []float64
-	inFlight, waiting, refused      []float64
-	watchLists, plainLists, resumed []float64
-}
-
-// round restarts the hub once, under connections that are opened and closed for it.
-func (r *reconnectRun) round(ctx context.Context, speakers []*member) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
+// restartHub restarts the hub once, with connections that are open only for it.
+func (b *bench) restartHub(ctx context.Context, w *world, publishers []*member) (err error) {
+	connecting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	links := make([]*link, len(speakers))
-	for i, m := range speakers {
-		if links[i], err = openLink(ctx, m); err != nil {
+	connections := make([]*connection, len(publishers))
+	for i, m := range publishers {
+		if connections[i], err = openConnection(connecting, m); err != nil {
 			return err
 		}
 	}
 	defer func() {
 		cancel()
-		for _, l := range links {
-			<-l.ended
+		for _, c := range connections {
+			<-c.ended
 		}
 	}()
-	if err := awaitLinks(ctx, links, hub.Reachable); err != nil {
+	if err := awaitConnections(ctx, connections, hub.Reachable); err != nil {
 		return err
 	}
-	r.say("%d connections to the hub are open; its API server stops, and starts %s later", len(links), r.away())
-	if err := r.w.hub.APIServer.Stop(ctx); err != nil {
+	down := min(downTime, downTime*time.Duration(b.size)/50)
+	b.log("%d connections to the hub are open; its API server stops for %s", len(connections), down)
+	if err := errors.Join(w.hub.APIServer.Stop(ctx), pause(ctx, down)); err != nil {
 		return err
 	}
-	if err := pause(ctx, r.away()); err != nil {
+	if err := awaitConnections(ctx, connections, hub.Unreachable); err != nil {
 		return err
 	}
-	if err := awaitLinks(ctx, links, hub.Unreachable); err != nil {
-		return err
-	}
-	for _, l := range links {
-		l.forget()
-	}
-	load, ready, err := r.comeBack(ctx, links)
+	stopped := time.Now()
+	most, ready, err := startHub(ctx, w.hub, connections)
 	if err != nil {
 		return err
 	}
-	r.count(links, ready)
-	r.inFlight, r.waiting, r.refused = append(r.inFlight, load.inFlight), append(r.waiting, load.waiting), append(r.refused, load.refused)
+	for name, value := range most {
+		b.Add("Reconnect", agent, name, value)
+	}
+	b.addReads(connections, stopped, ready)
 	return nil
 }
 
-// away is shorter in a quick look.
-func (r *reconnectRun) away() time.Duration { return min(awayFor, awayFor*time.Duration(r.size)/50) }
-
-// comeBack starts the hub and returns what it had to do until all were connected again, and when it was ready.
-func (r *reconnectRun) comeBack(ctx context.Context, links []*link) (load, time.Time, error) {
+// startHub starts the hub, and returns the most requests that it had at any time until all were connected again, by the
+// name of the figure, and when it was ready.
+func startHub(ctx context.Context, c *lab.Cluster, connections []*connection) (most map[string]float64, ready time.Time, err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	var seen load
+	most = map[string]float64{}
 	var group errgroup.Group
-	group.Go(func() error { return seen.watch(watching, r.w.hub) })
-	if err := r.w.hub.APIServer.Start(ctx); err != nil {
-		return load{}, time.Time{}, err
+	group.Go(func() error { return watchLoad(watching, c, most) })
+	if err := c.APIServer.Start(ctx); err != nil {
+		return nil, time.Time{}, err
 	}
-	ready := time.Now()
-	err := awaitLinks(ctx, links, hub.Reachable)
+	ready = time.Now()
+	err = awaitConnections(ctx, connections, hub.Reachable)
 	stop()
-	return seen, ready, errors.Join(err, group.Wait())
+	return most, ready, errors.Join(err, group.Wait())
 }
 
-// count takes over what the connections have asked for since the hub was ready; it may answer some before it says so.
-func (r *reconnectRun) count(links []*link, ready time.Time) {
-	var lists, firsts, back []float64
-	for _, l := range links {
-		for _, asked := range l.answered() {
-			if asked.began.Before(ready) {
-				ready = asked.began
-			}
+// loadInterval is how often an API server's metrics are read: its gauge is the most of each second.
+const loadInterval = 500 * time.Millisecond
+
+// watchLoad reads an API server's metrics until ctx ends. An API server that does not answer yet has no load.
+func watchLoad(ctx context.Context, c *lab.Cluster, most map[string]float64) error {
+	connection, err := rest.HTTPClientFor(c.Config())
+	if err != nil {
+		return err
+	}
+	defer connection.CloseIdleConnections()
+	read := false
+	for pause(ctx, loadInterval) == nil {
+		m, readErr := readMetrics(ctx, connection, c.Config().Host+"/metrics")
+		if err = readErr; err != nil {
+			continue
+		}
+		read = true
+		for name, value := range map[string]float64{
+			"requests-in-flight": m.sum("apiserver_current_inflight_requests", "request_kind", "readOnly"),
+			"waiting-requests":   m.sum("apiserver_flowcontrol_current_inqueue_requests"),
+			"rejected-requests":  m.sum("apiserver_flowcontrol_rejected_requests_total"),
+		} {
+			most[name] = max(most[name], value)
 		}
 	}
-	kinds := map[manner]int{}
-	for _, l := range links {
-		var own []float64
-		for _, asked := range l.answered() {
-			kinds[asked.manner]++
-			if asked.manner != resuming {
-				own = append(own, asked.began.Sub(ready).Seconds())
-			}
-		}
-		if len(own) > 0 {
-			firsts = append(firsts, slices.Min(own))
-		}
-		lists = append(lists, own...)
-		back = append(back, l.lastChange().Sub(ready).Seconds())
+	if !read {
+		return fmt.Errorf("metrics of %s cannot be read: %w", c.Name, err)
 	}
-	slices.Sort(lists)
-	slices.Sort(firsts)
-	slices.Sort(back)
-	r.first50, r.first99 = append(r.first50, report.Quantile(firsts, 0.5)), append(r.first99, report.Quantile(firsts, 0.99))
-	r.all99, r.burst = append(r.all99, report.Quantile(back, 0.99)), append(r.burst, 100*densest(lists, atOnce.Seconds()))
-	r.watchLists, r.plainLists = append(r.watchLists, float64(kinds[watchListing])), append(r.plainLists, float64(kinds[listing]))
-	r.resumed = append(r.resumed, float64(kinds[resuming]))
-	r.say("after %s, all %d connections are back; their lists began %.1f to %.1f s after the hub was ready", r.away(), len(links), report.Quantile(lists, 0), report.Quantile(lists, 1))
+	return nil
 }
 
-// densest returns the share of sorted values of which the most lie within a width.
-func densest(sorted []float64, width float64) float64 {
+// addReads adds the reads of the connections since the hub was stopped. The hub may have answered some before it was ready.
+func (b *bench) addReads(connections []*connection, stopped, ready time.Time) {
+	var all, lists, firsts []float64
+	kinds := map[readKind]float64{}
+	for _, c := range connections {
+		first := math.Inf(1)
+		for _, r := range c.since(stopped) {
+			kinds[r.kind]++
+			began := r.began.Sub(ready).Seconds()
+			if all = append(all, began); r.kind != resumedWatch {
+				lists, first = append(lists, began), min(first, began)
+			}
+		}
+		if !math.IsInf(first, 1) {
+			firsts = append(firsts, first)
+		}
+	}
+	earliest := min(0, results.Quantile(all, 0))
+	b.Add("Reconnect", agent, "percent-of-lists-within-"+listWindow.String(), 100*mostWithin(lists, listWindow.Seconds()))
+	for _, kind := range []readKind{plainList, streamedList, resumedWatch} {
+		b.Add("Reconnect", agent, string(kind), kinds[kind])
+	}
+	b.Add("Reconnect", agent, "first-list-p50-s", results.Quantile(firsts, 0.5)-earliest)
+	b.Add("Reconnect", agent, "first-list-p99-s", results.Quantile(firsts, 0.99)-earliest)
+}
+
+// mostWithin returns the largest share of the values that are in an interval of a width; 0 of none.
+func mostWithin(values []float64, width float64) float64 {
+	values = slices.Sorted(slices.Values(values))
 	most, first := 0, 0
-	for i, value := range sorted {
-		for value-sorted[first] > width {
+	for i, value := range values {
+		for value-values[first] > width {
 			first++
 		}
 		most = max(most, i-first+1)
 	}
-	return float64(most) / float64(max(1, len(sorted)))
+	return float64(most) / float64(max(1, len(values)))
 }
 
-func (r *reconnectRun) tell() {
-	r.rows = append(r.rows,
-		report.Within(fmt.Sprintf("lists of %d connections to a restarted hub that begin within %s, %% of all", r.size, atOnce), r.burst, report.AtMost(mostAtOnce)),
-		report.Figure("a connection's first list after the hub is ready, p50, s", r.first50),
-		report.Figure("the same, p99, s", r.first99),
-		report.Figure("a connection reads everything again, p99, s", r.all99),
-		report.Figure("lists that are streamed (WatchList)", r.watchLists),
-		report.Figure("lists that are not", r.plainLists),
-		report.Figure("watches that go on where they were", r.resumed),
-		report.Figure("reads in flight on the hub, most", r.inFlight),
-		report.Figure("requests that wait for their turn on the hub, most", r.waiting),
-		report.Within("requests that the hub turns away", r.refused, report.AtMost(0)),
-	)
+// readKind is how objects are read, as the name of a figure.
+type readKind string
+
+const (
+	plainList    readKind = "plain-lists"
+	streamedList readKind = "streamed-lists" // a watch that begins with the existing objects
+	resumedWatch readKind = "resumed-watches"
+)
+
+// read is a request that the hub has answered.
+type read struct {
+	kind  readKind
+	began time.Time
+}
+
+// connection is a member's connection to the hub, which records its reads.
+type connection struct {
+	client.WithWatch
+	ended chan struct{} // closed when it has ended
+
+	mu    sync.Mutex
+	reads []read
+	state hub.Reachability
+}
+
+// openConnection starts a connection that ends with ctx.
+func openConnection(ctx context.Context, m *member) (*connection, error) {
+	remote, err := hub.Client(ownConnection(m.toHub))
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{WithWatch: remote, ended: make(chan struct{}), state: hub.Unreachable}
+	h := hub.NewConnection(hub.NewStore(m.id, clusterset.AddressRanges{}), c, logr.Discard(), c.changed)
+	go func() {
+		defer close(c.ended)
+		_ = h.Start(ctx) // always nil
+	}()
+	return c, nil
+}
+
+// List records the request.
+func (c *connection) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	began := time.Now()
+	err := c.WithWatch.List(ctx, list, options...)
+	c.record(plainList, began, err)
+	return err
+}
+
+// Watch records the request.
+func (c *connection) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	began, all := time.Now(), &client.ListOptions{}
+	watcher, err := c.WithWatch.Watch(ctx, list, options...)
+	kind := resumedWatch
+	all.ApplyOptions(options)
+	if all.Raw != nil && all.Raw.SendInitialEvents != nil && *all.Raw.SendInitialEvents {
+		kind = streamedList
+	}
+	c.record(kind, began, err)
+	return watcher, err
+}
+
+func (c *connection) record(kind readKind, began time.Time, err error) {
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads = append(c.reads, read{kind, began})
+}
+
+func (c *connection) changed(state hub.Reachability) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
+// since returns the reads that began after a time.
+func (c *connection) since(at time.Time) []read {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.reads), func(r read) bool { return r.began.Before(at) })
+}
+
+func (c *connection) hasState(state hub.Reachability) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state == state
+}
+
+// awaitConnections returns when all have read everything, or when all have found the hub unreachable.
+func awaitConnections(ctx context.Context, all []*connection, state hub.Reachability) error {
+	missing := 0
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(context.Context) (bool, error) {
+		missing = 0
+		for _, c := range all {
+			if !c.hasState(state) {
+				missing++
+			}
+		}
+		return missing == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("for %d of %d connections the hub is not %s: %w", missing, len(all), state, err)
+	}
+	return nil
 }

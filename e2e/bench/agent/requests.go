@@ -16,60 +16,54 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// requests are how many there have been, by cluster, verb and resource, as the API servers count them. The watches are
-// not among them, nor what is not about services.
+// requests are the numbers of requests that API servers have answered, without watches, about the kinds of an export and
+// an import.
 type requests map[request]int
 
 type request struct{ cluster, verb, resource string }
 
-// concerning are the resources that a service's export and import consist of.
-var concerning = []string{
+var countedResources = []string{
 	"services", "services/status", "endpointslices", "serviceimports", "serviceimports/status", "serviceexports", "serviceexports/status",
 	"publishedservices", "publishedendpoints",
 }
 
-// isRead says whether a request changes nothing.
-func (r request) isRead() bool { return r.verb == "GET" || r.verb == "LIST" }
-
-// countRequests asks the API servers of the hub and of the members.
-func countRequests(ctx context.Context, w *world) (requests, error) {
-	result := requests{}
-	for _, cluster := range append([]*lab.Cluster{w.hub}, clustersOf(w)...) {
-		if err := result.add(ctx, cluster); err != nil {
-			return nil, fmt.Errorf("count the requests to %s: %w", cluster.Name, err)
+// add adds the requests to a cluster.
+func (r requests) add(cluster string, all []lab.Requests) {
+	for _, a := range all {
+		if slices.Contains(countedResources, a.Resource) && a.Verb != "WATCH" {
+			r[request{cluster, a.Verb, a.Resource}] += a.Count
 		}
 	}
-	return result, nil
 }
 
-func clustersOf(w *world) []*lab.Cluster {
-	var result []*lab.Cluster
-	for _, m := range w.members {
-		result = append(result, m.cluster)
-	}
-	return result
-}
-
-// since returns those that have come since others were counted, in a cluster or, where that is empty, in all.
-func (r requests) since(earlier requests, cluster string) requests {
+func (r requests) since(earlier requests) requests {
 	result := requests{}
 	for what, n := range r {
-		if d := n - earlier[what]; d > 0 && (cluster == "" || cluster == what.cluster) {
+		if d := n - earlier[what]; d > 0 {
 			result[what] = d
 		}
 	}
 	return result
 }
 
-// total returns the number of those that are meant.
-func (r requests) total(meant func(request) bool) int {
+func (r requests) count(counted func(request) bool) int {
 	n := 0
 	for what, m := range r {
-		if meant(what) {
+		if counted(what) {
 			n += m
 		}
 	}
 	return n
+}
+
+func (r requests) total() int { return r.count(func(request) bool { return true }) }
+
+func (r requests) in(cluster string) int {
+	return r.count(func(q request) bool { return q.cluster == cluster })
+}
+
+func (r requests) reads() int {
+	return r.count(func(q request) bool { return q.verb == "GET" || q.verb == "LIST" })
 }
 
 func (r requests) String() string {
@@ -81,38 +75,31 @@ func (r requests) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (r requests) add(ctx context.Context, cluster *lab.Cluster) error {
-	all, err := cluster.Requests(ctx)
-	r.note(cluster.Name, all)
-	return err
-}
+// settleInterval is how long there must be no requests until a change counts as processed.
+const settleInterval = 1500 * time.Millisecond
 
-// note adds those that concern services.
-func (r requests) note(cluster string, all []lab.Requests) {
-	for _, a := range all {
-		if slices.Contains(concerning, a.Resource) && a.Verb != "WATCH" {
-			r[request{cluster, a.Verb, a.Resource}] += a.Count
-		}
+// settledRequests returns the requests to the hub and to the members once there are no more.
+func settledRequests(ctx context.Context, w *world) (requests, error) {
+	clusters := []*lab.Cluster{w.hub}
+	for _, m := range w.members {
+		clusters = append(clusters, m.cluster)
 	}
-}
-
-// quietFor is how long nothing may be asked until a change counts as dealt with.
-const quietFor = 1500 * time.Millisecond
-
-// settled waits until nothing is asked any more, and returns the count. It is an error if that does not come.
-func settled(ctx context.Context, w *world) (requests, error) {
 	var last requests
-	err := wait.PollUntilContextTimeout(ctx, quietFor, roundTimeout, true, func(ctx context.Context) (bool, error) {
-		now, err := countRequests(ctx, w)
-		if err != nil {
-			return false, err
+	err := wait.PollUntilContextTimeout(ctx, settleInterval, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		now := requests{}
+		for _, c := range clusters {
+			all, err := c.Requests(ctx)
+			if err != nil {
+				return false, err
+			}
+			now.add(c.Name, all)
 		}
 		same := maps.Equal(last, now)
 		last = now
 		return same, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("wait until the API servers are asked for nothing any more: %w", err)
+		return nil, fmt.Errorf("wait until there are no more requests: %w", err)
 	}
 	return last, nil
 }

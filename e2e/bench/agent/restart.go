@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,188 +17,163 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// idleFor is how long an agent with nothing to do is looked at: three heartbeats. With a few services only, as in a quick
-// look, it is shorter.
-const idleFor, idleForFew = 3 * pulseInterval, 2 * time.Second
-
-// restart measures target 4 and a part of 8: how long the agent in B takes until it is in sync again with many imported
-// services, what it writes meanwhile, when a change shows that was made while it was away, and what it uses when idle.
-func restart(ctx context.Context, b *bench) (err error) {
-	w, err := b.world(ctx, 2, b.size, b.say)
-	if err != nil {
+// restart measures how long the agent in B takes until it is in sync again with many imported services, what it writes
+// meanwhile, when a change arrives that was made while it was down, and the CPU that it uses when idle.
+func restart(ctx context.Context, b *bench, w *world) (err error) {
+	r := &restartRun{bench: b, exporter: w.members[0], importer: w.members[1], w: w}
+	if r.services, err = r.exporter.newServices(b.size); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	if err := b.calibrate(ctx, w.members[0]); err != nil {
+	b.log("publish %d services with a slice each", b.size)
+	if err := each(ctx, setupWidth, r.services, func(ctx context.Context, s *testService) error {
+		return createRecords(ctx, r.exporter, s.endpoints, s.record)
+	}); err != nil {
 		return err
 	}
-	r := &restartRun{bench: b, w: w}
-	if r.subjects, err = w.members[0].subjects(b.size); err != nil {
-		return err
-	}
-	b.say("%d records of services and of slices are written to the hub", b.size)
-	if err := publish(ctx, w.members[0], r.subjects); err != nil {
-		return err
-	}
-	stop, err := pulses(ctx, w.members[:1])
+	stop, err := sendHeartbeats(ctx, w.members[:1])
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := r.tellSizes(ctx); err != nil {
+	if err := r.logSizes(ctx); err != nil {
 		return err
 	}
-	b.say("the agent in B imports them")
-	if err := r.firstLife(ctx); err != nil {
+	b.log("the agent in B imports them")
+	if err := r.firstImport(ctx); err != nil {
 		return err
 	}
 	for range b.rounds {
-		if err := r.life(ctx); err != nil {
+		if err := r.round(ctx); err != nil {
 			return err
 		}
 	}
-	r.tell()
+	b.Compare("Restart", "sync-s", agent, baseline, results.AtMost(2))
+	b.Limit("Restart", "sync-s", agent, results.AtMost(10))
+	b.Limit("Restart", "writes", agent, results.AtMost(0))
+	b.Limit("Restart", "change-ms", agent, results.AtMost(1000))
+	b.Limit("Restart", "first-reconcile-s", agent, results.AtMost(2))
+	b.Limit("Restart", "idle-cpu-percent", agent, results.AtMost(1))
 	return nil
 }
 
-// restartRun are the lives of the agent in B.
 type restartRun struct {
 	*bench
-	w        *world
-	subjects []*subject
-
-	inSync, lists, change, first, writes, idle []float64
+	w                  *world
+	exporter, importer *member
+	services           []*testService
 }
 
-func (r *restartRun) idleFor() time.Duration {
-	if r.size < fewServices*fewServices {
-		return idleForFew
-	}
-	return idleFor
-}
-
-// firstLife has everything imported.
-func (r *restartRun) firstLife(ctx context.Context) error {
-	a, err := r.start(ctx)
+func (r *restartRun) firstImport(ctx context.Context) error {
+	observing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	o, err := observe(observing, r.importer)
 	if err != nil {
 		return err
 	}
-	feedCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	arrived, err := watchImport(feedCtx, r.w.members[1], r.subjects)
+	o.expectImports(r.services)
+	a, err := r.startAgent(ctx, r.w, r.importer)
 	if err != nil {
-		return errors.Join(err, a.stop())
+		return err
 	}
-	if err := arrived.await(ctx, 2*roundTimeout); err != nil {
-		return errors.Join(err, a.stop())
+	_, err = o.awaitAll(ctx, 2*roundTimeout)
+	if err == nil {
+		_, err = a.awaitSynced(ctx, r.size)
 	}
-	_, err = a.awaitWorkedOff(ctx, r.size)
-	return errors.Join(err, a.stop())
+	return errors.Join(err, a.stop(ctx))
 }
 
-func (r *restartRun) start(ctx context.Context) (*agentProcess, error) {
-	return startAgent(ctx, r.w, r.w.members[1], agentOptions{program: r.agent})
-}
-
-// life restarts the agent once.
-func (r *restartRun) life(ctx context.Context) error {
+// round restarts the agent once.
+func (r *restartRun) round(ctx context.Context) error {
 	listed, err := r.listAll(ctx)
 	if err != nil {
 		return err
 	}
-	feedCtx, cancel := context.WithCancel(ctx)
+	observing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen, err := watchSightings(feedCtx, r.w.members[1])
+	o, err := observe(observing, r.importer)
 	if err != nil {
 		return err
 	}
-	sighted, err := r.changeRecord(ctx, seen)
+	changed, err := r.changeRecord(ctx, o)
 	if err != nil {
 		return err
 	}
-	before, err := settled(ctx, r.w)
+	before, err := settledRequests(ctx, r.w)
 	if err != nil {
 		return err
 	}
-	a, err := r.start(ctx)
+	a, err := r.startAgent(ctx, r.w, r.importer)
 	if err != nil {
 		return err
 	}
-	err = r.observe(ctx, a, before, sighted)
-	r.lists = append(r.lists, listed.Seconds())
-	return errors.Join(err, a.stop())
+	r.Add("Restart", baseline, "sync-s", listed.Seconds())
+	return errors.Join(r.measure(ctx, a, o, changed, before), a.stop(ctx))
 }
 
-// observe follows a new life of the agent until it has nothing more to do, and for a while after.
-func (r *restartRun) observe(ctx context.Context, a *agentProcess, before requests, sighted <-chan time.Time) error {
-	done, err := a.awaitWorkedOff(ctx, r.size)
+// measure measures the agent from its start until it has been idle for a while.
+func (r *restartRun) measure(ctx context.Context, a *agentProcess, o *observer, changed *change, before requests) error {
+	synced, err := a.awaitSynced(ctx, r.size)
 	if err != nil {
 		return err
 	}
-	synced, err := a.cachesSynced()
+	reconciling, err := a.cachesSynced()
 	if err != nil {
 		return err
 	}
-	shown, err := lag(ctx, synced, sighted)
+	changed.wasSent(reconciling)
+	took, err := o.await(ctx, changed)
 	if err != nil {
 		return err
 	}
-	after, err := settled(ctx, r.w)
+	after, err := settledRequests(ctx, r.w)
 	if err != nil {
 		return err
 	}
-	isWrite := func(q request) bool { return !q.isRead() }
-	r.inSync, r.change = append(r.inSync, done.Sub(a.began).Seconds()), append(r.change, shown)
-	r.first = append(r.first, synced.Sub(a.began).Seconds())
-	r.writes = append(r.writes, float64(after.since(before, r.w.members[1].cluster.Name).total(isWrite)-1)) // the change is one
-	if err := a.awaitHeard(ctx, 1, r.size); err != nil {
+	writes := after.since(before).count(func(q request) bool {
+		return q.cluster == r.importer.cluster.Name && q.verb != "GET" && q.verb != "LIST"
+	})
+	r.Add("Restart", agent, "sync-s", synced.Sub(a.began).Seconds())
+	r.Add("Restart", agent, "first-reconcile-s", reconciling.Sub(a.began).Seconds())
+	r.Add("Restart", agent, "writes", float64(writes-1)) // the change is one
+	r.Add("Restart", agent, "change-ms", took)
+	if err := a.awaitLive(ctx, 1, r.size); err != nil {
 		return err
 	}
-	from, err := usageOf(ctx, a.cmd.Process.Pid)
-	if err != nil {
+	length := scaled(3*heartbeatInterval, r.size, manyServices/2)
+	r.log("in sync %.1f s after the start; the CPU of the idle agent is measured for %s", synced.Sub(a.began).Seconds(), length)
+	from, err := cpuOf(a.PID())
+	if err := errors.Join(err, pause(ctx, length)); err != nil {
 		return err
 	}
-	r.say("in sync %.1f s after its start; what it uses when idle is looked at for %s", done.Sub(a.began).Seconds(), r.idleFor())
-	if err := pause(ctx, r.idleFor()); err != nil {
-		return err
-	}
-	to, err := usageOf(ctx, a.cmd.Process.Pid)
-	r.idle = append(r.idle, 100*(to.cpu-from.cpu).Seconds()/r.idleFor().Seconds())
+	to, err := cpuOf(a.PID())
+	r.Add("Restart", agent, "idle-cpu-percent", 100*(to-from)/length.Seconds())
 	return err
 }
 
-func (r *restartRun) tell() {
-	r.rows = append(r.rows,
-		report.Compare(fmt.Sprintf("restart with %d imported slices until in sync, s; reference: to list and decode the same", r.size), r.inSync, r.lists, report.AtMost(2)),
-		report.Within("the same on its own, s", r.inSync, report.AtMost(10)),
-		report.Within("writes after the restart, besides the change", r.writes, report.AtMost(0)),
-		report.Within("change made meanwhile to slice in B, ms after the caches' sync", r.change, report.AtMost(1000)),
-		report.Within("start to first reconcile, s", r.first, report.AtMost(2)),
-		report.Within(fmt.Sprintf("idle CPU with %d services, %% of a core", r.size), r.idle, report.AtMost(1)),
-	)
+// scaled returns how long something takes that takes full with the full size or more; at least two seconds.
+func scaled(full time.Duration, size, fullSize int) time.Duration {
+	return max(2*time.Second, full*time.Duration(min(size, fullSize))/time.Duration(fullSize))
 }
 
-// changeRecord changes the endpoints of a service, as its exporter's agent would while that of B is away.
-func (r *restartRun) changeRecord(ctx context.Context, seen *sightings) (<-chan time.Time, error) {
-	m, record := r.w.members[0], &hubv1alpha1.PublishedEndpoints{}
-	if err := m.remote.Get(ctx, client.ObjectKeyFromObject(r.subjects[r.size/2].endpoints), record); err != nil {
+// changeRecord changes the endpoints of a service, as its exporter's agent would.
+func (r *restartRun) changeRecord(ctx context.Context, o *observer) (*change, error) {
+	record := &hubv1alpha1.PublishedEndpoints{}
+	if err := r.exporter.remote.Get(ctx, client.ObjectKeyFromObject(r.services[r.size/2].endpoints), record); err != nil {
 		return nil, err
 	}
-	to := address(m.number, firstChange+int(m.changes.Add(1))%firstChange)
+	to := address(r.exporter.number, r.exporter.nextAddress())
 	record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(to)
-	sighted := seen.expect(to)
-	return sighted, m.remote.Update(ctx, record)
+	return o.expect(to, to), r.exporter.remote.Update(ctx, record)
 }
 
-// listAll returns how long a bare client takes to list and decode what the agent in B needs, all kinds at once.
+// listAll returns how long a bare client takes to list and decode what the agent in B needs, all kinds at the same time.
 func (r *restartRun) listAll(ctx context.Context) (time.Duration, error) {
-	m := r.w.members[1]
-	fresh, err := hub.Client(m.toHub) // a connection of its own, as the agent's
+	remote, err := hub.Client(r.importer.toHub) // with a connection of its own, as the agent has
 	if err != nil {
 		return 0, err
 	}
@@ -210,20 +186,26 @@ func (r *restartRun) listAll(ctx context.Context) (time.Duration, error) {
 			})
 		}
 	}
-	list(m.local, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}, &corev1.NamespaceList{})
-	list(fresh, &hubv1alpha1.MemberList{}, &hubv1alpha1.HeartbeatList{}, &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{})
+	list(r.importer.local, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}, &corev1.NamespaceList{})
+	list(remote, &hubv1alpha1.MemberList{}, &hubv1alpha1.HeartbeatList{}, &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{})
 	err = group.Wait()
 	return time.Since(began), err
 }
 
-// pause waits without doing anything, for what has to be looked at over a time.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// logSizes logs the sizes of records as the hub sends them, for the estimate in docs/performance.md.
+func (r *restartRun) logSizes(ctx context.Context) error {
+	for _, object := range []client.Object{
+		r.services[0].record.DeepCopy(), r.services[0].endpoints.DeepCopy(),
+		&hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: r.exporter.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}},
+	} {
+		if err := r.w.hubClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		content, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		r.log("%s on the hub: %d bytes", fmt.Sprintf("%T", object)[len("*v1alpha1."):], len(content))
 	}
+	return nil
 }

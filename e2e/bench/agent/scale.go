@@ -7,218 +7,254 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/bench/report"
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
-// What the scale is about: with the full size, so many members beside the importer, changes a second and seconds.
+// The full size: so many services, other members, and changes per second for scaleTime.
 const (
-	scaleSize     = 10_000
-	scaleSpeakers = 99
-	scaleRate     = 325.0
-	scaleTime     = 5 * time.Minute
-	trialTime     = 15 * time.Second
-	sampled       = 200 // imports that are checked for content
+	scaleSize       = 10_000
+	scalePublishers = 99
+	fewPublishers   = 6 // enough for services of several exporters
+	scaleRate       = 325.0
+	scaleTime       = 5 * time.Minute
 )
 
-// scale measures target 5: one agent with 10,000 services and 250,000 endpoints of 99 other members, which change 325 times
-// a second, while 99 watchers take the place of the others' agents.
-func scale(ctx context.Context, b *bench) (err error) {
-	w, err := b.world(ctx, 1, 1, b.say)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	if err := b.calibrate(ctx, w.members[0]); err != nil {
-		return err
-	}
+// Targets.
+const (
+	mostPerEndpoint  = 0.6 // KB of memory
+	mostQueueGrowth  = 10  // keys
+	mostMemoryGrowth = 1.1
+	verifiedImports  = 200
+)
+
+// fillSteps are the shares of all services after whose import memory is measured: 25,000, 100,000 and 250,000 endpoints.
+var fillSteps = []float64{0.1, 0.4, 1}
+
+// scale measures one agent with 10,000 services and 250,000 endpoints of 99 other members, of which 325 change per second,
+// while 99 watchers replace the other agents.
+func scale(ctx context.Context, b *bench, w *world) (err error) {
 	r := &scaleRun{bench: b, w: w, importer: w.members[0]}
-	b.say("the hub admits %d more members", r.share(scaleSpeakers, fewSpeakers))
-	if r.speakers, err = w.admit(ctx, r.share(scaleSpeakers, fewSpeakers), b.size); err != nil {
+	n := max(fewPublishers, min(scalePublishers, scalePublishers*b.size/scaleSize))
+	b.log("the hub admits %d more members", n)
+	if r.publishers, err = w.admit(ctx, n); err != nil {
 		return err
 	}
-	stop, err := pulses(ctx, r.speakers)
+	r.services = newScaleServices(r.publishers)
+	stop, err := sendHeartbeats(ctx, r.publishers)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	running, err := startAgents(ctx, w, w.members, agentOptions{program: b.agent})
+	stopAgents, err := b.startAgents(ctx, w)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, running.stop()) }()
-	r.agent = running[0]
+	defer func() { err = errors.Join(err, stopAgents()) }()
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
 	if err := r.changes(ctx); err != nil {
 		return err
 	}
-	wrong, err := b.awaitContent(ctx, r.importer, r.sample())
+	var some []*scaleService
+	for i := 0; i < b.size; i += max(1, b.size/verifiedImports) {
+		some = append(some, r.services.all[i])
+	}
+	b.log("compare %d imports with what was published", len(some))
+	return verify(ctx, r.importer, some)
+}
+
+type scaleRun struct {
+	*bench
+	w          *world
+	importer   *member
+	publishers []*member
+	services   *scaleServices
+}
+
+// fill publishes the services in steps and measures the agent's memory after the import of each.
+func (r *scaleRun) fill(ctx context.Context) error {
+	constant := min(5*time.Second, 5*time.Second*time.Duration(r.size)/manyServices+500*time.Millisecond)
+	idle, err := r.importer.agent.collectedMB(ctx, constant)
 	if err != nil {
 		return err
 	}
-	b.rows = append(b.rows, report.Within(fmt.Sprintf("wrong imports of %d that were compared with what had been written to the hub", len(r.sample())), []float64{float64(wrong)}, report.AtMost(0)))
+	r.log("memory of the idle agent: %.1f MB", idle)
+	for _, step := range fillSteps {
+		began := time.Now()
+		if err := r.publishAndImport(ctx, r.services.add(int(step*float64(r.size)))); err != nil {
+			return err
+		}
+		n := r.services.endpoints()
+		now, err := r.importer.agent.collectedMB(ctx, constant)
+		if err != nil {
+			return err
+		}
+		r.log("%d services with %d endpoints are imported after %.0f s; memory of the agent: %.1f MB", len(r.services.all), n, time.Since(began).Seconds(), now)
+		name := fmt.Sprintf("Scale/endpoints=%d", n)
+		r.Add(name, agent, "resident-MB", now)
+		r.Add(name, agent, "KB/endpoint", 1000*(now-idle)/float64(n))
+		r.Limit(name, "KB/endpoint", agent, results.AtMost(mostPerEndpoint))
+	}
 	return nil
 }
 
-// fewSpeakers are enough for services of several exporters.
-const fewSpeakers = 6
-
-// scaleRun is the run of target 5.
-type scaleRun struct {
-	*bench
-	w        *world
-	importer *member
-	speakers []*member
-	agent    *agentProcess
-	services []*mixed
-}
-
-// share returns what a number for the full size is for this one, but at least so many.
-func (r *scaleRun) share(full, least int) int {
-	return max(least, min(full, full*r.size/scaleSize))
-}
-
-// lasting returns how long something lasts that lasts so long with the full size, but at least two seconds.
-func (r *scaleRun) lasting(full time.Duration) time.Duration {
-	return max(2*time.Second, min(full, full*time.Duration(r.size)/scaleSize))
-}
-
-// sample returns imports from all over.
-func (r *scaleRun) sample() []*mixed {
-	var result []*mixed
-	for i := 0; i < len(r.services); i += max(1, len(r.services)/sampled) {
-		result = append(result, r.services[i])
+// publishAndImport publishes services, and returns when all are imported and the agent is idle.
+func (r *scaleRun) publishAndImport(ctx context.Context, services []*scaleService) error {
+	observing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	o, err := observe(observing, r.importer)
+	if err != nil {
+		return err
 	}
-	return result
+	for _, s := range services {
+		o.expect(importKey(s.name), importKey(s.name))
+	}
+	if err := publishAll(ctx, services); err != nil {
+		return err
+	}
+	if _, err := o.awaitAll(ctx, 3*roundTimeout); err != nil {
+		return err
+	}
+	return r.importer.agent.awaitIdle(ctx)
 }
 
-// changes has the records change and looks at the agent meanwhile.
+// changes changes records at a steady rate, and measures the agent meanwhile.
 func (r *scaleRun) changes(ctx context.Context) (err error) {
-	crowd, err := openCrowd(ctx, r.speakers)
+	watchers, stopWatchers, err := openWatchers(ctx, r.publishers)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, crowd.stop()) }()
-	rate, err := r.carried(ctx)
+	defer func() { err = errors.Join(err, stopWatchers()) }()
+	desired := max(10, min(scaleRate, scaleRate*float64(r.size)/scaleSize))
+	rate, err := r.sustainedRate(ctx, desired)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	observing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen, err := watchLags(ctx, r.importer)
+	o, err := observe(observing, r.importer)
 	if err != nil {
 		return err
 	}
-	length := r.lasting(scaleTime)
-	r.say("%.0f changes a second for %s", rate, length)
-	before, err := sharesOf(ctx, r.w, agents{r.agent})
+	length := scaled(scaleTime, r.size, scaleSize)
+	r.log("%.0f changes per second for %s", rate, length)
+	before, err := measureCPU(r.w)
 	if err != nil {
 		return err
 	}
-	from, observed := crowd.flow(), r.agent.observe(ctx, length)
-	made, err := newGenerator(r.services, seen).run(ctx, rate, length)
-	if err != nil {
-		cancel() // the observation is not waited for
+	events, bytes := watchers.events.Load(), watchers.bytes.Load()
+	stop := startChanges(ctx, rate, r.change(o))
+	sampled, err := r.importer.agent.sample(ctx, length)
+	made, stopErr := stop()
+	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
-	events, megabytes := crowd.flow().since(from)
-	after, err := sharesOf(ctx, r.w, agents{r.agent})
-	if err != nil {
-		return err
-	}
-	all, err := seen.all(ctx)
+	after, err := measureCPU(r.w)
 	if err != nil {
 		return err
 	}
-	looked, err := observed()
+	all, err := o.awaitAll(ctx, arrivalTimeout)
 	if err != nil {
 		return err
 	}
-	r.say("%.0f watch events and %.1f MB a second went to %d watchers beside the agent; %d of their watches were cut off and opened again, and %d of the harness'", events, megabytes, len(r.speakers), crowd.cutOff.Load(), seen.feed.cutOff())
-	r.say("CPU: %s", after.since(before))
-	r.tellRate(made, events)
-	r.tellLags(all)
-	r.tellReadings(looked)
-	r.tellShares(after.since(before))
-	return r.plotLags(all)
+	latencies := make([]float64, len(all))
+	for i, c := range all {
+		latencies[i] = c.latency()
+	}
+	name := fmt.Sprintf("Scale/endpoints=%d", r.services.endpoints())
+	r.Add(name, agent, "changes/s", made)
+	r.Limit(name, "changes/s", agent, results.AtLeast(onTime*desired))
+	r.Add(name, agent, "watch-events/s", float64(watchers.events.Load()-events)/length.Seconds())
+	r.Add(name, agent, "watch-MB/s", float64(watchers.bytes.Load()-bytes)/1e6/length.Seconds())
+	r.Add(name, agent, "p50-ms", results.Quantile(latencies, 0.5))
+	r.Add(name, agent, "p99-ms", results.Quantile(latencies, 0.99))
+	r.Add(name, agent, "max-ms", results.Quantile(latencies, 1))
+	r.Limit(name, "p99-ms", agent, results.AtMost(1000))
+	r.addSamples(name, sampled)
+	r.addCPU(name, after.since(before).percent())
+	return nil
 }
 
-// carried returns the rate of changes that this machine carries, with the agent and all watchers: the one that is wanted,
-// or less. An agent that falls behind does not lower it, unless it takes the CPU that the others would need.
-func (r *scaleRun) carried(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithCancel(ctx)
+// change returns a function that changes all slices that an import uses, in an order that differs from that of their
+// creation: steps of a prime reach all of them.
+func (r *scaleRun) change(o *observer) func(context.Context, int) error {
+	slices := r.services.importedSlices()
+	return func(ctx context.Context, i int) error { return slices[i*7919%len(slices)].change(ctx, o) }
+}
+
+// sustainedRate returns the rate of changes that this machine sustains with the agent and all watchers. An agent that is
+// late does not reduce it, unless it uses the CPU that the others need.
+func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64, error) {
+	observing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen, err := watchLags(ctx, r.importer)
+	o, err := observe(observing, r.importer)
 	if err != nil {
 		return 0, err
 	}
-	g := newGenerator(r.services, seen)
-	return r.carries(ctx, r.w, agents{r.agent}, r.wantedRate(), trial{
-		run: func(ctx context.Context, rate float64) (float64, error) {
-			return g.run(ctx, rate, r.lasting(trialTime))
-		},
-		settle: func(ctx context.Context) error {
-			_, err := seen.all(ctx)
-			return err
-		},
+	return r.sustained(ctx, r.w, desired, func(ctx context.Context, rate float64) (float64, error) {
+		stop := startChanges(ctx, rate, r.change(o))
+		err := pause(ctx, scaled(rateTime, r.size, scaleSize))
+		made, stopErr := stop()
+		return made, errors.Join(err, stopErr)
+	}, func(ctx context.Context) error {
+		_, err := o.awaitAll(ctx, arrivalTimeout)
+		return err
 	})
 }
 
-// wantedRate is in changes a second.
-func (r *scaleRun) wantedRate() float64 {
-	return max(10, min(scaleRate, scaleRate*float64(r.size)/scaleSize))
-}
+// sample is what an agent uses at a time, and what waits in its queues.
+type sample struct{ residentMB, queued float64 }
 
-func (r *scaleRun) tellRate(made, events float64) {
-	r.rows = append(r.rows,
-		report.Compare(fmt.Sprintf("changes a second with %d members, %d services and %d endpoints; reference: wanted", len(r.speakers)+1, len(r.services), endpointsOf(r.services)),
-			[]float64{made}, []float64{r.wantedRate()}, report.AtLeast(slightly)),
-		report.Figure(fmt.Sprintf("watch events a second to %d other watchers", len(r.speakers)), []float64{events}),
-	)
-}
-
-// tellLags is told the changes in their order.
-func (r *scaleRun) tellLags(all []arrival) {
-	values := make([]float64, len(all))
-	for i, a := range all {
-		values[i] = a.lag
+// sample samples the agent 60 times in a time.
+func (a *agentProcess) sample(ctx context.Context, length time.Duration) ([]sample, error) {
+	const n = 60
+	var all []sample
+	began := time.Now()
+	for i := 1; i <= n; i++ {
+		if err := pause(ctx, time.Until(began.Add(length*time.Duration(i)/n))); err != nil {
+			return nil, err
+		}
+		m, err := a.readMetrics(ctx)
+		if err != nil {
+			return nil, err
+		}
+		resident, err := a.residentMB()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sample{resident, m.sum("workqueue_depth")})
 	}
-	slices.Sort(values)
-	r.rows = append(r.rows,
-		report.Figure("lag from the hub to the slice, p50, ms", []float64{report.Quantile(values, 0.5)}),
-		report.Within("the same, p99, ms", []float64{report.Quantile(values, 0.99)}, report.AtMost(1000)),
-		report.Figure("the same, max, ms", []float64{report.Quantile(values, 1)}),
-	)
+	return all, nil
 }
 
-// plotLags shows whether the agent keeps up over the time.
-func (r *scaleRun) plotLags(all []arrival) error {
-	c := report.Curve{Name: "changes"}
-	for _, a := range all {
-		c.Points = append(c.Points, report.Point{X: a.taken.Sub(all[0].taken).Seconds(), Y: a.lag})
+// addSamples compares the first fifth of the time with the last one.
+func (r *scaleRun) addSamples(name string, all []sample) {
+	first, last := firstAndLast(all, func(s sample) float64 { return s.queued })
+	r.Add(name, agent, "queue-growth", last-first)
+	r.Limit(name, "queue-growth", agent, results.AtMost(mostQueueGrowth))
+	first, last = firstAndLast(all, func(s sample) float64 { return s.residentMB })
+	r.Add(name, agent, "memory-growth", last/first)
+	r.Limit(name, "memory-growth", agent, results.AtMost(mostMemoryGrowth))
+}
+
+// firstAndLast returns the medians of the first and the last fifth.
+func firstAndLast(all []sample, of func(sample) float64) (first, last float64) {
+	var values []float64
+	for _, s := range all {
+		values = append(values, of(s))
 	}
-	return r.plot("lag", report.Plot{Title: "Lag from the hub to the slice while records change", X: "s", Y: "ms", Curves: []report.Curve{c}})
+	n := max(1, len(all)/5)
+	return results.Median(values[:n]), results.Median(values[len(values)-n:])
 }
 
-func (r *scaleRun) tellReadings(looked []reading) {
-	was, is := ends(looked, func(r reading) float64 { return r.waiting })
-	r.rows = append(r.rows, report.Within("keys by which the agent's queues have grown", []float64{is - was}, report.AtMost(mostGrowth)))
-	was, is = ends(looked, func(r reading) float64 { return r.resident })
-	r.rows = append(r.rows, report.Compare("memory at the end, MB; reference: at the beginning of the changes", []float64{is}, []float64{was}, report.AtMost(mostFlat)))
-}
-
-// mostGrowth is how many keys more may wait at the end; mostFlat is what memory may differ by that is called flat.
-const mostGrowth, mostFlat = 10, 1.1
-
-func (r *scaleRun) tellShares(used shares) {
-	least := 100.0
-	for _, s := range []sort{sortAPIServer, sortEtcd, sortHarness} {
-		r.rows = append(r.rows, report.Figure(fmt.Sprintf("CPU of the %s, %% of all that was used", plural[s]), []float64{used.percent(s)}))
-		least = min(least, used.percent(s))
+// addCPU adds the shares of the CPU; the agent's must be the smallest.
+func (r *scaleRun) addCPU(name string, percent map[string]float64) {
+	programs := map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", harness: harness, "tombolo-agent": agent}
+	for program, who := range programs {
+		r.Add(name, who, "cpu-percent", percent[program])
 	}
-	r.rows = append(r.rows, report.Compare("CPU of the agent, % of all that was used; reference: the smallest of the others", []float64{used.percent(sortAgent)}, []float64{least}, report.AtMost(1)))
+	r.Limit(name, "cpu-percent", agent, results.AtMost(min(percent["kube-apiserver"], percent["etcd"], percent[harness])))
 }

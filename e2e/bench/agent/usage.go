@@ -7,74 +7,217 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
-	"os/exec"
-	"strconv"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 )
 
-// usage is what a process has used of the machine.
-type usage struct {
-	cpu      time.Duration // since it started
-	resident int           // bytes
+// metricsInterval is how often an agent's metrics are read while it works.
+const metricsInterval = 100 * time.Millisecond
+
+// metrics are those of a process at one time.
+type metrics map[string]*dto.MetricFamily
+
+// readMetrics reads all metrics of a process. The agent counts its imports for that, so one read answers all questions.
+func readMetrics(ctx context.Context, connection *http.Client, url string) (metrics, error) {
+	text, err := fetch(ctx, connection, url)
+	if err != nil {
+		return nil, err
+	}
+	return parseMetrics(text)
 }
 
-// ticks is how many units of CPU time Linux counts a second.
-const ticks = 100
-
-// usageOf asks the kernel, or where there is no /proc, as on macOS, ps.
-func usageOf(ctx context.Context, pid int) (usage, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return usageByPS(ctx, pid)
-	}
-	// The second field is a name in parentheses that may hold anything. utime, stime and rss are the 14th, 15th and 24th.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var user, system, pages int
-	if _, err := fmt.Sscan(strings.Join([]string{fields[11], fields[12], fields[21]}, " "), &user, &system, &pages); err != nil {
-		return usage{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-	}
-	return usage{cpu: time.Duration(user+system) * time.Second / ticks, resident: pages * os.Getpagesize()}, nil
+func parseMetrics(text []byte) (metrics, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	return families, err
 }
 
-func usageByPS(ctx context.Context, pid int) (usage, error) {
-	output, err := exec.CommandContext(ctx, "ps", "-o", "rss=,time=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return usage{}, fmt.Errorf("ask ps about process %d: %w", pid, err)
+// sum returns the sum of a counter or gauge over all its label sets, or over those with a label if it is given as a name
+// and a value; 0 if there are none.
+func (m metrics) sum(name string, label ...string) float64 {
+	total := 0.0
+	for _, metric := range m[name].GetMetric() {
+		if len(label) == 0 || hasLabel(metric, label[0], label[1]) {
+			total += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
+		}
 	}
-	return parsePS(string(output))
+	return total
 }
 
-// parsePS reads "RSS TIME": kilobytes, and [[DD-]HH:]MM:SS with or without hundredths.
-func parsePS(line string) (usage, error) {
-	fields := strings.Fields(line)
-	if len(fields) != 2 {
-		return usage{}, fmt.Errorf("ps says %q", line)
+func hasLabel(metric *dto.Metric, name, value string) bool {
+	for _, pair := range metric.GetLabel() {
+		if pair.GetName() == name && pair.GetValue() == value {
+			return true
+		}
 	}
-	kilobytes, err := strconv.Atoi(fields[0])
-	if err != nil {
-		return usage{}, fmt.Errorf("ps says %q: %w", line, err)
-	}
-	days, clock, hasDays := strings.Cut(fields[1], "-")
-	if !hasDays {
-		days, clock = "0", fields[1]
-	}
-	total, err := strconv.ParseFloat(days, 64)
-	if err != nil {
-		return usage{}, fmt.Errorf("ps says %q: %w", line, err)
-	}
-	total *= 24 // hours
-	for i, part := range strings.Split(clock, ":") {
-		n, err := strconv.ParseFloat(part, 64)
+	return false
+}
+
+// readMetrics reads the agent's metrics.
+func (a *agentProcess) readMetrics(ctx context.Context) (metrics, error) {
+	m, err := readMetrics(ctx, http.DefaultClient, "http://"+a.metrics+"/metrics")
+	return m, a.explain("does not return its metrics", err)
+}
+
+// unfinished returns how many keys of the agent's queues wait or are being reconciled.
+func (m metrics) unfinished() float64 {
+	return m.sum("workqueue_depth") + m.sum("controller_runtime_active_workers")
+}
+
+// awaitSynced returns when the agent has reconciled so many imports and its queues are empty.
+func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time, error) {
+	last := ""
+	err := a.poll(ctx, metricsInterval, "is not in sync", func(ctx context.Context) (bool, error) {
+		m, err := a.readMetrics(ctx)
 		if err != nil {
-			return usage{}, fmt.Errorf("ps says %q: %w", line, err)
+			last = err.Error()
+			return false, nil // it does not listen yet
 		}
-		if i == 0 {
-			total += n
-		} else {
-			total = total*60 + n
+		reconciled := m.sum("controller_runtime_reconcile_total", "controller", "imports")
+		last = fmt.Sprintf("%.0f of %d imports reconciled, %.0f keys unfinished", reconciled, imports, m.unfinished())
+		return reconciled >= float64(imports) && m.unfinished() == 0, nil
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: %w", last, err)
+	}
+	return time.Now(), nil
+}
+
+// awaitLive returns when the agent counts so many other members as live, and is in sync.
+func (a *agentProcess) awaitLive(ctx context.Context, members, imports int) error {
+	err := a.poll(ctx, metricsInterval, "counts too few members as live", func(ctx context.Context) (bool, error) {
+		m, err := a.readMetrics(ctx)
+		return m.sum("tombolo_member_live") >= float64(members), err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = a.awaitSynced(ctx, imports)
+	return err
+}
+
+// awaitIdle returns when the agent's queues are empty twice in a row.
+func (a *agentProcess) awaitIdle(ctx context.Context) error {
+	idle := 0
+	return a.poll(ctx, 2*metricsInterval, "is busy", func(ctx context.Context) (bool, error) {
+		m, err := a.readMetrics(ctx)
+		if idle++; m.unfinished() > 0 {
+			idle = 0
+		}
+		return idle == 2, err
+	})
+}
+
+// cpuOf returns the CPU time that a process has used, in seconds.
+func cpuOf(pid int) (float64, error) {
+	stat, err := statOf(pid)
+	return stat.CPUTime(), err
+}
+
+func statOf(pid int) (procfs.ProcStat, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return procfs.ProcStat{}, err
+	}
+	return process.Stat()
+}
+
+// residentMB returns the agent's resident memory in MB.
+func (a *agentProcess) residentMB() (float64, error) {
+	stat, err := statOf(a.PID())
+	return float64(stat.ResidentMemory()) / 1e6, err
+}
+
+// collectedMB returns the agent's resident memory in MB after a garbage collection, when it has not decreased for a time: Go
+// returns unused memory to the system little by little. An idle agent reaches it by itself, since Go collects every two
+// minutes.
+func (a *agentProcess) collectedMB(ctx context.Context, constant time.Duration) (float64, error) {
+	if _, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/heap?gc=1"); err != nil {
+		return 0, fmt.Errorf("garbage collection of the agent of %s: %w", a.id, err)
+	}
+	const interval = 250 * time.Millisecond
+	n := int(constant / interval)
+	var values []float64
+	for {
+		now, err := a.residentMB()
+		if err != nil {
+			return 0, err
+		}
+		values = append(values, now)
+		if last := len(values) - n; last > 0 && slices.Min(values[last:]) >= 0.99*values[last-1] {
+			return now, nil
+		}
+		if err := pause(ctx, interval); err != nil {
+			return 0, err
 		}
 	}
-	return usage{cpu: time.Duration(total * float64(time.Second)), resident: kilobytes << 10}, nil
+}
+
+// cpuTimes are the seconds of CPU that processes have used, by program, such as kube-apiserver.
+type cpuTimes map[string]float64
+
+// harness is this process. It writes and watches for all members that have no agent.
+const harness = "harness"
+
+// measureCPU returns the CPU times of the lab's processes and of this one.
+func measureCPU(w *world) (cpuTimes, error) {
+	result := cpuTimes{}
+	own, err := cpuOf(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	result[harness] = own
+	for _, c := range w.lab.Clusters() {
+		for _, p := range c.Processes() {
+			if !p.Running() {
+				continue
+			}
+			used, err := cpuOf(p.PID())
+			if err != nil {
+				return nil, err
+			}
+			program, _, _ := strings.Cut(p.String(), " ")
+			result[program] += used
+		}
+	}
+	return result, nil
+}
+
+func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
+	result := cpuTimes{}
+	for program, used := range c {
+		result[program] = used - earlier[program]
+	}
+	return result
+}
+
+func (c cpuTimes) total() float64 {
+	sum := 0.0
+	for _, used := range c {
+		sum += used
+	}
+	return sum
+}
+
+// utilization returns the part of this machine's CPU that was used in so much time.
+func (c cpuTimes) utilization(took time.Duration) float64 {
+	return c.total() / took.Seconds() / float64(runtime.NumCPU())
+}
+
+// percent returns the share of each program in all, in percent.
+func (c cpuTimes) percent() map[string]float64 {
+	result, total := map[string]float64{}, c.total()
+	for program, used := range c {
+		result[program] = 100 * used / total
+	}
+	return result
 }

@@ -7,8 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -35,71 +33,71 @@ import (
 // setupWidth is how many requests the harness has in flight while it prepares something.
 const setupWidth = 16
 
-// roomy is how many times what a member publishes its quota admits: the hub counts what a round has deleted some seconds
-// later only, and rounds follow each other quickly.
-const roomy = 20
+// quota is how many services and slices a member may publish: far more than it does, because the hub counts deleted
+// records for some seconds, and the next round begins earlier.
+const quota = 200_000
 
-// underWay is how long a request may be carried out after it was given up.
-const underWay = 500 * time.Millisecond
+// inFlightTime is how long a canceled request may still be processed.
+const inFlightTime = 500 * time.Millisecond
 
-// world is a hub and its members, real ones.
+// roundTimeout bounds a round.
+const roundTimeout = 5 * time.Minute
+
+// world is a hub and its members.
 type world struct {
-	lab     *lab.Lab
-	hub     *lab.Cluster
-	hubKube client.WithWatch // an administrator's
-	members []*member
-	close   func() error // is for whoever has opened it
+	lab       *lab.Lab
+	hub       *lab.Cluster
+	hubClient client.WithWatch // an administrator's
+	members   []*member
 }
 
-// opener returns a world of members "a", "b" and so on, each of which may publish so many services, of one slice each.
-type opener func(ctx context.Context, members, services int, say sayer) (*world, error)
-
-// member is a member cluster as its users, its agent and the floor see it.
+// member is a member cluster, or, without a cluster, one for which the harness publishes.
 type member struct {
 	id      clusterset.ClusterID
-	number  int // from 1; its pods have addresses of 10.<number>.0.0/16
+	number  int // its pods have addresses of 10.<number>.0.0/16
 	cluster *lab.Cluster
-	kube    client.WithWatch // its users'
-	// local and remote are the agent's clients in the member and on the hub: with its credentials and no other rights, and
-	// with the encodings that it uses. The floor has the same.
+	admin   client.WithWatch
+	// local and remote are the agent's clients in the member and on the hub: with its credentials and its encodings. The
+	// baseline uses the same.
 	local, remote client.WithWatch
 	toHub         *rest.Config
-	changes       atomic.Int64 // of endpoints, so that each gets another address
+	changes       atomic.Int64 // of endpoints, so that each has another address
+	agent         *agentProcess
 }
 
-// newWorld is an opener that starts the hub and the members.
-func newWorld(ctx context.Context, members, services int, say sayer) (*world, error) {
+// newWorld starts a hub and members "a", "b" and so on.
+func newWorld(ctx context.Context, members int, log logFunc) (*world, error) {
 	options := lab.Options{Clusters: []lab.ClusterOptions{tuned(membership.Hub())}}
 	for n := range members {
 		options.Clusters = append(options.Clusters, tuned(lab.Member(memberName(n))))
 	}
-	say("%d API servers start", len(options.Clusters))
+	log("start %d API servers", len(options.Clusters))
 	l, err := lab.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{lab: l, hub: l.Cluster("hub"), close: l.Close}
-	if err := w.join(ctx, members, services); err != nil {
+	w := &world{lab: l, hub: l.Cluster("hub")}
+	if err := w.join(ctx, members); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return w, nil
 }
 
-// tuned has rounds cleaned up quickly; nothing of this is on the way of what is measured.
+// tuned makes the deletion of a round's objects fast, which is not measured.
 func tuned(o lab.ClusterOptions) lab.ClusterOptions {
 	o.APIServerArgs = append(o.APIServerArgs, "--delete-collection-workers=16")
-	o.Env = append(o.Env, "GOGC=100") // as API servers are everywhere
+	o.Env = append(o.Env, "GOGC=100") // Go's default, as in production
 	return o
 }
 
 func memberName(n int) string { return string(rune('a' + n)) }
 
-func (w *world) join(ctx context.Context, members, services int) error {
-	scheme, err := kinds()
+func (w *world) join(ctx context.Context, members int) error {
+	scheme, err := membership.Scheme()
 	if err != nil {
 		return err
 	}
-	if w.hubKube, err = w.hub.Client(scheme); err != nil {
+	if w.hubClient, err = w.hub.Client(scheme); err != nil {
 		return err
 	}
 	if err := membership.InitHub(ctx, w.hub); err != nil {
@@ -107,7 +105,7 @@ func (w *world) join(ctx context.Context, members, services int) error {
 	}
 	for n := range members {
 		m := &member{id: clusterset.ClusterID(memberName(n)), number: n + 1, cluster: w.lab.Cluster(memberName(n))}
-		if err := m.join(ctx, w, scheme, services); err != nil {
+		if err := m.join(ctx, w, scheme); err != nil {
 			return err
 		}
 		w.members = append(w.members, m)
@@ -116,9 +114,9 @@ func (w *world) join(ctx context.Context, members, services int) error {
 }
 
 // join makes the cluster a member, under the hub's quota and policies.
-func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme, services int) error {
-	toHub, err := membership.Join(ctx, w.hub, m.cluster, manifests.MemberOptions{
-		PodCIDRs: membership.PodCIDRs(m.number), MaxServices: roomy * services, MaxEndpoints: roomy * services,
+func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme) (err error) {
+	m.toHub, err = membership.Join(ctx, w.hub, m.cluster, manifests.MemberOptions{
+		PodCIDRs: membership.PodCIDRs(m.number), MaxServices: quota, MaxEndpoints: quota,
 	})
 	if err != nil {
 		return err
@@ -127,56 +125,71 @@ func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme, ser
 	if err != nil {
 		return err
 	}
-	if m.kube, err = m.cluster.Client(scheme); err != nil {
+	if m.admin, err = m.cluster.Client(scheme); err != nil {
 		return err
 	}
 	toMember.QPS = -1
 	if m.local, err = client.NewWithWatch(toMember, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	m.toHub = toHub
-	if m.remote, err = hub.Client(toHub); err != nil {
+	if m.remote, err = hub.Client(m.toHub); err != nil {
 		return err
 	}
-	return m.kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	return m.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
-func kinds() (*runtime.Scheme, error) {
-	scheme, err := agent.Scheme()
-	if err != nil {
-		return nil, err
+// admit adds members without clusters to the hub, for which the harness publishes with their credentials and under their
+// quota. Their numbers follow those of the lab's clusters.
+func (w *world) admit(ctx context.Context, n int) ([]*member, error) {
+	publishers := make([]*member, n)
+	for i := range publishers {
+		publishers[i] = &member{id: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), number: len(w.lab.Clusters()) + i}
 	}
-	return scheme, hubv1alpha1.AddToScheme(scheme)
-}
-
-// fill creates the Services and slices of subjects, which nobody exports yet.
-func (m *member) fill(ctx context.Context, subjects []*subject) error {
-	return each(ctx, setupWidth, subjects, func(ctx context.Context, s *subject) error {
-		return errors.Join(m.kube.Create(ctx, s.service.DeepCopy()), m.kube.Create(ctx, s.slice.DeepCopy()))
+	return publishers, each(ctx, setupWidth/2, publishers, func(ctx context.Context, m *member) error {
+		toHub, err := membership.Admit(ctx, w.hub, manifests.MemberOptions{
+			ClusterID: m.id, PodCIDRs: membership.PodCIDRs(m.number), MaxServices: quota, MaxEndpoints: quota,
+		})
+		if err != nil {
+			return fmt.Errorf("admit %s: %w", m.id, err)
+		}
+		m.toHub = ownConnection(toHub)
+		m.remote, err = hub.Client(m.toHub)
+		return err
 	})
 }
 
-// subjects returns the first services of a member.
-func (m *member) subjects(n int) ([]*subject, error) {
-	var result []*subject
-	for i := range n {
-		s, err := newSubject(m, i)
-		if err != nil {
-			return nil, err
-		}
-		result = append(result, s)
-	}
-	return result, nil
+// ownConnection returns a config whose clients share no connection with others, like agents of several clusters. Clients
+// with the same server and certificates would share one, unless they have a proxy function.
+func ownConnection(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Proxy = http.ProxyFromEnvironment
+	return config
 }
 
-// wipe deletes all that a round has led to, whoever wrote it, until nothing is left: a request that was given up when the
-// round ended may still have been carried out.
-func (w *world) wipe(ctx context.Context) error {
+// cleanUp deletes everything that a round has created, except Services and source slices, until nothing is left: a request
+// that was canceled at the end of the round may be processed later.
+func (w *world) cleanUp(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, roundTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := w.deleteAll(ctx); err != nil {
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, m := range w.members {
+			for _, o := range resultKinds() {
+				group.Go(func() error { return m.admin.DeleteAllOf(groupCtx, o.object, client.InNamespace(namespace), o.labels) })
+			}
+			for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}} {
+				group.Go(func() error { return w.hubClient.DeleteAllOf(groupCtx, kind, client.InNamespace(m.id.HubNamespace())) })
+			}
+		}
+		if err := errors.Join(group.Wait(), pause(ctx, inFlightTime)); err != nil {
 			return false, err
 		}
-		return w.isEmpty(ctx)
+		for _, m := range w.members {
+			for _, o := range resultKinds() {
+				if err := m.admin.List(ctx, o.list, client.InNamespace(namespace), o.labels); err != nil || meta.LenList(o.list) > 0 {
+					return false, err
+				}
+			}
+		}
+		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("clean up: %w", err)
@@ -184,56 +197,20 @@ func (w *world) wipe(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) deleteAll(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range w.members {
-		group.Go(func() error { return m.wipe(ctx) })
-		for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}} {
-			group.Go(func() error { return w.hubKube.DeleteAllOf(ctx, kind, client.InNamespace(m.id.HubNamespace())) })
-		}
-	}
-	return group.Wait()
+// resultKind is a kind of objects that a round creates, and their labels.
+type resultKind struct {
+	object client.Object
+	list   client.ObjectList
+	labels client.MatchingLabels
 }
 
-// isEmpty reports whether nothing is there that a round leads to, once whatever was under way has been carried out.
-func (w *world) isEmpty(ctx context.Context) (bool, error) {
-	if err := pause(ctx, underWay); err != nil {
-		return false, err
+func resultKinds() []resultKind {
+	return []resultKind{
+		{&mcsv1beta1.ServiceExport{}, &mcsv1beta1.ServiceExportList{}, nil},
+		{&mcsv1beta1.ServiceImport{}, &mcsv1beta1.ServiceImportList{}, nil},
+		{&corev1.Service{}, &corev1.ServiceList{}, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}},
+		{&discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}},
 	}
-	for _, m := range w.members {
-		for _, list := range []client.ObjectList{&corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}} {
-			options := []client.ListOption{client.InNamespace(namespace)}
-			switch list.(type) {
-			case *corev1.ServiceList:
-				options = append(options, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy})
-			case *discoveryv1.EndpointSliceList:
-				options = append(options, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy})
-			}
-			if err := m.kube.List(ctx, list, options...); err != nil || meta.LenList(list) > 0 {
-				return false, err
-			}
-		}
-	}
-	return true, nil
-}
-
-func (m *member) wipe(ctx context.Context) error {
-	here := client.InNamespace(namespace)
-	return errors.Join(
-		m.kube.DeleteAllOf(ctx, &mcsv1beta1.ServiceExport{}, here),
-		m.kube.DeleteAllOf(ctx, &mcsv1beta1.ServiceImport{}, here),
-		m.kube.DeleteAllOf(ctx, &corev1.Service{}, here, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}),
-		m.kube.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, here, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}),
-	)
-}
-
-// serviceCIDRs are those of the cluster as a flag of the agent takes them.
-func (m *member) serviceCIDRs() string {
-	var result []string
-	for _, cidr := range m.cluster.ServiceCIDRs {
-		result = append(result, cidr.String())
-	}
-	return strings.Join(slices.Clip(result), ",")
 }
 
 // each calls do for all, several at a time, until one fails.
@@ -244,4 +221,14 @@ func each[T any](ctx context.Context, width int, all []T, do func(context.Contex
 		group.Go(func() error { return do(ctx, one) })
 	}
 	return group.Wait()
+}
+
+// pause waits for what is measured over a time.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

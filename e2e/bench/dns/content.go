@@ -5,36 +5,27 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
-// What the names of the benchmark lead to.
-const (
-	namespace        = "bench"
-	perSlice         = 100
-	crowdedEndpoints = 100_000
-)
-
-// size is how many services there are of each type.
-type size struct{ clusterIPs, headless int }
-
-// full is what is measured.
-var full = size{clusterIPs: 1000, headless: 50}
+// The services of the benchmark; mostEndpoints are those of the memory figures.
+const namespace, perSlice, mostEndpoints = "bench", 100, 100_000
 
 func clusterIPName(i int) string { return fmt.Sprintf("web-%04d", i) }
 func headlessName(i int) string  { return fmt.Sprintf("db-%04d", i) }
@@ -43,35 +34,31 @@ func absentName(i int) string    { return fmt.Sprintf("nx-%04d", i) }
 // fqdn returns the name of a service of the clusterset.
 func fqdn(service string) string { return service + "." + namespace + ".svc.clusterset.local." }
 
-// content writes what the benchmark asks for.
+// content creates the imports of the questions: so many of each type.
 type content struct {
-	size
-	client client.Client
+	clusterIPs, headless int
+	client               client.Client
+	updates              int
 }
 
-func newContent(ctx context.Context, cluster *lab.Cluster, n size) (*content, error) {
+func newContent(ctx context.Context, cluster *lab.Cluster, clusterIPs, headless int) (*content, error) {
 	if err := membership.InstallCRDs(ctx, cluster); err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := membership.Scheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := cluster.Client(scheme)
 	if err != nil {
 		return nil, err
 	}
-	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, err
-	}
-	return &content{n, c}, nil
+	return &content{clusterIPs: clusterIPs, headless: headless, client: c},
+		c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
-// fill creates the services, and the slices of the headless ones.
-func (c *content) fill(ctx context.Context) error {
+// create creates the imports, and a slice for each headless one.
+func (c *content) create(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
 	for i := range c.clusterIPs {
@@ -86,21 +73,63 @@ func (c *content) fill(ctx context.Context) error {
 	return group.Wait()
 }
 
-// crowd adds slices to the headless services until there are so many endpoints.
-func (c *content) crowd(ctx context.Context) error {
+// createMore adds slices to the headless imports until there are mostEndpoints.
+func (c *content) createMore(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
-	for n := c.headless; n < crowdedEndpoints/perSlice; n++ {
+	for n := c.headless; n < mostEndpoints/perSlice; n++ {
 		group.Go(func() error { return c.client.Create(ctx, slice(n%c.headless, n/c.headless)) })
 	}
 	return group.Wait()
 }
 
-// flip changes whether the first endpoint of a headless service is ready.
-func (c *content) flip(ctx context.Context, n int) error {
-	s := slice(n%c.headless, 0)
-	s.Endpoints[0].Conditions.Ready = ptr.To(n/c.headless%2 == 1)
-	return c.client.Patch(ctx, s, client.RawPatch("application/merge-patch+json", mustJSON(map[string]any{"endpoints": s.Endpoints})))
+// await returns when a server has all endpoints of createMore.
+func (c *content) await(ctx context.Context, s *server) error {
+	resolver := &dns.Client{Net: "tcp", Timeout: 10 * time.Second}
+	for i := range c.headless {
+		m := new(dns.Msg)
+		m.SetQuestion(fqdn(headlessName(i)), dns.TypeA)
+		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+			reply, _, err := resolver.ExchangeContext(ctx, m, s.tcp)
+			return err == nil && len(reply.Answer) >= mostEndpoints/c.headless-c.headless, err // some are not ready
+		})
+		if err != nil {
+			return fmt.Errorf("%s: endpoints of %s: %w", s.name, headlessName(i), err)
+		}
+	}
+	return nil
+}
+
+// startUpdates changes updateRate slices per second until stop, which returns its error.
+func (c *content) startUpdates(ctx context.Context) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for limiter := rate.NewLimiter(updateRate, 1); err == nil && limiter.Wait(ctx) == nil; {
+			err = c.update(ctx)
+		}
+		if ctx.Err() != nil {
+			err = nil // interrupted
+		}
+		ended <- err
+	}()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// update changes the readiness of the first endpoint of a headless import, of the next one each time.
+func (c *content) update(ctx context.Context) error {
+	s := slice(c.updates%c.headless, 0)
+	s.Endpoints[0].Conditions.Ready = new(c.updates/c.headless%2 == 1)
+	c.updates++
+	patch, err := json.Marshal(map[string]any{"endpoints": s.Endpoints})
+	if err != nil {
+		return err
+	}
+	return c.client.Patch(ctx, s, client.RawPatch(types.MergePatchType, patch))
 }
 
 func serviceImport(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *mcsv1beta1.ServiceImport {
@@ -112,7 +141,7 @@ func serviceImport(name string, kind mcsv1beta1.ServiceImportType, ips ...string
 	}
 }
 
-// slice returns the n-th of a headless service's slices.
+// slice returns the n-th slice of a headless import.
 func slice(service, n int) *discoveryv1.EndpointSlice {
 	name := headlessName(service)
 	s := &discoveryv1.EndpointSlice{
@@ -121,11 +150,11 @@ func slice(service, n int) *discoveryv1.EndpointSlice {
 			Labels: map[string]string{mcsv1beta1.LabelServiceName: name, mcsv1beta1.LabelSourceCluster: "east"},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](8080)}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))}},
 	}
 	for i := range perSlice {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 1+n, service, 1+i)}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 1+n, service, 1+i)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		})
 	}
 	return s

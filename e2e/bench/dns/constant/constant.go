@@ -1,13 +1,13 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ceiling is a CoreDNS plugin that does nothing but hand out one answer for each type of question: no plugin with
-// answers of that size can be faster. Its Corefile is
+// Package constant is a CoreDNS plugin that returns one constant answer for each question: no plugin with answers of that
+// size can be faster. Its Corefile is
 //
-//	ceiling ADDRESS NAME...
+//	constant ADDRESS NAME...
 //
-// It asks the server at ADDRESS for each NAME, A and SRV, when it starts, and gives back what that one said.
-package ceiling
+// When it starts, it sends questions for A and SRV of each NAME to the server at ADDRESS, and stores the answers.
+package constant
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-func init() { plugin.Register("ceiling", setup) }
+func init() { plugin.Register("constant", setup) }
 
 func setup(c *caddy.Controller) error {
 	c.Next()
 	args := c.RemainingArgs()
 	if len(args) < 2 {
-		return plugin.Error("ceiling", c.ArgErr())
+		return plugin.Error("constant", c.ArgErr())
 	}
 	answers := map[dns.Question]*dns.Msg{}
 	for _, name := range args[1:] {
@@ -34,7 +34,7 @@ func setup(c *caddy.Controller) error {
 			m.SetQuestion(name, kind)
 			reply, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, args[0])
 			if err != nil {
-				return plugin.Error("ceiling", fmt.Errorf("ask %s for %s: %w", args[0], name, err))
+				return plugin.Error("constant", fmt.Errorf("ask %s for %s: %w", args[0], name, err))
 			}
 			answers[m.Question[0]] = reply
 		}
@@ -49,17 +49,17 @@ type handler struct {
 }
 
 // Name returns the name of the plugin in a Corefile.
-func (h handler) Name() string { return "ceiling" }
+func (h handler) Name() string { return "constant" }
 
-// ServeDNS gives back the constant answer.
+// ServeDNS returns the constant answer.
 func (h handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	constant, ok := h.answers[r.Question[0]]
+	answer, ok := h.answers[r.Question[0]]
 	if !ok {
 		return plugin.NextOrFailure(h.Name(), h.next, ctx, w, r)
 	}
 	m := new(dns.Msg)
 	m.SetReply(r)
 	m.Authoritative = true
-	m.Rcode, m.Answer, m.Ns, m.Extra = constant.Rcode, constant.Answer, constant.Ns, constant.Extra
+	m.Rcode, m.Answer, m.Ns, m.Extra = answer.Rcode, answer.Answer, answer.Ns, answer.Extra
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }

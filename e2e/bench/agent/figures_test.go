@@ -1,0 +1,241 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// newTestServices returns services of the scale part.
+func newTestServices(n, publishers int) *scaleServices {
+	var members []*member
+	for i := range publishers {
+		members = append(members, &member{id: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), number: i + 2})
+	}
+	services := newScaleServices(members)
+	services.add(n)
+	return services
+}
+
+// TestScaleServices: the full size has the endpoints of the target, and services with each combination of properties.
+func TestScaleServices(t *testing.T) {
+	services := newTestServices(scaleSize, scalePublishers)
+	if n := services.endpoints(); n < 250_000 || n > 260_000 {
+		t.Errorf("%d endpoints are imported", n)
+	}
+	exporters, sorts, addresses := map[int]int{}, map[string]int{}, map[string]bool{}
+	for _, s := range services.all {
+		exporters[len(s.exports)]++
+		sorts[fmt.Sprintf("%s %v %d", s.kind, s.families, len(s.ports))]++
+		for _, e := range s.exports {
+			for _, r := range e.slices {
+				for _, g := range r.record.Spec.Groups {
+					if len(g.Addresses) > 100 {
+						t.Errorf("%s has more endpoints than Kubernetes adds to a slice", r.record.Name)
+					}
+					for _, a := range g.Addresses {
+						if addresses[string(a)] {
+							t.Fatalf("%s exists twice", a)
+						}
+						addresses[string(a)] = true
+					}
+				}
+			}
+		}
+	}
+	if len(exporters) != 3 || len(sorts) != 12 {
+		t.Errorf("numbers of exporters: %v, combinations: %v", exporters, sorts)
+	}
+	for name, n := range sorts {
+		if n < 10 {
+			t.Errorf("only %d services of %s", n, name)
+		}
+	}
+}
+
+// TestConflicts: the difference of a younger export is not expected of the import, and endpoints of a port with another
+// number are not.
+func TestConflicts(t *testing.T) {
+	for i, want := range [][]string{{"http:8080", "https:8443"}, {"https:8443"}, {"http:8080", "https:8443"}, {"http:8080", "https:8443"}} {
+		s := newTestServices(1, 1).all[0]
+		s.ports = append(s.ports, s.ports[0])
+		s.ports[1].Name, s.ports[1].Port = "https", 443
+		expected, young := s.expected(), s.exportFrom(&member{id: "young", number: 9}, 1)
+		before := young.record.DeepCopy()
+		conflicts[i](young)
+		if cmp.Equal(before.Spec, young.record.Spec) {
+			t.Errorf("conflict %d changes nothing", i)
+		}
+		if got := young.slice(s, corev1.IPv4Protocol).ports; !slices.Equal(want, got) {
+			t.Errorf("conflict %d: endpoints are imported on %v, want %v", i, got, want)
+		}
+		if got := s.expected(); !slices.Equal(expected, got) {
+			t.Errorf("conflict %d changes what is expected: %v", i, got)
+		}
+	}
+}
+
+// TestLacking: lines that are missing or not expected are found.
+func TestLacking(t *testing.T) {
+	s := newTestServices(1, 1).all[0]
+	want := s.expected()
+	if len(want) != 5 || !slices.IsSorted(want) {
+		t.Fatalf("a service of one endpoint has the lines %q", want)
+	}
+	other := slices.Clone(want)
+	other[0] = "another"
+	if got := lacking(want, other); len(got) != 1 || got[0] != want[0] {
+		t.Errorf("missing: %q", got)
+	}
+	if got := lacking(other, want); len(got) != 1 || got[0] != "another" {
+		t.Errorf("not expected: %q", got)
+	}
+	s.exports[0].slices[0].record.Spec.Groups[0].Addresses[0] = "10.2.255.255"
+	if slices.Equal(want, s.expected()) {
+		t.Error("another address makes no difference")
+	}
+}
+
+// TestObserver: a change arrives with itself or with a later one of its series, before or after the API server's answer.
+func TestObserver(t *testing.T) {
+	o, start := newObserver(), time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	first, second, third, other := o.expect("p", "1"), o.expect("p", "2"), o.expect("p", "3"), o.expect("q", "4")
+	first.wasSent(at(0))
+	second.wasSent(at(30))
+	o.see("9", at(100))
+	o.see("2", at(100))
+	o.see("3", at(110))
+	third.wasSent(at(120))
+	o.see("1", at(130)) // an old state again
+	if got := len(o.series["q"]) + len(o.series["p"]); got != 1 {
+		t.Errorf("%d changes have not arrived", got)
+	}
+	other.wasSent(at(140))
+	o.see("4", at(142))
+	all, err := o.awaitAll(t.Context(), time.Second)
+	var got []float64
+	for _, c := range all {
+		got = append(got, c.latency())
+	}
+	if diff := cmp.Diff([]float64{100, 70, 0, 2}, got); diff != "" || err != nil {
+		t.Errorf("latencies (-want +got):\n%s, %v", diff, err)
+	}
+}
+
+// TestReduced: the rate is reduced if changes are late or the CPU is used, and only then.
+func TestReduced(t *testing.T) {
+	for name, c := range map[string]struct{ rate, made, utilization, want float64 }{
+		"sustained":                 {100, 99, 0.8, 100},
+		"just sustained":            {100, 95, 0.85, 100},
+		"too few made":              {100, 60, 0.7, 57},
+		"no CPU left":               {100, 100, 1, 80.75},
+		"too few made, no CPU left": {100, 50, 1, 47.5},
+		"almost none made":          {100, 0.1, 1, 1},
+	} {
+		if got := reduced(c.rate, c.made, c.utilization); fmt.Sprintf("%.2f", got) != fmt.Sprintf("%.2f", c.want) {
+			t.Errorf("%s: next are %v changes per second, not %v", name, got, c.want)
+		}
+	}
+}
+
+// TestFirstAndLast: growth is found, and one outlier is no growth.
+func TestFirstAndLast(t *testing.T) {
+	var all []sample
+	for i := range 60 {
+		all = append(all, sample{queued: float64(i), residentMB: 7})
+	}
+	all[59].residentMB = 1000
+	if first, last := firstAndLast(all, func(s sample) float64 { return s.queued }); first != 5.5 || last != 53.5 {
+		t.Errorf("from %v to %v keys", first, last)
+	}
+	if first, last := firstAndLast(all, func(s sample) float64 { return s.residentMB }); first != 7 || last != 7 {
+		t.Errorf("from %v to %v MB", first, last)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	m, err := parseMetrics([]byte(`# TYPE depth gauge
+depth{name="a",controller="x"} 2
+depth{name="b",controller="x"} 3.5
+depth_total{name="a"} 100
+plain 1e+06
+`))
+	lab.Must(t, err)
+	for name, c := range map[string]struct {
+		metric string
+		label  []string
+		want   float64
+	}{
+		"all":           {metric: "depth", want: 5.5},
+		"some":          {metric: "depth", label: []string{"name", "b"}, want: 3.5},
+		"without type":  {metric: "plain", want: 1e6},
+		"none":          {metric: "other"},
+		"no such label": {metric: "depth", label: []string{"name", "c"}},
+	} {
+		if got := m.sum(c.metric, c.label...); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if _, err := parseMetrics([]byte("depth{} much\n")); err == nil {
+		t.Error("a value that is no number is accepted")
+	}
+}
+
+func TestCPU(t *testing.T) {
+	used := cpuTimes{"tombolo-agent": 2, "etcd": 6}.since(cpuTimes{"tombolo-agent": 1, "etcd": 3})
+	if diff := cmp.Diff(map[string]float64{"etcd": 75, "tombolo-agent": 25}, used.percent()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := cpuOf(1 << 30); err == nil {
+		t.Error("a process that does not exist has used CPU")
+	}
+}
+
+func TestRequests(t *testing.T) {
+	r := requests{}
+	r.add("a", []lab.Requests{
+		{Resource: "endpointslices", Verb: "PUT", Code: "200", Count: 3},
+		{Resource: "endpointslices", Verb: "PUT", Code: "409", Count: 2},
+		{Resource: "serviceimports/status", Verb: "PUT", Code: "200", Count: 1},
+		{Resource: "endpointslices", Verb: "WATCH", Code: "200", Count: 7},
+		{Resource: "services", Verb: "GET", Code: "200", Count: 2},
+		{Resource: "leases", Verb: "PUT", Code: "200", Count: 9},
+	})
+	caused := r.since(requests{{"a", "PUT", "endpointslices"}: 4, {"a", "GET", "services"}: 2})
+	if diff := cmp.Diff("a PUT endpointslices 1, a PUT serviceimports/status 1", caused.String()); diff != "" {
+		t.Error(diff)
+	}
+	if r.total() != 8 || r.reads() != 2 || r.in("a") != 8 || r.in("b") != 0 {
+		t.Errorf("%s: total %d, reads %d, in a %d, in b %d", strings.TrimSpace(r.String()), r.total(), r.reads(), r.in("a"), r.in("b"))
+	}
+}
+
+func TestMostWithin(t *testing.T) {
+	for name, c := range map[string]struct {
+		values []float64
+		want   float64
+	}{
+		"none":           {nil, 0},
+		"one":            {[]float64{3}, 1},
+		"spread":         {[]float64{0, 1, 2, 3}, 0.25},
+		"all together":   {[]float64{5.1, 5, 5.25, 5.2}, 1},
+		"some together":  {[]float64{0, 1, 1.1, 1.2, 2, 3, 3.1, 9}, 0.375},
+		"slightly apart": {[]float64{0, 0.25, 0.5}, 2.0 / 3},
+	} {
+		if got := mostWithin(c.values, 0.25); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// TestParts runs each part with a small size, one after the other on the same API servers, whose start takes longer than
+// the parts.
+func TestParts(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "tombolo-agent")
+	lab.Must(t, lab.Build(t.Context(), "../../..", "tombolo-agent", program))
+	all, err := newWorld(t.Context(), 2, t.Logf)
+	lab.Must(t, err)
+	t.Cleanup(func() { lab.Must(t, all.lab.Close()) })
+	for _, part := range []struct {
+		name          string
+		size, members int
+		test          func(*testing.T, *bench, *world)
+	}{
+		{"slow agents", 12, 2, testSlowAgents},
+		{"baseline fails", 1, 2, testBaselineFails},
+		{"changes", 4, 2, testChanges},
+		{"fanout", 2, 2, testFanout},
+		{"latency", 5, 2, testLatency},
+		{"restart", 10, 2, testRestart},
+		{"reconnect", 6, 0, testReconnect},
+		{"scale", 40, 1, testScale},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			w := *all
+			w.members = all.members[:part.members]
+			b := &bench{settings: settings{size: part.size, rounds: 1, program: program}, log: t.Logf}
+			part.test(t, b, &w)
+			lab.Must(t, all.clear(t.Context()))
+		})
+	}
+}
+
+// clear deletes everything that a part has written. The members that it has admitted remain, without records.
+func (w *world) clear(ctx context.Context) error {
+	err := w.cleanUp(ctx)
+	for _, m := range w.members {
+		for _, kind := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
+			err = errors.Join(err, m.admin.DeleteAllOf(ctx, kind, client.InNamespace(namespace)))
+		}
+	}
+	admitted := &hubv1alpha1.MemberList{}
+	err = errors.Join(err, w.hubClient.List(ctx, admitted))
+	for _, m := range admitted.Items {
+		for _, kind := range []client.Object{&hubv1alpha1.PublishedService{}, &hubv1alpha1.PublishedEndpoints{}, &hubv1alpha1.Heartbeat{}} {
+			err = errors.Join(err, w.hubClient.DeleteAllOf(ctx, kind, client.InNamespace(m.Namespace)))
+		}
+	}
+	return err
+}
+
+// check runs a part, and checks that each figure with a target was measured. It prints the targets.
+func (b *bench) check(t *testing.T, w *world, run func(context.Context, *bench, *world) error) {
+	t.Helper()
+	lab.Must(t, run(t.Context(), b, w))
+	var table strings.Builder
+	lab.Must(t, b.WriteTargets(&table))
+	t.Logf("\n%s", table.String())
+	if strings.Contains(table.String(), "NaN") {
+		t.Error("a figure is missing")
+	}
+}
+
+// positive checks that figures were measured and are more than 0.
+func (b *bench) positive(t *testing.T, name, who string, units ...string) {
+	t.Helper()
+	for _, unit := range units {
+		if got := b.Median(name, who, unit); math.IsNaN(got) || got <= 0 {
+			t.Errorf("%s of %s: %v %s", name, who, got, unit)
+		}
+	}
+}
+
+// testSlowAgents: the baseline and the agents have results, and agents behind a slow proxy are as slow as it makes them.
+func testSlowAgents(t *testing.T, b *bench, w *world) {
+	services, err := b.createServices(t.Context(), w.members[0], b.size)
+	lab.Must(t, err)
+	bare, err := exportBare(t.Context(), w, services, 4)
+	lab.Must(t, err)
+	usual, err := b.exportWithAgents(t.Context(), w, services)
+	lab.Must(t, err)
+	proxy, stop, err := startSlowProxy(t.Context(), 500*time.Millisecond) // B makes at least three writes one after the other
+	lab.Must(t, err)
+	b.proxy = proxy
+	slow, err := b.exportWithAgents(t.Context(), w, services)
+	lab.Must(t, errors.Join(err, stop()))
+	t.Logf("services/s: baseline %.2f, agents %.2f, slow agents %.2f", bare, usual, slow)
+	if most := float64(b.size) / 2; slow <= 0 || slow > most {
+		t.Errorf("with a delay of half a second before each of four writes, %.2f services/s are measured; at most %.2f are possible", slow, most)
+	}
+	if bare <= 0 || usual <= 0 { // a busy machine may make either slower than any bound
+		t.Errorf("baseline %.2f services/s, agents %.2f", bare, usual)
+	}
+}
+
+// testBaselineFails: if the baseline cannot write, the run fails at once with the reason.
+func testBaselineFails(t *testing.T, b *bench, w *world) {
+	services, err := b.createServices(t.Context(), w.members[0], b.size)
+	lab.Must(t, err)
+	services[0].endpoints.Namespace = "member-b" // in which A must not write
+	if _, err := exportBare(t.Context(), w, services, 1); err == nil || !strings.Contains(err.Error(), "the baseline: ") || !errors.Is(err, context.Canceled) {
+		t.Errorf("the baseline fails with: %v", err)
+	}
+}
+
+// testChanges: slices can be changed again after changes at a steady rate have stopped, without a conflict.
+func testChanges(t *testing.T, b *bench, w *world) {
+	a := w.members[0]
+	services, err := b.createServices(t.Context(), a, b.size)
+	lab.Must(t, err)
+	slices, err := readSlices(t.Context(), a, services)
+	lab.Must(t, err)
+	for range 10 {
+		before := a.changes.Load()
+		stop := startChanges(t.Context(), 1000, slices.change)
+		lab.Eventually(t, time.Minute, func(context.Context) error {
+			if a.changes.Load() < before+8 {
+				return errors.New("too few changes")
+			}
+			return nil
+		})
+		if made, err := stop(); err != nil || made <= 0 {
+			t.Fatalf("%.1f changes per second, %v", made, err)
+		}
+		for i := range services {
+			lab.Must(t, slices.change(t.Context(), i))
+		}
+	}
+}
+
+func testFanout(t *testing.T, b *bench, w *world) {
+	b.check(t, w, fanout)
+	if got := b.Median("Fanout/members=2", agent, "hub-requests/change"); got > 1.5 { // sometimes a watch returns a write too late, and the agent reads
+		t.Errorf("%.2f requests on the hub for a change of endpoints", got)
+	}
+	b.positive(t, "Fanout/members=2", agent, "hub-requests/change", "most-member-requests/change")
+	b.positive(t, "Burst/changes=20", agent, "hub-writes")
+}
+
+func testLatency(t *testing.T, b *bench, w *world) {
+	b.check(t, w, latency)
+	for _, who := range []string{agent, baseline} {
+		for _, name := range []string{latencyIdle, latencyBusy, latencyExport} {
+			b.positive(t, name, who, "p50-ms", "p99-ms", "max-ms")
+		}
+	}
+}
+
+func testRestart(t *testing.T, b *bench, w *world) {
+	b.check(t, w, restart)
+	b.positive(t, "Restart", agent, "sync-s", "first-reconcile-s", "change-ms")
+	b.positive(t, "Restart", baseline, "sync-s")
+	if got := b.Median("Restart", agent, "writes"); got != 0 {
+		t.Errorf("%v writes after a restart", got)
+	}
+}
+
+func testReconnect(t *testing.T, b *bench, w *world) {
+	b.check(t, w, reconnect)
+	reads := 0.0
+	for _, kind := range []readKind{plainList, streamedList, resumedWatch} {
+		reads += b.Median("Reconnect", agent, string(kind))
+	}
+	if reads < float64(4*b.size) {
+		t.Errorf("%v reads were answered after the restart; each of %d connections needs one for each of 4 kinds", reads, b.size)
+	}
+}
+
+func testScale(t *testing.T, b *bench, w *world) {
+	b.check(t, w, scale)
+	name := fmt.Sprintf("Scale/endpoints=%d", newTestServices(b.size, fewPublishers).endpoints())
+	b.positive(t, name, agent, "changes/s", "watch-events/s", "p50-ms", "p99-ms")
+	b.positive(t, name, "etcd", "cpu-percent")
+	b.positive(t, name, "kube-apiserver", "cpu-percent")
+}
