@@ -201,9 +201,9 @@ func startChanges(ctx context.Context, perSecond float64, change func(ctx contex
 // servers answer in time. If it does not, at most so many lower rates are tried.
 const onTime, mostUtilization, mostAttempts, leastRate = 0.95, 0.85, 8, 1.0
 
-// sustained returns the rate of changes that this machine sustains, at most the desired one. make makes changes for some
+// sustained returns the rate of changes that this machine sustains, at most the desired one. try makes changes for some
 // seconds, and returns how many per second it made; settle returns when they have arrived.
-func (b *bench) sustained(ctx context.Context, w *world, desired float64, make func(context.Context, float64) (float64, error), settle func(context.Context) error) (float64, error) {
+func (b *bench) sustained(ctx context.Context, w *world, desired float64, try func(context.Context, float64) (float64, error), settle func(context.Context) error) (float64, error) {
 	current := desired
 	for range mostAttempts {
 		before, err := measureCPU(w)
@@ -211,7 +211,7 @@ func (b *bench) sustained(ctx context.Context, w *world, desired float64, make f
 			return 0, err
 		}
 		began := time.Now()
-		made, err := make(ctx, current)
+		made, err := try(ctx, current)
 		if err != nil {
 			return 0, err
 		}
