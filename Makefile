@@ -246,6 +246,10 @@ $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*
 	@$(BENCHSTAT) -col /who out/bench-$*.txt
 
+.PHONY: bench-check
+bench-check: assets # run each part of the benchmark with a small size, and check that slow agents are noticed
+	@BENCH_CHECK=1 KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go test -v -count=1 -timeout 20m -run '^TestParts$$' ./e2e/bench/agent
+
 # How long each of these runs, or how often, as in 1s or 100x.
 BENCHTIME ?= 1s
 .PHONY: bench-go

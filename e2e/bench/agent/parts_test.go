@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 // TestParts runs each part with a small size, one after the other on the same API servers, whose start takes longer than
 // the parts.
 func TestParts(t *testing.T) {
+	if os.Getenv("BENCH_CHECK") == "" {
+		t.Skip("make bench-check runs it")
+	}
 	program := filepath.Join(t.TempDir(), "tombolo-agent")
 	lab.Must(t, lab.Build(t.Context(), "../../..", "tombolo-agent", program))
 	all, err := newWorld(t.Context(), 2, t.Logf)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // TestQuestions: each question gets the expected answer from all servers. No time is measured.
 func TestQuestions(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "taskset", "-c", serverCore, "true").Run(); err != nil {
-		t.Skipf("the benchmark needs Linux and taskset (%v)", err)
+		lab.Skip(t, "the benchmark needs Linux and taskset")
 	}
 	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
 	c, err := newContent(t.Context(), cluster, 2, 2)

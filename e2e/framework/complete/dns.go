@@ -105,11 +105,7 @@ spec:
   - {name: dns-tcp, port: 53, protocol: TCP}
 `
 
-// Resolve asks the DNS of a cluster, as its pods do, on its machine. The answer is the line that "probe resolve" prints.
-func (c *Clusterset) Resolve(ctx context.Context, cluster *lab.Cluster, kind, name string) (string, error) {
-	return c.resolveAt(ctx, cluster, cluster.DNSAddress().String(), kind, name)
-}
-
+// resolveAt sends a question from the machine of a cluster. It returns the line that "probe resolve" prints.
 func (c *Clusterset) resolveAt(ctx context.Context, cluster *lab.Cluster, address, kind, name string) (string, error) {
 	server := net.JoinHostPort(address, "53")
 	out, err := cluster.Run(ctx, c.programs.probe, "resolve", "-server", server, "-type", kind, name)
