@@ -113,7 +113,7 @@ func reach(ctx context.Context, address string, within time.Duration) error {
 		return fmt.Errorf("a connection began, but only %d of %d bytes came back: %w", n, payload, err)
 	}
 	if !bytes.Equal(sent, received) {
-		return errors.New("what came back is not what was sent: somebody else answers there")
+		return errors.New("what came back is not what was sent: another program answers there")
 	}
 	return nil
 }

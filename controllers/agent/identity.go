@@ -47,7 +47,7 @@ func identify(ctx context.Context, member client.Reader, options Options) (ident
 	system := &metav1.PartialObjectMetadata{}
 	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := member.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		return identity{}, fmt.Errorf("get namespace %s, whose UID tells this cluster from others: %w", metav1.NamespaceSystem, err)
+		return identity{}, fmt.Errorf("get namespace %s, whose UID identifies this cluster: %w", metav1.NamespaceSystem, err)
 	}
 	result.uid = string(system.UID)
 	if result.serviceCIDRs = options.serviceCIDRs(); len(result.serviceCIDRs) == 0 {
@@ -115,7 +115,7 @@ func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, er
 	}
 	ranges, err := clusterset.ServiceRanges(objects.Items)
 	if err == nil && len(ranges) == 0 {
-		err = errors.New("this cluster does not tell the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
+		err = errors.New("this cluster does not show the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
 	}
 	return ranges, err
 }

@@ -28,7 +28,7 @@ func obstacles[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reco
 		}
 		list := &mcsv1beta1.ServiceImportList{}
 		if err := r.Member.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			log.FromContext(ctx).Error(err, "cannot tell which imports wait for a name", "name", name)
+			log.FromContext(ctx).Error(err, "cannot find which imports wait for a name", "name", name)
 		}
 		queue.Enqueue(q, 0, obstructedBy(name, list.Items)...)
 	}

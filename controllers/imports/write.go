@@ -136,7 +136,7 @@ func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.S
 	case len(changes) == 2:
 		why = "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
 	case v.hasLostService():
-		why = "Somebody else has the derived Service that this import had. It gets another, %s, and other addresses."
+		why = "Another object has the name of this import's derived Service. It gets another, %s, and other addresses."
 	default:
 		return
 	}

@@ -32,7 +32,7 @@ var (
 	}, []string{"zones"})
 	eventGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "last_event_timestamp_seconds",
-		Help: "Unix time at which the API server was last heard of (a list, an event or a bookmark), by resource.",
+		Help: "Unix time at which the API server last sent something (a list, an event or a bookmark), by resource.",
 	}, []string{"zones", "resource"})
 	watchErrorsCounter = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "watch_errors_total",

@@ -114,9 +114,9 @@ func TestForwardErrors(t *testing.T) {
 		"no plugin":   {".:53 {\n{\n}\n}", zone, service, `corefile: line 2: a "{" where a plugin should be`},
 		"no key":      {".:53 {\n}\n}\n", zone, service, `corefile: line 3: a "}" where the addresses of a server block should be`},
 		"twice":       {marked + marked, zone, service, `corefile: line 12: a second "# BEGIN tombolo forward": remove it by hand`},
-		"no end":      {strings.Replace(marked, "# END", "# DNE", 1), zone, service, `corefile: line 3: "# BEGIN tombolo forward" without "# END tombolo forward": somebody has edited what is between them: remove what is ours by hand`},
-		"no begin":    {strings.Replace(marked, "# BEGIN", "# NIGEB", 1), zone, service, `corefile: line 9: "# END tombolo forward" without "# BEGIN tombolo forward": somebody has edited what is between them: remove what is ours by hand`},
-		"nested":      {strings.Replace(marked, "# END", "# BEGIN", 1), zone, service, `corefile: line 3: "# BEGIN tombolo forward" without "# END tombolo forward": somebody has edited what is between them: remove what is ours by hand`},
+		"no end":      {strings.Replace(marked, "# END", "# DNE", 1), zone, service, `corefile: line 3: "# BEGIN tombolo forward" without "# END tombolo forward": another user has edited what is between them: remove what is ours by hand`},
+		"no begin":    {strings.Replace(marked, "# BEGIN", "# NIGEB", 1), zone, service, `corefile: line 9: "# END tombolo forward" without "# BEGIN tombolo forward": another user has edited what is between them: remove what is ours by hand`},
+		"nested":      {strings.Replace(marked, "# END", "# BEGIN", 1), zone, service, `corefile: line 3: "# BEGIN tombolo forward" without "# END tombolo forward": another user has edited what is between them: remove what is ours by hand`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.want)(corefile.AddForward(c.text, c.zone, c.to...))
@@ -144,8 +144,8 @@ func TestMulticlusterErrors(t *testing.T) {
 		"quoted":          {". {\n  kubernetes cluster.local \"a\nb\"\n}\n", zone, `corefile: line 2: ` + alone},
 		"argument":        {". {\n  log \"a\nb\" kubernetes cluster.local\n}\n", zone, `corefile: line 1: ` + elsewhere},
 		"open":            {". {\n  kubernetes cluster.local {\n", zone, `corefile: line 2: kubernetes has no end: a } is missing`},
-		"a mark alone":    {". {\n  kubernetes cluster.local\n# END tombolo multicluster\n}\n", zone, `corefile: line 3: "# END tombolo multicluster" without "# BEGIN tombolo multicluster": somebody has edited what is between them: remove what is ours by hand`},
-		"another's marks": {". {\n# BEGIN tombolo multicluster\n  kubernetes cluster.local\n# END tombolo multicluster\n}\n", zone, `corefile: line 2: somebody has edited what is below "# BEGIN tombolo multicluster": remove what is ours by hand`},
+		"a mark alone":    {". {\n  kubernetes cluster.local\n# END tombolo multicluster\n}\n", zone, `corefile: line 3: "# END tombolo multicluster" without "# BEGIN tombolo multicluster": another user has edited what is between them: remove what is ours by hand`},
+		"another's marks": {". {\n# BEGIN tombolo multicluster\n  kubernetes cluster.local\n# END tombolo multicluster\n}\n", zone, `corefile: line 2: another user has edited what is below "# BEGIN tombolo multicluster": remove what is ours by hand`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.want)(corefile.AddMulticluster(c.text, c.zone))
@@ -156,7 +156,7 @@ func TestMulticlusterErrors(t *testing.T) {
 // TestMulticlusterEdited: what somebody has edited of our lines is not taken away with them.
 func TestMulticlusterEdited(t *testing.T) {
 	added := must(t)(corefile.AddMulticluster(read(t, "kubeadm"), zone))
-	const edited = `corefile: line 7: somebody has edited what is below "# BEGIN tombolo multicluster": remove what is ours by hand`
+	const edited = `corefile: line 7: another user has edited what is below "# BEGIN tombolo multicluster": remove what is ours by hand`
 	for name, replace := range map[string][2]string{
 		"zones":         {"ip6.arpa clusterset.local {", "clusterset.local {"},
 		"the line kept": {"# was:    kubernetes cluster.local", "# was:    kubernetes"},

@@ -52,7 +52,7 @@ func regions(text, mark string) ([]region, error) {
 }
 
 func unpaired(index int, has, lacks string) error {
-	return fmt.Errorf("corefile: line %d: %q without %q: somebody has edited what is between them: remove what is ours by hand", index+1, has, lacks)
+	return fmt.Errorf("corefile: line %d: %q without %q: another user has edited what is between them: remove what is ours by hand", index+1, has, lacks)
 }
 
 // place is where a marked block stood, or is to stand.

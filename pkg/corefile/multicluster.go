@@ -60,7 +60,7 @@ func RemoveMulticluster(text string) (string, error) {
 	for _, r := range slices.Backward(found) {
 		original, ok := restored(result[r.from:r.to])
 		if !ok {
-			return "", fmt.Errorf("corefile: line %d: somebody has edited what is below %q: remove what is ours by hand", r.from+1, begin(multiclusterMark))
+			return "", fmt.Errorf("corefile: line %d: another user has edited what is below %q: remove what is ours by hand", r.from+1, begin(multiclusterMark))
 		}
 		result = slices.Replace(result, r.from, r.to, original)
 	}

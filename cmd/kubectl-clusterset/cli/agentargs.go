@@ -139,7 +139,7 @@ func (o *runtimeOptions) renderOver(agentArgs []string, r *report) ([]*unstructu
 		return nil, fmt.Errorf("the arguments of Deployment %s: %w", manifests.AgentDeployment, err)
 	}
 	if len(kept) > 0 {
-		r.notef("kept: %s (somebody has given the agent this; to take it back, edit Deployment %s/%s)",
+		r.notef("kept: %s (another user has given the agent this; to remove it, edit Deployment %s/%s)",
 			strings.Join(kept, " "), manifests.AgentNamespace, manifests.AgentDeployment)
 	}
 	return objects, nil

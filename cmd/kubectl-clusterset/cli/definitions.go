@@ -147,7 +147,7 @@ func checkMemberDefinitions(ctx context.Context, c *cluster, policy definitionPo
 			r.okf("%s is %s and will be brought to %s", object.GetName(), releaseOf(there), releaseOf(ours))
 			needed = append(needed, object)
 		case !serves(there, "v1beta1"):
-			r.failf("%s (%s) does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade brings it to %s, if nobody else relies on it as it is", object.GetName(), releaseOf(there), releaseOf(ours))
+			r.failf("%s (%s) does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade brings it to %s, if no other program needs it as it is", object.GetName(), releaseOf(there), releaseOf(ours))
 		case isMCS && older(there, ours):
 			r.notef("%s is %s and stays as it is; kubectl clusterset upgrade would bring it to %s", object.GetName(), releaseOf(there), releaseOf(ours))
 		case isMCS:

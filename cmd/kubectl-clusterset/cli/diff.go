@@ -91,7 +91,7 @@ func (d *diffing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	case missed != nil:
 		return missed
 	case d.key != nil && !d.known:
-		return fmt.Errorf("nothing is known of %s: no cluster that was looked at exports or imports it, and the hub has no record of it; "+
+		return fmt.Errorf("nothing is known of %s: no cluster that was read exports or imports it, and the hub has no record of it; "+
 			"\"kubectl clusterset trace %s\" says why", d.key, d.key)
 	}
 	return nil
@@ -118,8 +118,8 @@ func (d *diffing) missed(found *survey.Clusterset) error {
 	if len(missed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not everything was looked at, so what its agent would write is not known: %s; "+
-		"pass --contexts with those to look at", strings.Join(missed, ", "))
+	return fmt.Errorf("not everything was read, so what its agent would write is not known: %s; "+
+		"pass --contexts with those to read", strings.Join(missed, ", "))
 }
 
 // member shows what the agent of one member would write: about the service given, or all.

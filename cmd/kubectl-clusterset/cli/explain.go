@@ -34,7 +34,7 @@ const examplesExplain = `  kubectl clusterset explain shop/web
   kubectl clusterset explain shop/web --hub-context hub -o yaml`
 
 // errNotExported says that there is nothing to explain. What there is instead has been printed.
-var errNotExported = errors.New("nobody exports this service: see above")
+var errNotExported = errors.New("no member exports this service: see above")
 
 // explaining is an explain under way.
 type explaining struct {
@@ -119,7 +119,7 @@ func saidOf(export *mcsv1beta1.ServiceExport) string {
 func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 	name := e.Namespace + "/" + e.Name
 	if len(e.Exports) == 0 {
-		fmt.Fprintf(out, "Nobody imports %s: what there is of it on the hub is refused.\n", name)
+		fmt.Fprintf(out, "No member imports %s: its records on the hub are refused.\n", name)
 		printRefused(out, e.Refused)
 		return
 	}

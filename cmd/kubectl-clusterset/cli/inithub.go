@@ -93,12 +93,12 @@ func (o installing) heading(title string) string {
 
 func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
 	if hub.version.LessThan(minHub) {
-		r.failf("Kubernetes %s is too old for a hub: the policies that fence the members need %s. Choose another cluster, or upgrade this one", hub.version, minHub)
+		r.failf("Kubernetes %s is too old for a hub: the policies that restrict the members need %s. Choose another cluster, or upgrade this one", hub.version, minHub)
 		return
 	}
 	policies := &admissionv1.ValidatingAdmissionPolicyList{}
 	if err := hub.client.List(ctx, policies, client.Limit(1)); err != nil {
-		r.failf("cannot read the hub's ValidatingAdmissionPolicies, which fence the members (%v): you need an administrator's rights, and %s served", err, admissionv1.SchemeGroupVersion)
+		r.failf("cannot read the hub's ValidatingAdmissionPolicies, which restrict the members (%v): you need an administrator's rights, and %s served", err, admissionv1.SchemeGroupVersion)
 		return
 	}
 	r.okf("Kubernetes %s serves admission policies", hub.version)
@@ -137,7 +137,7 @@ func awaitPolicies(ctx context.Context, hub *cluster, objects []*unstructured.Un
 			return err == nil && policy.Status.ObservedGeneration == policy.Generation, ignoreTransient(err)
 		})
 		if err != nil {
-			return fmt.Errorf("%s has not been looked at by the hub: does its kube-controller-manager run? %w", nameOf(object), err)
+			return fmt.Errorf("%s has not been checked by the hub: does its kube-controller-manager run? %w", nameOf(object), err)
 		}
 		if checking := policy.Status.TypeChecking; checking != nil && len(checking.ExpressionWarnings) > 0 {
 			r.notef("%s: %s", nameOf(object), checking.ExpressionWarnings[0].Warning)

@@ -23,7 +23,7 @@ const insidePod = "tombolo-check-hub"
 // checkInside starts a pod in the member that asks the hub, and takes it away again.
 func (j *joining) checkInside(ctx context.Context) (err error) {
 	if !j.checkFromInside {
-		j.r.notef("whether pods of this cluster reach the hub has not been looked at (--check-from-inside=false)")
+		j.r.notef("whether pods of this cluster reach the hub was not checked (--check-from-inside=false)")
 		return nil
 	}
 	if j.dryRun {

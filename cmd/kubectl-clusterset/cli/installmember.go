@@ -139,14 +139,14 @@ func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartb
 		return beat.Spec.ClusterUID == j.uid && (before == nil || beat.ResourceVersion != before.ResourceVersion), nil
 	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("everything is installed, but the hub has not heard of the agent within %s: look why with "+
+		return fmt.Errorf("everything is installed, but the hub received no heartbeat of the agent within %s: see why with "+
 			"\"kubectl -n %s get pods\" and \"kubectl -n %s logs deployment/%s\", and run this again",
 			j.wait, manifests.AgentNamespace, manifests.AgentNamespace, manifests.AgentDeployment)
 	}
 	if err != nil {
 		return err
 	}
-	j.r.okf("heard of it after %.0f s", time.Since(begin).Seconds())
+	j.r.okf("received its heartbeat after %.0f s", time.Since(begin).Seconds())
 	return nil
 }
 

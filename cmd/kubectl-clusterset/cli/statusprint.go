@@ -87,7 +87,7 @@ func whose(problem survey.Problem) string {
 }
 
 func (p statusPrinter) members(members []survey.MemberStatus) *table {
-	t := &table{header: []string{"ID", "STATE", "LAST HEARD", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
+	t := &table{header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
 	for _, m := range members {
 		heard := "never"
 		if m.SilentSeconds != nil {
@@ -100,7 +100,7 @@ func (p statusPrinter) members(members []survey.MemberStatus) *table {
 }
 
 var stateWords = map[survey.State]string{
-	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverHeard: "NEVER HEARD",
+	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverHeard: "NO HEARTBEAT",
 }
 
 // readyOf returns "2/3": so many of so many endpoints are ready.
@@ -198,7 +198,7 @@ func printChanges(out io.Writer, paint func(colour, string) string, c survey.Cha
 		fmt.Fprintf(out, "%s  member %s: has left\n", at, m.ID)
 	}
 	for _, s := range c.Services {
-		fmt.Fprintf(out, "%s  service %s: %s %s, exported by %s\n", at, s.Key(), s.Type, plain(strings.Join(s.Ports, ",")), cmp.Or(exporters(s), "nobody that is accepted"))
+		fmt.Fprintf(out, "%s  service %s: %s %s, exported by %s\n", at, s.Key(), s.Type, plain(strings.Join(s.Ports, ",")), cmp.Or(exporters(s), "no accepted member"))
 	}
 	for _, s := range c.ServicesGone {
 		fmt.Fprintf(out, "%s  service %s: is exported no more\n", at, s.Key())

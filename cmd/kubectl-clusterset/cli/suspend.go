@@ -45,7 +45,7 @@ func (l *leaving) suspend(ctx context.Context) error {
 	connected := seen.Connected()
 	delete(connected, l.id)
 	if len(connected) == 0 {
-		l.r.notef("no other member is connected: nobody is waited for")
+		l.r.notef("no other member is connected: nothing to wait for")
 		return nil
 	}
 	limit := suspensionLimit(connected)

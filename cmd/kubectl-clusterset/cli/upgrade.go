@@ -101,7 +101,7 @@ func (u *upgrading) run(ctx context.Context) error {
 	if u.dryRun {
 		return nil
 	}
-	u.r.titlef("Upgraded. \"kubectl -n %s rollout status deployment/%s\" tells when the new agent runs.", manifests.AgentNamespace, manifests.AgentDeployment)
+	u.r.titlef("Upgraded. \"kubectl -n %s rollout status deployment/%s\" shows when the new agent runs.", manifests.AgentNamespace, manifests.AgentDeployment)
 	return nil
 }
 

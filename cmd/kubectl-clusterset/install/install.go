@@ -69,7 +69,7 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 	case err != nil && i.dryRun && before == nil && isAbsent(err):
 		return Created, nil // its namespace or its kind would have been created before it
 	case apierrors.IsConflict(err):
-		return "", fmt.Errorf("apply %s: somebody else has changed it (%w): --force-conflicts overwrites that", NameOf(object), err)
+		return "", fmt.Errorf("apply %s: another client has changed it (%w): --force-conflicts overwrites that", NameOf(object), err)
 	case err != nil:
 		return "", fmt.Errorf("apply %s: %w", NameOf(object), err)
 	case before == nil:

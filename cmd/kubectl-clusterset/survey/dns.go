@@ -128,7 +128,7 @@ func (v *view) misresolved(a answer, want []string) []Step {
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, a.err),
 			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server %s=HOST:PORT", context, v.id()))}
 	case a.code == "NXDOMAIN" && len(want) > 0:
-		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): nobody serves %s there, or who serves it is behind", name, zone),
+		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): no plugin serves %s there, or it is behind", name, zone),
 			fmt.Sprintf("kubectl clusterset dns --context %s; then the logs of deployment/tombolo-dns", context))}
 	case a.code != "NOERROR" && a.code != "NXDOMAIN":
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s is answered by %s", name, a.code),

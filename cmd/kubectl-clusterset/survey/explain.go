@@ -194,11 +194,11 @@ func fate(own clusterset.Port, merged merge.Merged, byAge []clusterset.Export) s
 	}
 	for _, port := range merged.Ports {
 		if port.Name == own.Name {
-			return fmt.Sprintf("nobody reaches it: %s means %s, of the older export of %s. Give it another name, or the same number",
+			return fmt.Sprintf("no client reaches it: %s means %s, of the older export of %s. Give it another name, or the same number",
 				named(port), port.ID(), origin(port, byAge))
 		}
 	}
-	return "nobody reaches it"
+	return "no client reaches it"
 }
 
 func named(port clusterset.Port) string {

@@ -54,7 +54,7 @@ func (h *Hub) Connected() map[clusterset.ClusterID]time.Duration {
 // String says when it was last heard of.
 func (l life) String() string {
 	if !l.known {
-		return "its agent has never been heard of"
+		return "its agent has sent no heartbeat yet"
 	}
-	return fmt.Sprintf("the hub last heard of its agent %s ago", l.silence.Round(time.Second))
+	return fmt.Sprintf("the last heartbeat of its agent was %s ago", l.silence.Round(time.Second))
 }

@@ -69,6 +69,6 @@ func (a *assessment) problemOfObstacle(s Sight, object *mcsv1beta1.ServiceImport
 	a.add(Problem{
 		Severity: SeverityError, Reason: ReasonImportObstructed, Member: s.ID, Service: key.String(),
 		Message: "The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
-		Next:    fmt.Sprintf("If nobody needs that one: kubectl --context %s -n %s delete serviceimport %s", s.Context, key.Namespace, key.Name),
+		Next:    fmt.Sprintf("If no program needs that one: kubectl --context %s -n %s delete serviceimport %s", s.Context, key.Namespace, key.Name),
 	})
 }

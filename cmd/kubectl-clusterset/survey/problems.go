@@ -20,7 +20,7 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 	case StateSilent:
 		a.add(Problem{
 			Severity: SeverityError, Reason: ReasonMemberSilent, Member: m.ID,
-			Message: fmt.Sprintf("The hub has not heard from %s for %s. Other members use its endpoints only where nobody else serves.", m.ID, m.Silence()),
+			Message: fmt.Sprintf("The hub has received no heartbeat of %s for %s. Other members use its endpoints only if no other exporter serves.", m.ID, m.Silence()),
 			Next:    a.lookAtAgent(m),
 		})
 	case StateNeverHeard:
@@ -35,7 +35,7 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 		}
 		a.add(Problem{
 			Severity: SeverityWarning, Reason: ReasonPublicationPartial, Member: m.ID,
-			Message: fmt.Sprintf("%s has not published all that it exports. Until it has, nobody takes a service of it for withdrawn.", m.ID),
+			Message: fmt.Sprintf("%s has not published all that it exports. Until it has, no member treats a service of it as withdrawn.", m.ID),
 			Next: fmt.Sprintf("Wait a minute; if it stays so, see what its agent says: kubectl%s -n tombolo-system logs deployment/tombolo-agent",
 				contextFlag(m.Context)),
 		})
@@ -71,7 +71,7 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 	for _, err := range known.Refused {
 		a.add(Problem{
 			Severity: SeverityError, Reason: ReasonRecordRefused, Service: key.String(), Message: err.Error(),
-			Next: "See what is left of the service: " + explain + ". Only an agent of its member, or somebody with its token, writes such records; addresses outside of its ranges need them in its Member.",
+			Next: "See what is left of the service: " + explain + ". Only an agent of its member, or a client with its token, writes such records; addresses outside of its ranges need them in its Member.",
 		})
 	}
 	if len(s.Conflicts) > 0 {
@@ -89,7 +89,7 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 		a.add(Problem{
 			Severity: SeverityWarning, Reason: ReasonNoReadyEndpoints, Service: key.String(),
 			Message: fmt.Sprintf("None of the clusters that export it (%s) has a ready endpoint.", joined(exporterIDs(s))),
-			Next:    fmt.Sprintf("Look at its pods there: kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", key.Namespace, key.Name),
+			Next:    fmt.Sprintf("Check its pods there: kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", key.Namespace, key.Name),
 		})
 	}
 }

@@ -146,7 +146,7 @@ func TestObstructed(t *testing.T) {
 	want := []survey.Problem{{
 		Severity: survey.SeverityError, Reason: survey.ReasonImportObstructed, Member: "a", Service: "shop/web",
 		Message: "The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
-		Next:    "If nobody needs that one: kubectl --context admin@a -n shop delete serviceimport web",
+		Next:    "If no program needs that one: kubectl --context admin@a -n shop delete serviceimport web",
 	}}
 	for name, test := range map[string]struct {
 		object mcsImport

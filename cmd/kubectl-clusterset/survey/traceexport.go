@@ -90,7 +90,7 @@ func (v *view) recorded(h *Hub) []Step {
 		steps = append(steps, v.step(HopRecord, OK, "the hub holds what it exports", ""))
 	}
 	if h.Publication(v.id()) != hubv1alpha1.PublicationComplete {
-		steps = append(steps, v.step(HopHeartbeat, Note, "it says that not all of its exports are on the hub yet: until then nobody believes what is missing", v.logs()))
+		steps = append(steps, v.step(HopHeartbeat, Note, "it says that not all of its exports are on the hub yet: until then missing data is not deleted", v.logs()))
 	}
 	return steps
 }

@@ -57,7 +57,7 @@ func (v *view) leftover(t *tracer) []Step {
 		if t.hub.Records.Member(id) != nil && t.hub.Publication(id) != hubv1alpha1.PublicationComplete {
 			return []Step{{
 				id, HopHeartbeat, Broken,
-				fmt.Sprintf("nobody exports it, but it stays imported in %s until the agent of %s says that its publication is complete", v.id(), id),
+				fmt.Sprintf("no member exports it, but it stays imported in %s until the agent of %s says that its publication is complete", v.id(), id),
 				"see why, in the logs of the agent of " + string(id),
 			}}
 		}
@@ -77,7 +77,7 @@ func (v *view) place(from clusterset.ClusterID) (Step, bool) {
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: there is no namespace %s here", namespace),
 			fmt.Sprintf("kubectl --context %s create namespace %s", v.look.Member.Place.Name, namespace)), false
 	case !v.look.namespaces.Allows(namespace):
-		return v.step(HopNamespace, state, fmt.Sprintf("not imported: the agent is told to import nothing into namespace %s", namespace),
+		return v.step(HopNamespace, state, fmt.Sprintf("not imported: the agent is configured to import nothing into namespace %s", namespace),
 			"change --allow-namespaces or --deny-namespaces of the agent"), false
 	}
 	return Step{}, true

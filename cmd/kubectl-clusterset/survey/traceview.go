@@ -124,7 +124,7 @@ func (v *view) pending(hop Hop, acts []apply.Act) (Step, bool) {
 	if v.isSilent() {
 		return v.agentDown(fmt.Sprintf("so %s is %s", nameOf(acts[0]), dueOf(acts[0]))), true
 	}
-	return v.step(hop, Broken, fmt.Sprintf("%s is %s, though the agent lives (heard of %s ago) and nothing refuses the write",
+	return v.step(hop, Broken, fmt.Sprintf("%s is %s, though the agent is live (last heartbeat %s ago) and nothing refuses the write",
 		nameOf(acts[0]), dueOf(acts[0]), v.life.silence.Round(time.Second)), v.logs()), true
 }
 

@@ -136,7 +136,7 @@ func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
 func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
 	t.Helper()
 	w.edit(t, "east", agent, func() { agent.Spec.Replicas = new(int32(3)) })
-	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: somebody else has changed it", "--force-conflicts overwrites")
+	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: another client has changed it", "--force-conflicts overwrites")
 	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
 	w.get(t, "east", agent)
 	if *agent.Spec.Replicas != 1 {

@@ -203,12 +203,12 @@ func (s *surveyed) testStatus(t *testing.T) {
 
 // testRead runs the other commands that read: each finds the objects of both members.
 func (s *surveyed) testRead(t *testing.T) {
-	s.shows(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: nobody reaches it: the name http means 80/TCP, of the older export of east")
+	s.shows(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: no client reaches it: the name http means 80/TCP, of the older export of east")
 	s.endsWith(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
 
 	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "Pass --dns-server east=HOST:PORT to ask the one that it has")
 	s.shows(t, "diff shop/slow")
-	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was looked at exports or imports it, and the hub has no record of it")
+	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was read exports or imports it, and the hub has no record of it")
 
 	s.shows(t, "graph -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
 	file := filepath.Join(t.TempDir(), "clusterset.svg")
@@ -267,7 +267,7 @@ func (s *surveyed) testSilence(t *testing.T) {
 	s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
 	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
 	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
-	s.shows(t, "status", "The hub has not heard from west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
+	s.shows(t, "status", "The hub has received no heartbeat of west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
 	out.await(t, "ERROR MemberSilent west")
 	s.startAgent("west")
 	s.awaitProblems(t, "end of the silence", func(p []survey.Problem) bool { return !about(survey.ReasonMemberSilent, "west", "")(p) })

@@ -82,7 +82,7 @@ func condition(m survey.MemberStatus) string {
 	case m.State == survey.StateSilent:
 		return "silent for " + duration.HumanDuration(m.Silence())
 	case m.State == survey.StateNeverHeard:
-		return "never heard of"
+		return "no heartbeat yet"
 	case m.Imports == nil:
 		return "imports not known"
 	}
