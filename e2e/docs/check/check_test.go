@@ -4,17 +4,14 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-const root = "../../.."
 
 // TestProblems: what a document says that is not so is found, at its line, and what is so is not.
 func TestProblems(t *testing.T) {
@@ -26,30 +23,30 @@ func TestProblems(t *testing.T) {
 		"a link to a file":             {"[a](install.md) [b](../README.md#install \"B\") [c](#top)\n\n# Top", nil},
 		"a link elsewhere":             {"[a](https://example.com/no.md#no)", nil},
 		"a link to a folder":           {"[a](../manifests/hub)", nil},
-		"a broken link":                {"one\n[a](no.md)", []string{"2: the link no.md leads nowhere: there is no docs/no.md"}},
-		"a broken link over two lines": {"one [a\nb](no.md)", []string{"2: the link no.md leads nowhere: there is no docs/no.md"}},
-		"a broken link by name":        {"[a]: no.md", []string{"1: the link no.md leads nowhere: there is no docs/no.md"}},
+		"a broken link":                {"one\n[a](no.md)", []string{"2: the link no.md has no target: there is no docs/no.md"}},
+		"a broken link over two lines": {"one [a\nb](no.md)", []string{"1: the link no.md has no target: there is no docs/no.md"}},
+		"a broken link by name":        {"[a]\n\n[a]: no.md", []string{"1: the link no.md has no target: there is no docs/no.md"}},
 		"a link in code":               {"~[a](no.md)~\n\n~~~\n[a](no.md)\n~~~", nil},
 		"a document to come":           {"[a](runbook.md)", nil},
-		"a missing anchor":             {"[a](other.md#no)", []string{"1: the link other.md#no leads nowhere: docs/other.md has no heading #no"}},
-		"a missing anchor here":        {"# Top\n[a](#bottom)", []string{"2: the link #bottom leads nowhere: docs/x.md has no heading #bottom"}},
+		"a missing anchor":             {"[a](other.md#no)", []string{"1: the link other.md#no has no target: docs/other.md has no heading #no"}},
+		"a missing anchor here":        {"# Top\n[a](#bottom)", []string{"2: the link #bottom has no target: docs/x.md has no heading #bottom"}},
 		"anchors as GitHub makes them": {"## A ~b~, c & [d](other.md)\n## Same\n## Same\n## Same\n[a](#a-b-c--d) [b](#same) [c](#same-2) [d](other.md#a-heading)", nil},
-		"an anchor in code":            {"~~~\n# Top\n~~~\n[a](#top)", []string{"4: the link #top leads nowhere: docs/x.md has no heading #top"}},
+		"an anchor in code":            {"~~~\n# Top\n~~~\n[a](#top)", []string{"4: the link #top has no target: docs/x.md has no heading #top"}},
 
-		"an unmarked block":   {"# A\n\n~~~sh\nls\n~~~", []string{"4: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"}},
+		"an unmarked block":   {"# A\n\n~~~sh\nls\n~~~", []string{"4: no test runs this block: have a test read the document, or give the reason (<!-- not run: reason -->)"}},
 		"other blocks":        {"~~~text\nls\n~~~\n\n~~~\nls\n~~~", nil},
 		"a block with reason": {"<!-- not run: it is dear -->\n\n~~~sh\nls\n~~~", nil},
 		"a reason for one block only": {
 			"<!-- not run: it is dear -->\n~~~sh\nls\n~~~\n~~~sh\nls\n~~~",
-			[]string{"6: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"},
+			[]string{"6: no test runs this block: have a test read the document, or give the reason (<!-- not run: reason -->)"},
 		},
 		"a reason for a section": {"# A\n<!-- not run: it is dear -->\n\na\n~~~sh\nls\n~~~\n## B\n~~~sh\nls\n~~~", nil},
 		"another section": {
 			"# A\n## B\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~\n## C\n~~~sh\nls\n~~~",
-			[]string{"9: nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)"},
+			[]string{"9: no test runs this block: have a test read the document, or give the reason (<!-- not run: reason -->)"},
 		},
 		"no reason":      {"<!-- not run: -->\n~~~sh\nls\n~~~", []string{"1: say why the block is not run"}},
-		"a useless mark": {"<!-- not run: it is dear -->\n\na", []string{"1: this mark is above no sh block: take it away"}},
+		"a useless mark": {"<!-- not run: it is dear -->\n\na", []string{"1: this mark is above no sh block: remove it"}},
 		"a walk by no test": {
 			"# A\n<!-- walked by: e2e/integration/cli.TestNo -->\n~~~sh\nls\n~~~",
 			[]string{"2: e2e/integration/cli has no TestNo"},
@@ -59,8 +56,8 @@ func TestProblems(t *testing.T) {
 			[]string{"2: the tests of e2e/integration/cli do not read x.md"},
 		},
 		"a reason within a walk": {
-			"# A\n<!-- walked by: e2e/docs/check.TestIndex -->\n~~~sh\nls\n~~~\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~",
-			[]string{"8: the test that walks this section runs this block too: make it no sh block, or move it"},
+			"# A\n<!-- walked by: e2e/docs/check.TestNamed -->\n~~~sh\nls\n~~~\n<!-- not run: it is dear -->\n~~~sh\nls\n~~~",
+			[]string{"8: the test that runs this section runs this block too: make it no sh block, or move it"},
 		},
 		"a walk by something": {"# A\n<!-- walked by: somebody -->\n~~~sh\nls\n~~~", []string{`2: "somebody" names no test: write folder.TestName`}},
 
@@ -69,12 +66,12 @@ func TestProblems(t *testing.T) {
 			"for c in a b; do kubectl clusterset dns --context $c; done && make -s demo-env lab-up LAB=x\n~~~", nil},
 		"an unknown flag": {
 			"<!-- not run: - -->\n~~~sh\nls |\nkubectl clusterset join \\\n  --cluster x --no-such x\n~~~",
-			[]string{"4: kubectl clusterset join has no flag --no-such"},
+			[]string{"4: kubectl clusterset join: unknown flag: --no-such"},
 		},
-		"a flag of another verb":       {"~kubectl clusterset upgrade --cluster-id x~", []string{"1: kubectl clusterset upgrade has no flag --cluster-id"}},
-		"an unknown verb":              {"    kubectl clusterset fly\n", []string{"1: kubectl clusterset has no verb fly"}},
+		"a flag of another verb":       {"~kubectl clusterset upgrade --cluster-id x~", []string{"1: kubectl clusterset upgrade: unknown flag: --cluster-id"}},
+		"an unknown verb":              {"    kubectl clusterset fly\n", []string{"1: kubectl clusterset: unknown command \"fly\" for \"kubectl clusterset\""}},
 		"one word too many":            {"~kubectl clusterset leave east~", []string{`1: kubectl clusterset leave: unknown command "east" for "kubectl clusterset leave"`}},
-		"in a substitution":            {"    echo \"$(kubectl clusterset fly)\"\n", []string{"1: kubectl clusterset has no verb fly"}},
+		"in a substitution":            {"    echo \"$(kubectl clusterset fly)\"\n", []string{"1: kubectl clusterset: unknown command \"fly\" for \"kubectl clusterset\""}},
 		"something else of kubectl":    {"    kubectl get --no-such\n", nil},
 		"placeholders":                 {"~kubectl clusterset ...~ ~kubectl clusterset join --cluster-id <id> …~ ~make <target>~", nil},
 		"an unknown target":            {"~make demo~ ~make no-such X=y~", []string{"1: make has no target no-such"}},
@@ -118,12 +115,13 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			known, err := gather(root)
+			known, err := gather(os.DirFS("../../.."))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, p := range check(documents(test.text), known) {
+			known.documents = documents(test.text)
+			for _, p := range known.check() {
 				got = append(got, strings.TrimPrefix(p.String(), "docs/x.md:"))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -136,31 +134,26 @@ func TestProblems(t *testing.T) {
 // documents returns the text, in which ~ stands for a backtick, among others that it may point to.
 func documents(text string) map[string]*document {
 	return map[string]*document{
-		"docs/x.md":     parse("docs/x.md", strings.ReplaceAll(text, "~", "`")),
-		"docs/other.md": parse("docs/other.md", "# A heading"),
-		"README.md":     parse("README.md", "## Install"),
+		"docs/x.md":     parse("docs/x.md", []byte(strings.ReplaceAll(text, "~", "`"))),
+		"docs/other.md": parse("docs/other.md", []byte("# A heading")),
+		"README.md":     parse("README.md", []byte("## Install")),
 	}
 }
 
-// TestIndex: each document of docs is named in the index.
-func TestIndex(t *testing.T) {
+// TestNamed: the index names each document of docs, and objects.md each condition and label that users see.
+func TestNamed(t *testing.T) {
 	t.Parallel()
-	all := documents("")
-	all["docs/README.md"] = parse("docs/README.md", "[x](x.md#a)")
-	want := []problem{{"docs/README.md", 1, "docs/other.md is not named here: nobody finds it"}}
-	if diff := cmp.Diff(want, checkIndex(all), cmp.AllowUnexported(problem{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	c := &checker{documents: map[string]*document{
+		"docs/README.md":  parse("docs/README.md", []byte("[x](x.md#a) [objects](objects.md)")),
+		"docs/other.md":   parse("docs/other.md", nil),
+		"docs/x.md":       parse("docs/x.md", []byte("# a")),
+		"docs/objects.md": parse("docs/objects.md", []byte("`"+strings.Join(seen()[1:], "` `")+"`")),
+	}}
+	want := []problem{
+		{"docs/README.md", 1, "docs/other.md is not named here"},
+		{"docs/objects.md", 1, seen()[0] + " is not explained here"},
 	}
-}
-
-// TestObjects: each condition and label that users see is explained.
-func TestObjects(t *testing.T) {
-	t.Parallel()
-	all := documents("")
-	text := "`" + strings.Join(seen()[1:], "` `") + "`"
-	all["docs/objects.md"] = parse("docs/objects.md", text)
-	want := []problem{{"docs/objects.md", 1, seen()[0] + " is not explained here"}}
-	if diff := cmp.Diff(want, checkObjects(all), cmp.AllowUnexported(problem{})); diff != "" {
+	if diff := cmp.Diff(want, c.check(), cmp.AllowUnexported(problem{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -168,46 +161,31 @@ func TestObjects(t *testing.T) {
 // TestRun: the command reads a repository, prints what is wrong in it, and fails.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	tree := fstest.MapFS{}
 	for name, text := range map[string]string{
-		"Makefile":           "X := 1\nall: ## everything\n",
-		"docs/agent.md":      "| `--workers int` | | |\n",
-		"controllers/a/m.go": "Name: \"tombolo_unconfirmed_services\"",
-		"docs/README.md":     "[agent](agent.md) `make X`\n",
-		"bin/no.md":          "[a](no)",
+		"Makefile":              "X := 1\nall: ## everything\n",
+		"docs/agent.md":         "| `--workers int` | | |\n",
+		"docs/cli.md":           "| `--context string` | | |\n",
+		"docs/glossary.md":      "| Term | X |\n| --- | --- |\n| told | x |\n\n| Not used | Write |\n| --- | --- |\n| goes on, nobody | go |\n",
+		"docs/README.md":        "[agent](agent.md) [cli](cli.md) [glossary](glossary.md) `make X`\nIt is told that it Goes on. `nobody`\n\n    nobody\n\n<!-- nobody -->",
+		"bin/no.md":             "[a](no)",
+		"pkg/testdata/not.md":   "[a](no)",
+		"controllers/a/m.go":    "package a // nobody\n\nconst name = \"tombolo_unconfirmed_services\"",
+		"controllers/a_test.go": "package a\n\nvar o = \"nobody\"",
 
-		"coredns-plugin/clusterset/metrics.go": "Subsystem: subsystem, Name: \"synced\"",
-		"pkg/testdata/not.md":                  "[a](no)",
+		"coredns-plugin/clusterset/metrics.go": "package a\n\nvar o = O{Subsystem: subsystem, Name: \"synced\", Help: \"nobody\"}",
+		"manifests/monitoring/a.yaml":          "# nobody\ntext: nobody",
 	} {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	var out bytes.Buffer
-	err := run([]string{"-root=" + folder}, &out)
-	if want := "docs/README.md:1: make has no target X\n"; !errors.Is(err, errUntrue) || out.String() != want {
-		t.Errorf("run: %v, printed %q instead of %q", err, out.String(), want)
-	}
-}
-
-// TestVocabulary: words of the glossary's last table are found in text, and not in code.
-func TestVocabulary(t *testing.T) {
-	t.Parallel()
-	words := vocabularyOf(parse(glossaryPath, "| Term | Meaning |\n| --- | --- |\n| told | x |\n\n| Not used | Write |\n| --- | --- |\n| goes on, nobody | continue |\n"))
-	d := parse("a.md", "It is told.\nIt Goes on with nobody.\n`nobody` is code.\n\n```sh\nnobody\n```\n<!-- nobody -->\n")
-	var got []string
-	for _, p := range checkVocabulary(d, words) {
-		got = append(got, p.String())
-	}
-	want := []string{
-		`a.md:2: "Goes on" is not used: write continue (docs/glossary.md)`,
-		`a.md:2: "nobody" is not used: write continue (docs/glossary.md)`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
+	var out strings.Builder
+	err := run(tree, &out)
+	want := `coredns-plugin/clusterset/metrics.go:3: "nobody" is not used: write go (docs/glossary.md)
+docs/README.md:1: make has no target X
+docs/README.md:2: "Goes on" is not used: write go (docs/glossary.md)
+manifests/monitoring/a.yaml:2: "nobody" is not used: write go (docs/glossary.md)
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" || !errors.Is(err, errProblems) {
+		t.Errorf("run: %v, -want +got:\n%s", err, diff)
 	}
 }

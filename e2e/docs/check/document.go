@@ -4,26 +4,32 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
 )
 
-// document is what is looked at of a text in Markdown. Lines count from 1.
+// document holds the checked parts of a text in Markdown. Lines count from 1.
 type document struct {
-	path     string
-	lines    []string
-	headings []heading
-	links    []part // their targets
-	spans    []part // code within the text
-	blocks   []block
-	marks    []mark
-}
-
-type heading struct {
-	line, level int
-	anchor      string
+	path    string
+	source  []byte
+	anchors map[string]int // how many headings have it
+	links   []part         // their targets
+	spans   []part         // code within the text
+	texts   []part         // text that is not code
+	blocks  []block
+	marks   map[ast.Node]*mark
+	rows    []row
+	// sections are the headings above the node that is being parsed, each with its level.
+	sections []*ast.Heading
 }
 
 // part is a text and the line where it begins.
@@ -32,132 +38,127 @@ type part struct {
 	text string
 }
 
-// block is one of code: fenced, with the language that it states, or indented, with the language "indented".
+// block is a block of code, with the marks right above it and the nearest one below a heading above it.
 type block struct {
 	part
-	language string
+	language  string // "indented" if it has no fence
+	near, far *mark
 }
 
 // mark is a comment that says who runs the blocks below it.
 type mark struct {
 	part
-	walked bool
+	walked, used bool
 }
 
-var (
-	fenceLine   = regexp.MustCompile("^ *(```+|~~~+) *([a-z]*)[^`]*$")
-	headingLine = regexp.MustCompile(`^(#{1,6}) +(.*?) *#*$`)
-	markLine    = regexp.MustCompile(`^<!-- (not run|walked by):(.*)-->$`)
-	listLine    = regexp.MustCompile(`^ *([-*+]|\d+\.) `)
-	codeSpan    = regexp.MustCompile("(?s)``.+?``|`[^`]+`")
-	inlineLink  = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)`)
-	namedLink   = regexp.MustCompile(`(?m)^\[[^\]]+\]:\s*(\S+)`)
-	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	htmlAnchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
-)
+// row is one of a table, with the first row of that table.
+type row struct {
+	line         int
+	heads, cells []string
+}
 
-// parse returns the document that a text is.
-func parse(path, text string) *document {
-	d := &document{path: path, lines: strings.Split(text, "\n")}
-	seen := map[string]int{}
-	list := false // an indented line below an entry of a list belongs to it
-	for i := 0; i < len(d.lines); i++ {
-		line := d.lines[i]
-		switch {
-		case strings.TrimSpace(line) == "":
-		case fenceLine.MatchString(line):
-			i = d.fenced(i)
-		case headingLine.MatchString(line):
-			d.heading(i, seen)
-			list = false
-		case markLine.MatchString(line):
-			found := markLine.FindStringSubmatch(line)
-			d.marks = append(d.marks, mark{part{i + 1, strings.TrimSpace(found[2])}, found[1] == "walked by"})
-		case strings.HasPrefix(line, "    ") && !list:
-			i = d.indented(i)
-		default:
-			list = listLine.MatchString(line) || list && strings.HasPrefix(line, " ")
-			i = d.paragraph(i)
-		}
-	}
+var markLine = regexp.MustCompile(`^<!-- (not run|walked by):(.*)-->$`)
+
+// parse returns the document of a text.
+func parse(path string, source []byte) *document {
+	d := &document{path: path, source: source, anchors: map[string]int{}, marks: map[ast.Node]*mark{}}
+	root := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(source))
+	d.each(root, d.findMark)
+	d.each(root, d.add)
 	return d
 }
 
-// fenced takes the block that begins at an index, and returns that of its last line.
-func (d *document) fenced(first int) int {
-	open := fenceLine.FindStringSubmatch(d.lines[first])
-	last := first + 1
-	for last < len(d.lines) && !strings.HasPrefix(strings.TrimSpace(d.lines[last]), open[1]) {
-		last++
-	}
-	d.blocks = append(d.blocks, block{part{first + 2, strings.Join(d.lines[first+1:last], "\n")}, open[2]})
-	return last
-}
-
-func (d *document) indented(first int) int {
-	last := first
-	for last+1 < len(d.lines) && strings.HasPrefix(d.lines[last+1], "    ") {
-		last++
-	}
-	d.blocks = append(d.blocks, block{part{first + 1, strings.Join(d.lines[first:last+1], "\n")}, "indented"})
-	return last
-}
-
-func (d *document) heading(at int, seen map[string]int) {
-	found := headingLine.FindStringSubmatch(d.lines[at])
-	anchor := slug(found[2])
-	if n := seen[anchor]; n > 0 {
-		seen[anchor]++
-		anchor = fmt.Sprintf("%s-%d", anchor, n)
-	} else {
-		seen[anchor] = 1
-	}
-	d.headings = append(d.headings, heading{at + 1, len(found[1]), anchor})
-	d.inline(at+1, found[2])
-}
-
-// paragraph takes the lines up to one that is something else.
-func (d *document) paragraph(first int) int {
-	last := first
-	for last+1 < len(d.lines) {
-		next := d.lines[last+1]
-		if strings.TrimSpace(next) == "" || fenceLine.MatchString(next) || headingLine.MatchString(next) || markLine.MatchString(next) {
-			break
+// each calls f with a node and all nodes below it.
+func (d *document) each(root ast.Node, f func(ast.Node)) {
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no call returns an error
+		if entering {
+			f(n)
 		}
-		last++
-	}
-	d.inline(first+1, strings.Join(d.lines[first:last+1], "\n"))
-	return last
-}
-
-// inline takes the code and the links within a text.
-func (d *document) inline(line int, text string) {
-	lineOf := func(at int) int { return line + strings.Count(text[:at], "\n") }
-	for _, at := range codeSpan.FindAllStringIndex(text, -1) {
-		code := strings.Trim(text[at[0]:at[1]], "` ")
-		d.spans = append(d.spans, part{lineOf(at[0]), strings.Join(strings.Fields(code), " ")})
-	}
-	text = codeSpan.ReplaceAllStringFunc(text, func(code string) string {
-		return strings.Map(func(r rune) rune {
-			if r == '\n' {
-				return r
-			}
-			return ' '
-		}, code)
+		return ast.WalkContinue, nil
 	})
-	for _, pattern := range []*regexp.Regexp{inlineLink, namedLink} {
-		for _, at := range pattern.FindAllStringSubmatchIndex(text, -1) {
-			d.links = append(d.links, part{lineOf(at[0]), text[at[2]:at[3]]})
+}
+
+func (d *document) findMark(n ast.Node) {
+	if n.Kind() == ast.KindHTMLBlock {
+		if found := markLine.FindStringSubmatch(strings.TrimSpace(string(n.Lines().Value(d.source)))); found != nil {
+			d.marks[n] = &mark{part: part{d.line(n), strings.TrimSpace(found[2])}, walked: found[1] == "walked by"}
 		}
 	}
-	for _, found := range htmlAnchor.FindAllStringSubmatch(text, -1) {
-		d.headings = append(d.headings, heading{line, 7, found[1]}) // the lowest: it ends no section
+}
+
+func (d *document) add(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.Heading:
+		for len(d.sections) > 0 && d.sections[len(d.sections)-1].Level >= n.Level {
+			d.sections = d.sections[:len(d.sections)-1]
+		}
+		d.sections = append(d.sections, n)
+		anchor := slug(d.plain(n))
+		d.anchors[anchor]++
+		if same := d.anchors[anchor]; same > 1 {
+			d.anchors[fmt.Sprintf("%s-%d", anchor, same-1)]++
+		}
+	case *ast.FencedCodeBlock:
+		d.block(n, string(n.Language(d.source)))
+	case *ast.CodeBlock:
+		d.block(n, "indented")
+	case *ast.Link:
+		d.links = append(d.links, part{d.line(n), string(n.Destination)})
+	case *ast.Image:
+		d.links = append(d.links, part{d.line(n), string(n.Destination)})
+	case *ast.CodeSpan:
+		d.spans = append(d.spans, part{d.line(n), strings.Join(strings.Fields(d.plain(n)), " ")})
+	case *ast.Text:
+		if n.Parent().Kind() != ast.KindCodeSpan {
+			d.texts = append(d.texts, part{d.line(n), string(n.Value(d.source))})
+		}
+	case *tables.TableRow:
+		d.rows = append(d.rows, row{d.line(n), d.cells(n.Parent().FirstChild()), d.cells(n)})
 	}
 }
+
+func (d *document) block(n ast.Node, language string) {
+	lines := n.Lines()
+	if lines.Len() == 0 {
+		return
+	}
+	b := block{part: part{d.lineAt(lines.At(0).Start), string(lines.Value(d.source))}, language: language}
+	if above := n.PreviousSibling(); above != nil {
+		b.near = d.marks[above]
+	}
+	for _, h := range d.sections {
+		if m := d.marks[h.NextSibling()]; m != nil {
+			b.far = m
+		}
+	}
+	d.blocks = append(d.blocks, b)
+}
+
+func (d *document) cells(row ast.Node) []string {
+	var cells []string
+	for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+		cells = append(cells, string(cell.Lines().Value(d.source)))
+	}
+	return cells
+}
+
+// plain returns the text below a node, without what formats it.
+func (d *document) plain(n ast.Node) string {
+	var b strings.Builder
+	d.each(n, func(n ast.Node) {
+		if t, ok := n.(*ast.Text); ok {
+			b.Write(t.Value(d.source))
+		}
+	})
+	return b.String()
+}
+
+func (d *document) line(n ast.Node) int { return d.lineAt(n.Pos()) }
+
+func (d *document) lineAt(at int) int { return 1 + bytes.Count(d.source[:max(at, 0)], []byte("\n")) }
 
 // slug returns the anchor that GitHub gives a heading.
 func slug(heading string) string {
-	heading = linkText.ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
@@ -166,5 +167,5 @@ func slug(heading string) string {
 			return unicode.ToLower(r)
 		}
 		return -1
-	}, strings.TrimSpace(heading))
+	}, heading)
 }

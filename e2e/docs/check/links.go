@@ -4,132 +4,94 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-var scheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
-
-// checkLinks returns the links within the repository that lead nowhere.
-func checkLinks(d *document, all map[string]*document, known *facts) []problem {
-	var problems []problem
-	for _, link := range d.links {
-		if scheme.MatchString(link.text) {
-			continue
-		}
-		if reason := follow(d, link.text, all, known); reason != "" {
-			problems = append(problems, problem{d.path, link.line, reason})
-		}
-	}
-	return problems
-}
-
-// follow returns why a link leads nowhere, or nothing.
-func follow(d *document, link string, all map[string]*document, known *facts) string {
-	file, anchor, _ := strings.Cut(link, "#")
-	target := d.path
-	if file != "" {
-		target = path.Join(path.Dir(d.path), file)
-	}
-	if _, err := os.Stat(filepath.Join(known.root, filepath.FromSlash(target))); err != nil {
-		if all[target] == nil {
-			return fmt.Sprintf("the link %s leads nowhere: there is no %s", link, target)
-		}
-	}
-	to := all[target]
-	if anchor == "" || to == nil {
-		return ""
-	}
-	if !slices.ContainsFunc(to.headings, func(h heading) bool { return h.anchor == anchor }) {
-		return fmt.Sprintf("the link %s leads nowhere: %s has no heading #%s", link, target, anchor)
-	}
-	return ""
-}
-
-const index = "docs/README.md"
-
-// checkIndex returns the documents of docs that the index of docs does not name.
-func checkIndex(all map[string]*document) []problem {
-	from := all[index]
-	if from == nil {
-		return nil
-	}
-	var problems []problem
-	for name := range all {
-		named := name == index || slices.ContainsFunc(from.links, func(l part) bool {
-			file, _, _ := strings.Cut(l.text, "#")
-			return path.Join("docs", file) == name
-		})
-		if path.Dir(name) == "docs" && !named {
-			problems = append(problems, problem{index, 1, fmt.Sprintf("%s is not named here: nobody finds it", name)})
-		}
-	}
-	return problems
-}
-
 var (
-	manifestPath = regexp.MustCompile(`\bmanifests/[A-Za-z0-9_./-]*`)
+	scheme       = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
+	manifestPath = regexp.MustCompile(`\bmanifests/[A-Za-z0-9_./-]*[…{<]?`)
 	sourcePath   = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|docs|e2e|manifests|pkg|tools)/[A-Za-z0-9_./-]+$`)
 	testName     = regexp.MustCompile(`^(.*)\.((?:Test|Benchmark|Fuzz)\w*)$`)
+	// caseName is a span such as "chaos: hub restarted", which names a case among the tests of a folder.
+	caseName = regexp.MustCompile(`^(chaos|story): (.+)$`)
 )
 
-// checkPaths returns the paths of this repository that there are not: those of manifests wherever they stand, others where
-// a code span is one. A span such as e2e/integration/agent.TestWrites names a test.
-func checkPaths(d *document, known *facts) []problem {
-	var problems []problem
-	for i, line := range d.lines {
-		for _, at := range manifestPath.FindAllStringIndex(line, -1) {
-			name := strings.TrimRight(line[at[0]:at[1]], "./")
-			unfinished := strings.HasPrefix(line[at[1]:], "…") || strings.HasPrefix(line[at[1]:], "{") || strings.HasPrefix(line[at[1]:], "<")
-			if !unfinished && !known.has(name) {
-				problems = append(problems, problem{d.path, i + 1, "there is no " + name})
-			}
-		}
-	}
-	for _, span := range d.spans {
-		if reason := known.wrongCase(span.text); reason != "" {
-			problems = append(problems, problem{d.path, span.line, reason})
-		}
-		if !sourcePath.MatchString(span.text) {
-			continue
-		}
-		if test := testName.FindStringSubmatch(span.text); test != nil {
-			if !known.hasTest(test[1], test[2]) {
-				problems = append(problems, problem{d.path, span.line, fmt.Sprintf("%s has no %s", test[1], test[2])})
-			}
-			continue
-		}
-		if !known.has(strings.TrimRight(span.text, "/")) && !known.hasName(span.text) {
-			problems = append(problems, problem{d.path, span.line, "there is no " + span.text})
-		}
-	}
-	return problems
-}
-
-// caseName is a span such as "chaos: hub restarted", which names a case among the tests of a folder.
-var caseName = regexp.MustCompile(`^(chaos|story): (.+)$`)
-
-// casesOf says where the cases are, and what comes before their names there.
+// casesOf are the folders of the cases, and what precedes their names there.
 var casesOf = map[string]struct{ folder, before string }{
 	"chaos": {"e2e/chaos", "{name: "},
 	"story": {"e2e/stories", "{"},
 }
 
-// wrongCase returns what is wrong with a span that names a case; "" for other spans.
-func (f *facts) wrongCase(text string) string {
-	named := caseName.FindStringSubmatch(text)
-	if named == nil {
-		return ""
+// checkLinks finds links within the repository without a target.
+func (c *checker) checkLinks(d *document) {
+	for _, link := range d.links {
+		if scheme.MatchString(link.text) {
+			continue
+		}
+		file, anchor, _ := strings.Cut(link.text, "#")
+		target := d.path
+		if file != "" {
+			target = path.Join(path.Dir(d.path), file)
+		}
+		to := c.documents[target]
+		switch {
+		case to == nil && !c.has(target):
+			c.reportf(d, link.line, "the link %s has no target: there is no %s", link.text, target)
+		case to != nil && anchor != "" && to.anchors[anchor] == 0:
+			c.reportf(d, link.line, "the link %s has no target: %s has no heading #%s", link.text, target, anchor)
+		}
 	}
-	where := casesOf[named[1]]
-	if f.testsMention(where.folder, where.before+strconv.Quote(named[2])) {
-		return ""
+}
+
+// checkIndex finds documents of docs that the index of docs does not name.
+func (c *checker) checkIndex() {
+	from := c.documents["docs/README.md"]
+	if from == nil {
+		return
 	}
-	return fmt.Sprintf("%s has no %q", where.folder, named[2])
+	named := []string{from.path}
+	for _, link := range from.links {
+		file, _, _ := strings.Cut(link.text, "#")
+		named = append(named, path.Join("docs", file))
+	}
+	for name := range c.documents {
+		if path.Dir(name) == "docs" && !slices.Contains(named, name) {
+			c.reportf(from, 1, "%s is not named here", name)
+		}
+	}
+}
+
+// checkPaths finds paths that this repository does not have: those of manifests anywhere, others if a code span is one. A span
+// such as e2e/integration/agent.TestWrites names a test, and pkg/hub.Store something of a package.
+func (c *checker) checkPaths(d *document) {
+	for i, line := range strings.Split(string(d.source), "\n") {
+		for _, name := range manifestPath.FindAllString(line, -1) {
+			if name = strings.TrimRight(name, "./"); !strings.ContainsAny(name, "…{<") && !c.has(name) {
+				c.reportf(d, i+1, "there is no %s", name)
+			}
+		}
+	}
+	for _, span := range d.spans {
+		if named := caseName.FindStringSubmatch(span.text); named != nil {
+			if where := casesOf[named[1]]; !c.testsMention(where.folder, where.before+strconv.Quote(named[2])) {
+				c.reportf(d, span.line, "%s has no %q", where.folder, named[2])
+			}
+		}
+		if !sourcePath.MatchString(span.text) {
+			continue
+		}
+		folder, base := path.Split(span.text)
+		first, _, dotted := strings.Cut(base, ".")
+		test := testName.FindStringSubmatch(span.text)
+		switch {
+		case test != nil && !c.hasTest(test[1], test[2]):
+			c.reportf(d, span.line, "%s has no %s", test[1], test[2])
+		case test == nil && !c.has(strings.TrimRight(span.text, "/")) && (!dotted || !c.has(folder+first)):
+			c.reportf(d, span.line, "there is no %s", span.text)
+		}
+	}
 }

@@ -1,12 +1,13 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command check says where the documents are not true: links and anchors that lead nowhere, commands, flags, targets and
-// paths that there are not, manifests that the kinds' schemas do not know, blocks of commands that nobody runs, and lines
-// of a table with the column "The test that proves it" that name no test.
+// Command check finds errors in the documents: links and anchors without a target, commands, flags, make targets, paths and
+// tests that do not exist, manifests that the schemas of their kinds refuse, blocks of commands that no test runs, lines of a
+// table with the column "The test that proves it" that name no test, and words that the glossary does not allow, in the
+// product's messages too.
 //
-// Each block marked sh is either run by a test that follows the document, or says why it is not. One comment says so, right
-// below a heading for all of its section, or right above a block:
+// Each block marked sh is either run by a test that reads the document, or has a reason why not. A comment contains either,
+// right below a heading for all of its section, or right above a block:
 //
 //	<!-- walked by: e2e/integration/cli.TestInstallDocument -->
 //	<!-- not run: it needs a cluster of EKS -->
@@ -20,46 +21,44 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// errUntrue says that the problems that were printed are the reason for the failure.
-var errUntrue = errors.New("the documents are not true")
+// errProblems is returned if problems were printed.
+var errProblems = errors.New("the documents have errors")
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	root := flag.String("root", ".", "the repository's root")
+	flag.Parse()
+	if err := run(os.DirFS(*root), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	root := flags.String("root", ".", "the repository's root")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	known, err := gather(*root)
+// run prints all problems of a repository, sorted by place.
+func run(tree fs.FS, out io.Writer) error {
+	c, err := gather(tree)
 	if err != nil {
 		return err
 	}
-	documents, err := read(*root)
-	if err != nil {
+	if c.documents, err = read(tree); err != nil {
 		return err
 	}
-	problems := check(documents, known)
+	problems := c.check()
 	for _, p := range problems {
 		fmt.Fprintln(out, p)
 	}
 	if len(problems) > 0 {
-		return errUntrue
+		return errProblems
 	}
 	return nil
 }
 
-// problem is what is not true, and where.
+// problem is an error of a document, at a line.
 type problem struct {
 	path string
 	line int
@@ -68,53 +67,57 @@ type problem struct {
 
 func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.path, p.line, p.text) }
 
-// check returns all problems of the documents, in the order in which a reader finds them.
-func check(documents map[string]*document, known *facts) []problem {
-	problems := append(checkIndex(documents), checkObjects(documents)...)
-	words := vocabularyOf(documents[glossaryPath])
-	for _, d := range documents {
-		problems = append(problems, checkVocabulary(d, words)...)
-		problems = append(problems, checkLinks(d, documents, known)...)
-		problems = append(problems, checkMarks(d, known)...)
-		problems = append(problems, checkWords(d, known)...)
-		problems = append(problems, checkPaths(d, known)...)
-		problems = append(problems, checkManifests(d, known)...)
-		problems = append(problems, checkProofs(d, known)...)
-	}
-	slices.SortFunc(problems, func(a, b problem) int {
-		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.line, b.line), strings.Compare(a.text, b.text))
-	})
-	return slices.Compact(problems)
+func (c *checker) reportf(d *document, line int, format string, args ...any) {
+	c.problems = append(c.problems, problem{d.path, line, fmt.Sprintf(format, args...)})
 }
 
-// foreign are the folders whose documents are not ours, or not for reading.
-var foreign = []string{".git", "bin", "out", "testdata"}
+func (c *checker) check() []problem {
+	c.checkIndex()
+	c.checkObjects()
+	words := vocabularyOf(c.documents[glossaryPath])
+	for _, d := range c.documents {
+		for _, check := range []func(*document){c.checkLinks, c.checkPaths, c.checkMarks, c.checkProofs, c.checkWords, c.checkManifests} {
+			check(d)
+		}
+		c.checkVocabulary(d, words)
+	}
+	slices.SortFunc(c.problems, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.line, b.line), strings.Compare(a.text, b.text))
+	})
+	return slices.Compact(c.problems)
+}
 
-// read returns the documents below a root, by path.
-func read(root string) (map[string]*document, error) {
+var (
+	// skipped are folders whose documents are not the project's own.
+	skipped = []string{".git", "bin", "out", "testdata"}
+	// messages are the files whose texts users read; tests and generated files are not among them.
+	messages  = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|pkg)/.*\.go$|^manifests/monitoring/.*\.(json|yaml)$`)
+	noMessage = regexp.MustCompile(`_test\.go$|/zz_generated`)
+)
+
+// read returns the documents by path, and the files with messages, which have nothing but texts.
+func read(tree fs.FS) (map[string]*document, error) {
 	documents := map[string]*document{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(foreign, entry.Name()) && path != root {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
+		if entry.IsDir() && slices.Contains(skipped, entry.Name()) {
+			return fs.SkipDir
+		}
+		message := messages.MatchString(name) && !noMessage.MatchString(name)
+		if entry.IsDir() || path.Ext(name) != ".md" && !message {
 			return nil
 		}
-		if entry.IsDir() || filepath.Ext(path) != ".md" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
+		text, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
+		if message {
+			documents[name], err = parseMessages(name, text)
 			return err
 		}
-		documents[filepath.ToSlash(name)] = parse(filepath.ToSlash(name), string(text))
+		documents[name] = parse(name, text)
 		return nil
 	})
 	return documents, err

@@ -6,7 +6,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -15,54 +14,41 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// checkManifests returns the objects of Kubernetes in the blocks that their kinds' schemas do not admit. What is not of a
-// kind that is known must be YAML.
-func checkManifests(d *document, known *facts) []problem {
-	var problems []problem
+// checkManifests finds objects of Kubernetes in the blocks that their kinds' schemas do not admit. What is not of a kind that
+// is known must be YAML.
+func (c *checker) checkManifests(d *document) {
 	for _, b := range d.blocks {
 		switch b.language {
 		case "yaml":
-			problems = append(problems, known.invalid(d.path, b.line, b.text)...)
+			c.checkManifest(d, b.part)
 		case "sh":
-			_, given := script(b.text)
+			_, given, _ := script(b.text) // checkWords reports the error
 			for _, h := range given {
 				if strings.Contains(h.text, "apiVersion:") {
-					problems = append(problems, known.invalid(d.path, b.line+h.line, h.text)...)
+					c.checkManifest(d, part{b.line + h.line, h.text})
 				}
 			}
 		}
 	}
-	return problems
 }
 
-func (f *facts) invalid(path string, line int, text string) []problem {
-	var problems []problem
-	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+func (c *checker) checkManifest(d *document, p part) {
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(p.text)))
 	for {
 		object, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return problems
+			return
 		}
+		var plain map[string]any
 		if err == nil {
-			err = f.decode(object)
+			err = sigsyaml.UnmarshalStrict(object, &plain)
 		}
-		if err != nil {
-			return append(problems, problem{path, line, fmt.Sprintf("this manifest is wrong: %v", err)})
+		if err == nil && plain["kind"] != nil && plain["apiVersion"] != nil { // or it is a part of something
+			_, _, err = c.decoder.Decode(object, nil, nil)
+		}
+		if err != nil && !runtime.IsNotRegisteredError(err) {
+			c.reportf(d, p.line, "this manifest is wrong: %v", err)
+			return
 		}
 	}
-}
-
-func (f *facts) decode(object []byte) error {
-	var plain map[string]any
-	if err := sigsyaml.UnmarshalStrict(object, &plain); err != nil {
-		return err
-	}
-	if plain["kind"] == nil || plain["apiVersion"] == nil {
-		return nil // a part of something
-	}
-	_, _, err := f.decoder.Decode(object, nil, nil)
-	if runtime.IsNotRegisteredError(err) {
-		return nil
-	}
-	return err
 }

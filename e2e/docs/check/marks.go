@@ -4,100 +4,70 @@
 package main
 
 import (
-	"fmt"
 	"path"
-	"strings"
+	"regexp"
+	"strconv"
 )
 
-// checkMarks returns the blocks of commands of which nobody says who runs them, and the marks that say what is not so.
-func checkMarks(d *document, known *facts) []problem {
-	var problems []problem
-	used := map[int]bool{}
+// checkMarks finds blocks of commands without a mark, and marks that are wrong.
+func (c *checker) checkMarks(d *document) {
 	for _, b := range d.blocks {
 		if b.language != "sh" {
 			continue
 		}
-		near, far := d.above(b), d.around(b)
-		for _, m := range []*mark{near, far} {
+		for _, m := range []*mark{b.near, b.far} {
 			if m != nil {
-				used[m.line] = true
+				m.used = true
 			}
 		}
 		switch {
-		case near == nil && far == nil:
-			problems = append(problems, problem{
-				d.path, b.line,
-				"nobody runs this block: have a test walk the document, or say why not (<!-- not run: reason -->)",
-			})
-		case far != nil && far.walked && near != nil && near != far && !near.walked:
-			problems = append(problems, problem{d.path, b.line, "the test that walks this section runs this block too: make it no sh block, or move it"})
+		case b.near == nil && b.far == nil:
+			c.reportf(d, b.line, "no test runs this block: have a test read the document, or give the reason (<!-- not run: reason -->)")
+		case b.far != nil && b.far.walked && b.near != nil && !b.near.walked:
+			c.reportf(d, b.line, "the test that runs this section runs this block too: make it no sh block, or move it")
 		}
 	}
 	for _, m := range d.marks {
-		if !used[m.line] {
-			problems = append(problems, problem{d.path, m.line, "this mark is above no sh block: take it away"})
+		if !m.used {
+			c.reportf(d, m.line, "this mark is above no sh block: remove it")
 		}
-		if reason := known.doubt(d, m); reason != "" {
-			problems = append(problems, problem{d.path, m.line, reason})
+		test := testName.FindStringSubmatch(m.text)
+		switch {
+		case !m.walked && m.text == "":
+			c.reportf(d, m.line, "say why the block is not run")
+		case !m.walked:
+		case test == nil:
+			c.reportf(d, m.line, "%q names no test: write folder.TestName", m.text)
+		case !c.hasTest(test[1], test[2]):
+			c.reportf(d, m.line, "%s has no %s", test[1], test[2])
+		case !c.testsMention(test[1], path.Base(d.path)):
+			c.reportf(d, m.line, "the tests of %s do not read %s", test[1], path.Base(d.path))
 		}
 	}
-	return problems
 }
 
-// doubt returns what is wrong with a mark, or nothing.
-func (f *facts) doubt(d *document, m mark) string {
-	if !m.walked {
-		if m.text == "" {
-			return "say why the block is not run"
-		}
-		return ""
-	}
-	test := testName.FindStringSubmatch(m.text)
-	switch {
-	case test == nil:
-		return fmt.Sprintf("%q names no test: write folder.TestName", m.text)
-	case !f.hasTest(test[1], test[2]):
-		return fmt.Sprintf("%s has no %s", test[1], test[2])
-	case !f.testsMention(test[1], path.Base(d.path)):
-		return fmt.Sprintf("the tests of %s do not read %s", test[1], path.Base(d.path))
-	}
-	return ""
-}
+// proved is the heading of a column that names tests, in tables whose every line is a promise.
+const proved = "The test that proves it"
 
-// above returns the mark right above a block, blank lines aside.
-func (d *document) above(b block) *mark {
-	at := b.line - 2 // the fence's line
-	for at > 0 && strings.TrimSpace(d.lines[at-1]) == "" {
-		at--
-	}
-	return d.markAt(at)
-}
+// proof is a test in such a column, with the part of it in parentheses behind.
+var proof = regexp.MustCompile("`([^`]+)\\.((?:Test|Benchmark|Fuzz)\\w*)`(?: \\((\\w+)\\))?")
 
-// around returns the mark right below the heading of a section that a block lies in, the nearest first.
-func (d *document) around(b block) *mark {
-	level := 7
-	for i := len(d.headings) - 1; i >= 0; i-- {
-		h := d.headings[i]
-		if h.line > b.line || h.level >= level {
+// checkProofs finds lines of tables that promise something and name no test, and parts that tests do not have. checkPaths
+// finds the tests that do not exist.
+func (c *checker) checkProofs(d *document) {
+	for _, row := range d.rows {
+		last := len(row.heads) - 1
+		if row.heads[last] != proved {
 			continue
 		}
-		level = h.level
-		at := h.line + 1
-		for at < len(d.lines) && strings.TrimSpace(d.lines[at-1]) == "" {
-			at++
+		tests := proof.FindAllStringSubmatch(row.cells[last], -1)
+		if len(tests) == 0 {
+			c.reportf(d, row.line, "no test proves this line: write `folder.TestName` into its last column")
 		}
-		if m := d.markAt(at); m != nil {
-			return m
-		}
-	}
-	return nil
-}
-
-func (d *document) markAt(line int) *mark {
-	for i := range d.marks {
-		if d.marks[i].line == line {
-			return &d.marks[i]
+		for _, test := range tests {
+			if folder, part := test[1], test[3]; part != "" && !c.testsMention(folder, strconv.Quote(part)) {
+				c.reportf(d, row.line, "%s.%s has no part %s", folder, test[2], part)
+			}
 		}
 	}
-	return nil
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +14,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 )
-
-const objects = "docs/objects.md"
 
 // seen are the words on objects that users meet, each of which is explained.
 func seen() []string {
@@ -44,18 +41,15 @@ func seen() []string {
 	return words
 }
 
-// checkObjects returns the words that the document about them does not explain.
-func checkObjects(all map[string]*document) []problem {
-	d := all[objects]
+// checkObjects finds words that the document about them does not explain.
+func (c *checker) checkObjects() {
+	d := c.documents["docs/objects.md"]
 	if d == nil {
-		return nil
+		return
 	}
-	var problems []problem
 	for _, word := range seen() {
-		explained := slices.ContainsFunc(d.spans, func(span part) bool { return span.text == word || strings.HasPrefix(span.text, word+": ") })
-		if !explained {
-			problems = append(problems, problem{objects, 1, fmt.Sprintf("%s is not explained here", word)})
+		if !slices.ContainsFunc(d.spans, func(span part) bool { return span.text == word || strings.HasPrefix(span.text, word+": ") }) {
+			c.reportf(d, 1, "%s is not explained here", word)
 		}
 	}
-	return problems
 }

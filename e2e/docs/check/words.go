@@ -4,180 +4,114 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 )
 
-// shown are the languages of blocks that may show commands: no language at all, too.
-var shown = []string{"sh", "", "indented", "console"}
+// metricName is the name of one of our metrics.
+var metricName = regexp.MustCompile(`\b(tombolo|coredns_clusterset)_[a-z_]+`)
 
-// checkWords returns the commands of the blocks and of the code within the text that there are not, or not with these flags.
-func checkWords(d *document, known *facts) []problem {
-	var problems []problem
+// checkWords finds commands of blocks and of code within the text that do not exist, or not with these flags, and metrics.
+func (c *checker) checkWords(d *document) {
 	for _, b := range d.blocks {
-		if !slices.Contains(shown, b.language) {
-			continue
-		}
-		commands, _ := script(b.text)
-		for _, c := range commands {
-			for _, reason := range known.wrong(c.words) {
-				problems = append(problems, problem{d.path, b.line + c.line, reason})
+		switch b.language {
+		case "sh":
+			commands, _, err := script(b.text)
+			if err != nil {
+				c.reportf(d, b.line, "this block is no shell script: %v", err)
+			}
+			c.checkCommands(d, b.line, commands)
+		case "", "indented": // commands among other text
+			lines := strings.Split(b.text, "\n")
+			for i, line := range lines {
+				if start, open := strings.CutSuffix(line, `\`); open && i+1 < len(lines) {
+					lines[i+1] = start + lines[i+1]
+					continue
+				}
+				commands, _, _ := script(line) // or it is other text
+				c.checkCommands(d, b.line+i, commands)
 			}
 		}
 	}
 	for _, span := range d.spans {
-		for _, reason := range known.wrongSpan(span.text) {
-			problems = append(problems, problem{d.path, span.line, reason})
-		}
-	}
-	return problems
-}
-
-// wrongSpan returns what is wrong with code within the text. A flag that stands alone is one of ours; those of others stand
-// with the name of their program.
-func (f *facts) wrongSpan(text string) []string {
-	reasons := f.wrongMetrics(text)
-	commands, _ := script(text)
-	for _, c := range commands {
-		if name, isFlag := flagName(c.words[0]); isFlag && strings.HasPrefix(c.words[0], "--") {
-			if !f.isOurFlag(name) {
-				reasons = append(reasons, fmt.Sprintf("neither kubectl clusterset nor tombolo-agent has a flag --%s (write another program's flag behind its name)", name))
+		for _, name := range metricName.FindAllString(span.text, -1) {
+			if !c.metrics[strings.TrimSuffix(name, "_bucket")] {
+				c.reportf(d, span.line, "there is no metric %s", name)
 			}
-			continue
 		}
-		reasons = append(reasons, f.wrong(c.words)...)
-	}
-	return reasons
-}
-
-var metricName = regexp.MustCompile(`\b(tombolo|coredns_clusterset)_[a-z_]+`)
-
-// wrongMetrics returns which metrics of ours, by their names, there are not.
-func (f *facts) wrongMetrics(text string) []string {
-	var reasons []string
-	for _, name := range metricName.FindAllString(text, -1) {
-		if !f.metrics[strings.TrimSuffix(name, "_bucket")] {
-			reasons = append(reasons, fmt.Sprintf("there is no metric %s", name))
+		commands, _, _ := script(span.text) // most spans are no commands
+		c.checkCommands(d, span.line, commands)
+		for _, simple := range commands {
+			name, _, _ := strings.Cut(simple.words[0], "=")
+			if name, isFlag := strings.CutPrefix(name, "--"); isFlag && !c.flags[name] && !isPlaceholder(name) {
+				c.reportf(d, span.line, "neither kubectl clusterset nor tombolo-agent has a flag --%s (write another program's flag behind its name)", name)
+			}
 		}
 	}
-	return reasons
 }
 
-// wrong returns what is wrong with a command, if it is one of ours.
-func (f *facts) wrong(words []string) []string {
-	switch {
-	case words[0] == "make":
-		return f.wrongMake(words[1:])
-	case words[0] == "tombolo-agent":
-		return f.wrongAgent(words[1:])
-	case words[0] == "kubectl-clusterset":
-		return f.wrongCommand(words[1:])
-	case words[0] == "kubectl" && len(words) > 1 && words[1] == "clusterset":
-		return f.wrongCommand(words[2:])
-	}
-	return nil
-}
-
-func (f *facts) wrongMake(words []string) []string {
-	var reasons []string
-	for i := 0; i < len(words); i++ {
-		word := words[i]
+// checkCommands finds errors in those commands that are ours.
+func (c *checker) checkCommands(d *document, line int, commands []simple) {
+	for _, command := range commands {
+		words, line := command.words, line+command.line
 		switch {
-		case word == "-C":
-			i++
-		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isPlaceholder(word):
-		case !f.targets[word]:
-			reasons = append(reasons, fmt.Sprintf("make has no target %s", word))
-		}
-	}
-	return reasons
-}
-
-func (f *facts) wrongAgent(words []string) []string {
-	var reasons []string
-	for _, word := range words {
-		if name, isFlag := flagName(word); isFlag && !f.agentFlags[name] && name != "help" {
-			reasons = append(reasons, fmt.Sprintf("tombolo-agent has no flag --%s", name))
-		}
-	}
-	return reasons
-}
-
-// wrongCommand returns what is wrong with the words after "kubectl clusterset".
-func (f *facts) wrongCommand(words []string) []string {
-	verb, rest := f.command, words
-	for len(rest) > 0 {
-		next := childOf(verb, rest[0])
-		if next == nil {
-			break
-		}
-		verb, rest = next, rest[1:]
-	}
-	if verb == f.command && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !isPlaceholder(rest[0]) {
-		return []string{fmt.Sprintf("kubectl clusterset has no verb %s", rest[0])}
-	}
-	verb.InitDefaultHelpFlag()
-	verb.InitDefaultVersionFlag()
-	verb.InheritedFlags() // has Flags hold those of the command above
-	var reasons, positional []string
-	for i := 0; i < len(rest); i++ {
-		name, isFlag := flagName(rest[i])
-		if !isFlag {
-			if !isPlaceholder(rest[i]) {
-				positional = append(positional, rest[i])
+		case words[0] == "make":
+			for i, word := range words[1:] {
+				isTarget := words[i] != "-C" && !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && !isPlaceholder(word)
+				if isTarget && !c.targets[word] {
+					c.reportf(d, line, "make has no target %s", word)
+				}
 			}
-			continue
-		}
-		found := lookup(verb.Flags(), name)
-		if found == nil {
-			reasons = append(reasons, fmt.Sprintf("%s has no flag --%s", verb.CommandPath(), name))
-			continue
-		}
-		if found.NoOptDefVal == "" && !strings.Contains(rest[i], "=") {
-			i++ // its value
-		}
-	}
-	if len(reasons) > 0 {
-		return reasons // what is positional cannot be told
-	}
-	if err := verb.ValidateArgs(positional); err != nil {
-		reasons = append(reasons, fmt.Sprintf("%s: %v", verb.CommandPath(), err))
-	}
-	return reasons
-}
-
-func childOf(command *cobra.Command, name string) *cobra.Command {
-	for _, child := range command.Commands() {
-		if child.Name() == name || child.HasAlias(name) {
-			return child
+		case words[0] == "tombolo-agent":
+			for _, word := range words[1:] {
+				word, _, _ = strings.Cut(word, "=")
+				if name := strings.TrimLeft(word, "-"); name != word && !c.agentFlags[name] && !isPlaceholder(name) {
+					c.reportf(d, line, "tombolo-agent has no flag --%s", name)
+				}
+			}
+		case words[0] == "kubectl-clusterset":
+			c.checkCommand(d, line, words[1:])
+		case words[0] == "kubectl" && len(words) > 1 && words[1] == "clusterset":
+			c.checkCommand(d, line, words[2:])
 		}
 	}
-	return nil
 }
 
-func lookup(flags *pflag.FlagSet, name string) *pflag.Flag {
-	if len(name) == 1 {
-		return flags.ShorthandLookup(name)
+// checkCommand parses the words after "kubectl clusterset" as the command does.
+func (c *checker) checkCommand(d *document, line int, words []string) {
+	if len(words) > 0 && isPlaceholder(words[0]) {
+		return
 	}
-	return flags.Lookup(name)
-}
-
-// flagName returns the name of a flag, without dashes and value, and whether a word is one.
-func flagName(word string) (string, bool) {
-	name := strings.TrimLeft(word, "-")
-	if name == word || name == "" || isPlaceholder(name) {
-		return "", false
+	// Parsing changes a command, so each command line needs a new one.
+	root := cli.NewCommand(cli.Build{Version: "devel"}, genericiooptions.NewTestIOStreamsDiscard())
+	verb, rest, err := root.Find(words)
+	if err == nil {
+		verb.InitDefaultHelpFlag()
+		verb.InitDefaultVersionFlag()
+		err = verb.ParseFlags(rest)
 	}
-	name, _, _ = strings.Cut(name, "=")
-	return name, true
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && isPlaceholder(invalid.GetValue()) {
+		return
+	}
+	if err == nil {
+		err = verb.ValidateArgs(slices.DeleteFunc(verb.Flags().Args(), isPlaceholder))
+	}
+	if err != nil {
+		c.reportf(d, line, "%s: %v", verb.CommandPath(), err)
+	}
 }
 
-// isPlaceholder is whether a word stands for others, as ... and <id> do.
+const placeholder = "…"
+
+// isPlaceholder is whether a word stands for others, as ... and $name do.
 func isPlaceholder(word string) bool {
-	return word == "..." || strings.Contains(word, "…") || strings.ContainsAny(word, "<>[]")
+	return word == "..." || strings.Contains(word, placeholder) || strings.ContainsAny(word, "[]$")
 }
