@@ -46,7 +46,7 @@ func TestOlderToken(t *testing.T) {
 		synctest.Wait()
 		older := expiring(50 * time.Hour)
 		secret.expires.Store(older)
-		<-time.After(time.Hour)
+		<-time.After(time.Hour) //nolint:forbidigo // the clock of a synctest bubble
 		synctest.Wait()
 		if got := expires.Load(); got != older {
 			t.Errorf("the token is taken to expire at %s, want %s", got, older)

@@ -124,7 +124,7 @@ func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 			w.update(clusterSetIP("shop", "web", ips))
 			for w.ask("web.shop.svc."+zone, dns.TypeA).Rcode != dns.RcodeSuccess ||
 				w.ask("web.shop.svc."+zone, dns.TypeA).Answer[0].(*dns.A).A.String() != ips[0] {
-				<-time.After(time.Millisecond) // of the bubble
+				<-time.After(time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
 				synctest.Wait()
 			}
 			if took := time.Since(begin); took > tick {

@@ -32,7 +32,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(d):
+	case <-time.After(d): //nolint:forbidigo //nolint:forbidigo // the clock of a synctest bubble
 		return nil
 	}
 }

@@ -1,138 +1,238 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package architecture
+// Package architecture_test checks what the linters of .golangci.yml cannot express: only pkg/apply changes objects of a
+// cluster, packages have no state, and pure packages do not reach a client through what they import. depguard and forbidigo
+// check the order of imports, what pure packages use, and sleeps.
+package architecture_test
 
 import (
 	"fmt"
-	"go/scanner"
+	"go/ast"
 	"go/token"
-	"io/fs"
-	"os"
+	"go/types"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/go/packages"
 )
 
-// The repository obeys its own rules.
+const module = "github.com/tombolo-mcs/tombolo/"
+
+var (
+	// product are the packages without state. Commands and tests may have some.
+	product = []string{
+		"./pkg/...", "./controllers/...", "./coredns-plugin/...", "./manifests/...", "./cmd/kubectl-clusterset/cli/...",
+		"./cmd/kubectl-clusterset/install/...", "./cmd/kubectl-clusterset/survey/...", "./e2e/chaos/oracle/...",
+	}
+	// own are the packages that change objects of a cluster.
+	own  = []string{module + "pkg/apply", module + "cmd/kubectl-clusterset/install"}
+	pure = regexp.MustCompile(`^(pkg/(clusterset|conditions|corefile|export|liveness|merge|plan|record|render)|e2e/chaos/oracle)(/|$)`)
+	// clients are the modules that pure packages do not reach.
+	clients = regexp.MustCompile(`^(k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|github\.com/prometheus)/`)
+	// writers declare the methods that change objects of a cluster; Post, Put and Verb are those of a REST client.
+	writers = regexp.MustCompile(`^(sigs\.k8s\.io/controller-runtime/pkg/client|k8s\.io/client-go/(kubernetes|dynamic|metadata|gentype|rest)|sigs\.k8s\.io/mcs-api/pkg/client)(/|$)`)
+	writes  = regexp.MustCompile(`^(Create|Update|Patch|Delete|DeleteAllOf|DeleteCollection|Apply|UpdateStatus|ApplyStatus|Post|Put|Verb)$`)
+	helpers = regexp.MustCompile(`^sigs\.k8s\.io/controller-runtime/pkg/controller/controllerutil\.CreateOr(Update|Patch)$`)
+)
+
 func TestRepository(t *testing.T) {
 	t.Parallel()
-	found, err := check(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range found {
-		t.Error(v)
+	for _, problem := range check(t, nil, product...) {
+		t.Error(problem)
 	}
 }
 
-// Each rule can fail: what is found in the fixtures is exactly what their "// want: rule" comments announce.
-func TestFixtures(t *testing.T) {
+// TestRules: each rule finds what breaks it in a file that is added to a package.
+func TestRules(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"bad", "good", "empty"} {
-		t.Run(name, func(t *testing.T) {
+	const imports = `package imports
+import (
+	"context"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+)
+type creator interface { Create(obj client.Object, opts ...client.CreateOption) error }
+type embedded struct{ client.Client }
+var _ = apply.NameOf
+func bad(ctx context.Context, c client.Client, own creator, e embedded, set kubernetes.Interface, obj client.Object) {
+	_ = c.Get(ctx, client.ObjectKey{}, obj)
+	_ = c.Create(ctx, obj)
+	_ = c.Status().Update(ctx, obj)
+	_ = own.Create(obj)
+	_ = e.Delete(ctx, obj)
+	_ = set.CoreV1().Pods("").DeleteCollection
+	_, _ = controllerutil.CreateOrUpdate(ctx, c, obj, nil)
+}`
+	const state = `package plan
+var count, table, list, at = 0, map[string]int{}, []int{}, struct{ x *int }{}
+func bad() {
+	count++
+	table["a"] = 1
+	delete(table, "a")
+	copy(list[1:], list)
+	*at.x = 1
+	count := 1
+	_, _ = count, table["a"]
+}`
+	for file, test := range map[string]struct {
+		source string
+		want   []string
+	}{
+		"controllers/imports/bad.go": {imports, []string{
+			"14: Create: only pkg/apply changes a cluster", "15: Update: only pkg/apply changes a cluster",
+			"16: Create: only pkg/apply changes a cluster", "17: Delete: only pkg/apply changes a cluster",
+			"18: DeleteCollection: only pkg/apply changes a cluster", "19: CreateOrUpdate: only pkg/apply changes a cluster",
+		}},
+		"pkg/plan/bad.go": {state, []string{
+			"4: count is a package variable: pass state in, or hold it in a value", "5: table is a package variable: pass state in, or hold it in a value",
+			"6: table is a package variable: pass state in, or hold it in a value", "7: list is a package variable: pass state in, or hold it in a value",
+			"8: at is a package variable: pass state in, or hold it in a value",
+		}},
+		"pkg/merge/bad.go": {"package merge\nimport _ \"github.com/tombolo-mcs/tombolo/pkg/hub\"\n", []string{
+			"1: pure, but reaches github.com/prometheus", "1: pure, but reaches k8s.io/client-go", "1: pure, but reaches sigs.k8s.io/controller-runtime",
+		}},
+	} {
+		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			root := filepath.Join("testdata", name)
-			violations, err := check(root)
+			path, err := filepath.Abs("../../" + file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, v := range violations {
-				got = append(got, fmt.Sprintf("%s:%d: %s", v.file, v.line, v.rule))
+			for _, problem := range check(t, map[string][]byte{path: []byte(test.source)}, "./"+filepath.Dir(file)) {
+				got = append(got, strings.TrimPrefix(problem, path+":"))
 			}
-			got = slices.Compact(got)
-			want := wanted(t, root)
-			for _, w := range want {
-				if !slices.Contains(got, w) {
-					t.Errorf("%s was not found", w)
-				}
-			}
-			for i, g := range got {
-				if !slices.Contains(want, g) {
-					t.Errorf("%s was not announced: %s", g, violations[i])
-				}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// Every rule has a fixture that breaks it.
-func TestEveryRuleHasAFixture(t *testing.T) {
-	t.Parallel()
-	want := strings.Join(wanted(t, filepath.Join("testdata", "bad")), "\n")
-	for _, rule := range []string{"import-order", "purity", "package-state", "cluster-write", "sleep", "header"} {
-		if !strings.Contains(want, ": "+rule) {
-			t.Errorf("no fixture breaks %s", rule)
-		}
-	}
-}
-
-func TestViolationString(t *testing.T) {
-	t.Parallel()
-	v := violation{file: "pkg/merge/merge.go", line: 7, rule: "purity", text: "no clock"}
-	if got, want := v.String(), "pkg/merge/merge.go:7: purity: no clock"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// A module that does not compile cannot be judged.
-func TestBrokenModule(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":           "module example.com/broken\n\ngo 1.26.0\n",
-		"pkg/merge/bad.go": header + "\npackage merge\n\nvar _ int = \"text\"\n",
-	} {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := check(root); err == nil {
-		t.Error("a module that does not compile passes")
-	}
-}
-
-var want = regexp.MustCompile(`^// want: (\S+)$`)
-
-// wanted returns "file:line: rule" for every want comment below root.
-func wanted(t *testing.T, root string) []string {
+// check returns the places where packages break a rule. The overlay holds files that are not on the disk.
+func check(t *testing.T, overlay map[string][]byte, patterns ...string) []string {
 	t.Helper()
+	const graph = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps
 	var found []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
+	for _, p := range load(t, graph, overlay, patterns) {
+		if rel := strings.TrimPrefix(p.PkgPath, module); pure.MatchString(rel) {
+			packages.Visit([]*packages.Package{p}, nil, func(dep *packages.Package) {
+				if client := clients.FindString(dep.PkgPath); client != "" {
+					found = append(found, fmt.Sprintf("%s:1: pure, but reaches %s", p.GoFiles[0], strings.TrimSuffix(client, "/")))
+				}
+			})
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		fset := token.NewFileSet()
-		file := fset.AddFile(path, -1, len(text))
-		var s scanner.Scanner
-		s.Init(file, text, nil, scanner.ScanComments)
-		for {
-			pos, tok, literal := s.Scan()
-			if tok == token.EOF {
-				return nil
-			}
-			if m := want.FindStringSubmatch(literal); m != nil {
-				found = append(found, fmt.Sprintf("%s:%d: %s", filepath.ToSlash(rel), fset.Position(pos).Line, m[1]))
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return found
+	const typed = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedSyntax |
+		packages.NeedTypes | packages.NeedTypesInfo | packages.NeedExportFile
+	for _, p := range load(t, typed, overlay, patterns) {
+		report := func(at ast.Node, format, name string) {
+			where := p.Fset.Position(at.Pos())
+			found = append(found, fmt.Sprintf("%s:%d: "+format, where.Filename, where.Line, name))
+		}
+		for ident, object := range p.TypesInfo.Uses {
+			if fn, ok := object.(*types.Func); ok && fn.Pkg() != nil && !slices.Contains(own, p.PkgPath) && writesCluster(fn) {
+				report(ident, "%s: only pkg/apply changes a cluster", fn.Name())
+			}
+		}
+		for _, file := range p.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				for _, changed := range assigned(p.TypesInfo, n) {
+					if v := packageVar(p.TypesInfo, changed); v != nil && !ast.IsGenerated(file) {
+						report(changed, "%s is a package variable: pass state in, or hold it in a value", v.Name())
+					}
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func load(t *testing.T, mode packages.LoadMode, overlay map[string][]byte, patterns []string) []*packages.Package {
+	t.Helper()
+	loaded, err := packages.Load(&packages.Config{Context: t.Context(), Mode: mode, Dir: "../..", Overlay: overlay}, patterns...)
+	if err != nil || len(loaded) == 0 {
+		t.Fatalf("load %v: %d packages, %v", patterns, len(loaded), err)
+	}
+	for _, p := range loaded {
+		for _, problem := range p.Errors { // nothing is known of a package that does not compile
+			t.Fatal(problem)
+		}
+	}
+	return loaded
+}
+
+// writesCluster is whether a function changes objects of a cluster. It knows a consumer's own interface by its parameters.
+func writesCluster(fn *types.Func) bool {
+	if fn.Signature().Recv() == nil {
+		return helpers.MatchString(fn.FullName())
+	}
+	if !writes.MatchString(fn.Name()) || slices.Contains(own, fn.Pkg().Path()) {
+		return false
+	}
+	if writers.MatchString(fn.Pkg().Path()) {
+		return true
+	}
+	for param := range fn.Signature().Params().Variables() {
+		t := param.Type()
+		if slice, ok := t.(*types.Slice); ok {
+			t = slice.Elem()
+		}
+		named, ok := types.Unalias(t).(*types.Named)
+		if ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/client" {
+			return true
+		}
+	}
+	return false
+}
+
+// assigned returns what a node changes.
+func assigned(info *types.Info, n ast.Node) []ast.Expr {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if n.Tok != token.DEFINE {
+			return n.Lhs
+		}
+	case *ast.IncDecStmt:
+		return []ast.Expr{n.X}
+	case *ast.CallExpr:
+		fn, _ := n.Fun.(*ast.Ident)
+		if fn != nil && slices.Contains([]string{"delete", "clear", "copy"}, fn.Name) && info.Uses[fn] == types.Universe.Lookup(fn.Name) {
+			return n.Args[:1]
+		}
+	}
+	return nil
+}
+
+// packageVar returns the package variable that a change of an expression changes; nil if it is another variable.
+func packageVar(info *types.Info, expr ast.Expr) *types.Var {
+	switch e := expr.(type) {
+	case *ast.Ident:
+		if v, ok := info.Uses[e].(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+			return v
+		}
+	case *ast.SelectorExpr:
+		if info.Selections[e] == nil {
+			return packageVar(info, e.Sel)
+		}
+		return packageVar(info, e.X)
+	case *ast.IndexExpr:
+		return packageVar(info, e.X)
+	case *ast.SliceExpr:
+		return packageVar(info, e.X)
+	case *ast.StarExpr:
+		return packageVar(info, e.X)
+	case *ast.ParenExpr:
+		return packageVar(info, e.X)
+	}
+	return nil
 }

@@ -3,7 +3,7 @@
 
 // Package oracle says what every cluster of a clusterset must hold, and what must never happen to it. It is the second
 // opinion that the product is compared with: small, slow, obviously right, written from the specification, and without
-// a line of the product's own code (tools/architecture sees to that). It is pure.
+// a line of the product's own code (depguard checks that: .golangci.yml). It is pure.
 //
 // World.Compare is for times in which nothing moves, History for what happens between them.
 package oracle

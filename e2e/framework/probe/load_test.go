@@ -48,7 +48,7 @@ func TestPace(t *testing.T) {
 				defer cancel()
 				run := at(ctx, pace{100 * time.Millisecond, test.limit}, func(ctx context.Context) string {
 					select {
-					case <-time.After(test.takes):
+					case <-time.After(test.takes): //nolint:forbidigo // the clock of a synctest bubble
 					case <-ctx.Done():
 						t.Error("a request was stopped halfway")
 					}
@@ -81,7 +81,7 @@ func TestPaceLate(t *testing.T) {
 		}, func() time.Duration {
 			began := time.Since(start)
 			if began == 100*time.Millisecond {
-				<-time.After(250 * time.Millisecond) // the program stands still until 350 ms
+				<-time.After(250 * time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble: the program does nothing until 350 ms
 			}
 			return began
 		})

@@ -30,7 +30,7 @@ func here(t *testing.T) world {
 		in: strings.NewReader(""), out: io.Discard, err: io.Discard,
 		getenv:     func(name string) string { return strings.ToLower(name) + "-1" },
 		resolvConf: filepath.Join(t.TempDir(), "resolv.conf"),
-		after:      time.After,
+		after:      time.After, //nolint:forbidigo // a value for the program
 	}
 }
 

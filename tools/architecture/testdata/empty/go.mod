@@ -1,3 +1,0 @@
-module example.com/empty
-
-go 1.26.0
