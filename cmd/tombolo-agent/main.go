@@ -139,7 +139,7 @@ func (c clusters) connect(options *agent.Options) error {
 		if options.Hub == nil {
 			return errors.New("--hub-in-cluster: this is no pod of a cluster")
 		}
-		options.Home = options.Hub
+		options.AgentCluster = options.Hub
 	}
 	if options.Member, err = config(c.kubeconfig); err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)

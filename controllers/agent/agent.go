@@ -25,16 +25,16 @@ import (
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 )
 
-// name is the agent's in Events, leases and requests.
+// name is the agent's name in Events, leases and requests.
 const name = "tombolo-agent"
 
-// shutdownTimeout is how long the manager waits for its runnables when the agent ends. It is shorter than the 30 s after which a
-// kubelet kills the pod, so the lease is released in any case. An agent that ends while it adds its controllers may need it: the
-// manager can wait for itself then, since it adds a runnable and stops the group under one RWMutex.
+// shutdownTimeout is how long the manager waits for its runnables when the agent stops. It is shorter than the 30 s after which a
+// kubelet kills the pod, so the lease is released in any case. An agent that stops while it adds its controllers may need all of
+// it: the manager can deadlock then, because it adds a runnable and stops the group under one RWMutex.
 const shutdownTimeout = 10 * time.Second
 
-// Run runs an agent until ctx ends; then it returns nil. It returns an error where the options are wrong, the lease is
-// lost, or the cluster's ID changes. Anything that is merely away, it waits for.
+// Run runs an agent until ctx ends; then it returns nil. It returns an error if the options are invalid, the lease is lost, or the
+// cluster ID changes. It waits for whatever is missing or unreachable.
 func Run(ctx context.Context, options Options) error {
 	if err := options.Validate(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func Run(ctx context.Context, options Options) error {
 		LeaderElection:                options.Election == ElectLeader,
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       options.Namespace,
-		LeaderElectionConfig:          options.Home,
+		LeaderElectionConfig:          options.AgentCluster,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
@@ -79,7 +79,7 @@ func Run(ctx context.Context, options Options) error {
 	return nil
 }
 
-// Scheme returns the kinds that an agent works with in its own cluster.
+// Scheme returns the kinds that an agent uses in its own cluster.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(

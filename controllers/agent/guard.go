@@ -14,17 +14,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// guard stops the agent when the cluster's ID changes: it is the same for as long as the cluster is a member (spec K2).
+// guard stops the agent if the cluster ID changes, which must not happen while the cluster is a member (spec K2).
 type guard struct {
 	cache cache.Cache
 	id    clusterset.ClusterID
 }
 
-// NeedLeaderElection returns false: a standby must not go on under the old ID either.
+// NeedLeaderElection returns false: a standby must not use the old ID either.
 func (g *guard) NeedLeaderElection() bool { return false }
 
-// Start returns nil when ctx ends, and an error when the ID changes. That the property is deleted changes nothing for
-// now; the next start will ask for it.
+// Start returns nil when ctx ends, and an error if the ID changes. It ignores the deletion of the property: the next start of the
+// agent reads it.
 func (g *guard) Start(ctx context.Context) error {
 	informer, err := g.cache.GetInformer(ctx, &aboutv1beta1.ClusterProperty{})
 	if ctx.Err() != nil {
@@ -51,7 +51,7 @@ func (g *guard) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch ClusterProperties: %w", err)
 	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }() // the cache ends with us
+	defer func() { _ = informer.RemoveEventHandler(registration) }() // the cache stops with the agent
 	select {
 	case <-ctx.Done():
 		return nil

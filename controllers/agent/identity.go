@@ -24,21 +24,21 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// identity is what an agent must know of its own cluster before it can do anything.
+// identity is the data about its own cluster that an agent reads first.
 type identity struct {
 	id clusterset.ClusterID
-	// declared says that the ID comes from the cluster's ClusterProperty, not from a flag.
-	declared bool
-	// uid is that of the kube-system namespace.
+	// fromProperty is set if the ID is from the cluster's ClusterProperty, not from a flag.
+	fromProperty bool
+	// uid is the UID of the kube-system namespace.
 	uid          string
 	serviceCIDRs []netip.Prefix
 }
 
-// identify asks the cluster who it is.
+// identify reads the identity of the cluster.
 func identify(ctx context.Context, member client.Reader, options Options) (identity, error) {
 	var result identity
 	var err error
-	if result.id, result.declared, err = clusterID(ctx, member, options.ClusterID); err != nil {
+	if result.id, result.fromProperty, err = clusterID(ctx, member, options.ClusterID); err != nil {
 		return identity{}, err
 	}
 	if err := checkAccount(options.Hub, result.id); err != nil {
@@ -58,11 +58,12 @@ func identify(ctx context.Context, member client.Reader, options Options) (ident
 	return result, nil
 }
 
-// clusterID returns the cluster's ID (spec K1) and whether the cluster itself declares it; else it is the fallback.
+// clusterID returns the cluster ID (spec K1), and whether it is from the ClusterProperty. If there is none, it returns the
+// fallback.
 func clusterID(ctx context.Context, member client.Reader, fallback string) (clusterset.ClusterID, bool, error) {
 	property := &aboutv1beta1.ClusterProperty{}
 	err := member.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
-	if absent(err) {
+	if notFound(err) {
 		id, err := clusterset.ParseClusterID(fallback)
 		return id, false, err
 	}
@@ -76,11 +77,11 @@ func clusterID(ctx context.Context, member client.Reader, fallback string) (clus
 	return id, true, nil
 }
 
-// serviceAccountPrefix is what the API server puts before a ServiceAccount's namespace and name.
+// serviceAccountPrefix is the part of a ServiceAccount's user name before its namespace and name.
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// checkAccount returns an error where the token for the hub is another member's: then the ID is wrong, or the token is
-// (spec K2). This is known without the hub. It returns nil where the credentials do not say whose they are.
+// checkAccount returns an error if the token for the hub is that of another member: then the ID or the token is wrong (spec K2). It
+// does not need the hub. It returns nil if the credentials name no account.
 func checkAccount(hub *rest.Config, id clusterset.ClusterID) error {
 	token := hub.BearerToken
 	if hub.BearerTokenFile != "" {
@@ -92,7 +93,7 @@ func checkAccount(hub *rest.Config, id clusterset.ClusterID) error {
 	}
 	claims := &jwt.RegisteredClaims{}
 	if _, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(token), claims); err != nil {
-		return nil //nolint:nilerr // the hub takes other tokens too; it is for the hub to judge them
+		return nil //nolint:nilerr // the hub accepts other tokens too, and verifies them
 	}
 	account, ok := strings.CutPrefix(claims.Subject, serviceAccountPrefix)
 	if !ok {
@@ -107,10 +108,10 @@ func checkAccount(hub *rest.Config, id clusterset.ClusterID) error {
 	return nil
 }
 
-// serviceCIDRs returns the ranges that the cluster takes its Services' addresses from.
+// serviceCIDRs returns the address ranges of the cluster's Services.
 func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, error) {
 	objects := &networkingv1.ServiceCIDRList{}
-	if err := member.List(ctx, objects); err != nil && !absent(err) {
+	if err := member.List(ctx, objects); err != nil && !notFound(err) {
 		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
 	ranges, err := clusterset.ServiceRanges(objects.Items)
@@ -120,5 +121,5 @@ func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, er
 	return ranges, err
 }
 
-// absent reports whether an object, or its whole kind, does not exist.
-func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// notFound reports whether an object, or its whole kind, does not exist.
+func notFound(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

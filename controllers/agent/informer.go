@@ -14,24 +14,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
-// listed is a source that is listed in one answer, from the API server's cache, not streamed object by object. A stream spares an
-// API server's memory where many clients come at once, as they do to the hub, which is streamed. A member has one agent, to which
-// the stream takes twice as long: it is told and decoded one by one.
-type listed struct {
+// withoutWatchList is a source that is listed in one response, not streamed. Streaming saves memory in an API server with many
+// clients, such as the hub. A member has one agent, for which streaming takes twice as long, because objects are sent and decoded
+// one by one.
+type withoutWatchList struct {
 	toolscache.ListerWatcher
 	toolscache.ListerWatcherWithContext
 }
 
-// IsWatchListSemanticsUnSupported is how client-go asks whether not to stream.
-func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+// IsWatchListSemanticsUnSupported returns true. client-go calls it before it streams.
+func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
-// newInformer returns what makes the informers of the member's own cluster, which list again after it was restored from a backup.
+// newInformer returns the constructor of informers of the member, which list again after its API server was restored from a backup.
 func newInformer(log logr.Logger) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 		reader := toolscache.ToListerWatcherWithContext(from)
 		source := rewind.Source(&toolscache.ListWatch{ListWithContextFunc: reader.ListWithContext, WatchFuncWithContext: reader.WatchWithContext}, func() {
 			log.Info("the cluster's API server is back at an earlier state, as after a restore; listing again", "kind", fmt.Sprintf("%T", of))
 		})
-		return toolscache.NewSharedIndexInformer(listed{source, source}, of, resync, by)
+		return toolscache.NewSharedIndexInformer(withoutWatchList{source, source}, of, resync, by)
 	}
 }

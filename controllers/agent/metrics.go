@@ -18,7 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// metrics are what an agent tells Prometheus.
+// metrics are the metrics of an agent.
 type metrics struct {
 	registry prometheus.Registerer
 	imports  imports.Metrics
@@ -53,13 +53,13 @@ func (m metrics) register(collectors ...prometheus.Collector) error {
 	return nil
 }
 
-// reachability notes whether everything can be read from the hub.
-func (m metrics) reachability(r hub.Reachability) {
+// setReachability sets whether everything can be read from the hub.
+func (m metrics) setReachability(r hub.Reachability) {
 	m.hub.Set(map[hub.Reachability]float64{hub.Reachable: 1, hub.Unreachable: 0}[r])
 }
 
-// tokenExpires notes until when the token for the hub is good.
-func (m metrics) tokenExpires(at time.Time) { m.token.Set(float64(at.Unix())) }
+// setTokenExpiry sets the time at which the token for the hub expires.
+func (m metrics) setTokenExpiry(at time.Time) { m.token.Set(float64(at.Unix())) }
 
 var (
 	exportsDesc     = prometheus.NewDesc("tombolo_exports", "ServiceExports in this cluster.", nil, nil)
@@ -69,18 +69,18 @@ var (
 	notImportedDesc = prometheus.NewDesc("tombolo_imports_not_ready", "ServiceImports in this cluster, managed by Tombolo, that cannot be used.", nil, nil)
 )
 
-// inventory counts exports and imports in the cache whenever it is asked.
-type inventory struct{ member client.Reader }
+// objectCounts counts exports and imports in the cache at each scrape.
+type objectCounts struct{ member client.Reader }
 
-// Describe announces the metrics.
-func (inventory) Describe(descriptions chan<- *prometheus.Desc) {
+// Describe sends the descriptions of the metrics.
+func (objectCounts) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{exportsDesc, unexportedDesc, conflictingDesc, importsDesc, notImportedDesc} {
 		descriptions <- description
 	}
 }
 
-// Collect counts. What cannot be read is reported as an invalid metric, not left out.
-func (i inventory) Collect(values chan<- prometheus.Metric) {
+// Collect counts the objects. Objects that cannot be read are an invalid metric, so that they are not missing unnoticed.
+func (i objectCounts) Collect(values chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	gauge := func(description *prometheus.Desc, value int) {

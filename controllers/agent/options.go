@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent puts the controllers of a member cluster together and runs them.
+// Package agent assembles the controllers of a member cluster and runs them.
 package agent
 
 import (
@@ -21,61 +21,62 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Options are all that an agent can be told.
+// Options are the settings of an agent.
 type Options struct {
-	// Member and Hub say how to reach the two API servers.
+	// Member and Hub are the client configurations for the two API servers.
 	Member, Hub *rest.Config
-	// Home is the cluster that the agent runs in, where its Lease lies. Nil means the member.
-	Home *rest.Config
-	// ClusterID is used where the cluster has no ClusterProperty cluster.clusterset.k8s.io.
+	// AgentCluster is the cluster in which the agent runs, and which has its Lease. Nil means the member.
+	AgentCluster *rest.Config
+	// ClusterID is used if the cluster has no ClusterProperty cluster.clusterset.k8s.io.
 	ClusterID string
-	// ServiceCIDRs are the cluster's ranges for Services. Empty means to ask the API server, which knows them from
-	// Kubernetes 1.33 on.
+	// ServiceCIDRs are the cluster's ranges for Services. If empty, they are read from the API server, which serves them since
+	// Kubernetes 1.33.
 	ServiceCIDRs []string
-	// Namespace is where the agent runs: its Lease lies there, and in the member nothing is imported into it or exported from it.
+	// Namespace is the namespace of the agent, with its Lease. In the member, nothing is imported into it or exported from it.
 	Namespace string
-	// AllowNamespaces and DenyNamespaces narrow the namespaces into which services are imported. None allowed means all.
+	// AllowNamespaces and DenyNamespaces limit the namespaces into which services are imported. If AllowNamespaces is empty, all
+	// are allowed.
 	AllowNamespaces, DenyNamespaces []string
-	// MetadataDomains are those whose labels and annotations are imported, in lower case, beside keys without a domain. A domain does
-	// not admit its subdomains.
+	// MetadataDomains are the domains, in lower case, whose labels and annotations are imported. Keys without a domain always are.
+	// A domain does not include its subdomains.
 	MetadataDomains []string
-	// Selector says which selector derived Services have; empty for none.
+	// Selector says which selector derived Services have; empty means none.
 	Selector clusterset.DerivedSelector
-	// HubSecret is where the member's token for the hub lies, in the member cluster, from which Hub has it; the agent renews
-	// it there. Empty where that is somebody else's work. TokenLifetime is how long a token is to be good.
+	// HubSecret is the Secret in the member cluster with the token for the hub, in which the agent renews the token. If it is
+	// empty, the agent does not renew it. TokenLifetime is the requested lifetime of a token.
 	HubSecret     types.NamespacedName
 	TokenLifetime time.Duration
 	// Election says whether replicas choose a leader.
 	Election Election
-	// Workers is how many services each controller works on at a time.
+	// Workers is the number of services that each controller reconciles at the same time.
 	Workers int
 	// HeartbeatInterval is the time between heartbeats. A member that is silent for four of them counts as silent.
 	HeartbeatInterval time.Duration
-	// AbsentTimeout is how long a cluster may have no Member on the hub, though nobody was seen to delete it, before what it
-	// exported is removed.
+	// AbsentTimeout is how long a cluster may have no Member on the hub, without an observed deletion, before its exports are
+	// removed.
 	AbsentTimeout time.Duration
-	// MetricsAddress and ProbeAddress are where to serve; "0" means not at all.
+	// MetricsAddress and ProbeAddress are the addresses to listen on; "0" means none.
 	MetricsAddress, ProbeAddress string
-	// ProfileAddress is where to serve Go's profiles, away from the metrics, since they tell more than those should; "0" or
-	// empty means not at all.
+	// ProfileAddress is the address for Go's profiles. It is not that of the metrics, because profiles contain more than metrics
+	// should; "0" or empty means none.
 	ProfileAddress string
-	// Registry takes the agent's metrics.
+	// Registry registers the agent's metrics.
 	Registry prometheus.Registerer
 	Log      logr.Logger
-	// Version is what the agent says of itself.
+	// Version is the version of the agent, for its heartbeat.
 	Version string
 }
 
 // Election says whether the replicas of an agent choose a leader.
 type Election string
 
-// Whether the replicas of an agent choose a leader.
+// Values of Election.
 const (
 	ElectLeader Election = "leader"
 	RunAlone    Election = "alone"
 )
 
-// Validate returns what is wrong with the options, all of it at once; nil if nothing is.
+// Validate returns all problems of the options in one error; nil if there are none.
 func (o Options) Validate() error {
 	var problems []error
 	if o.Member == nil {
@@ -95,7 +96,7 @@ func (o Options) Validate() error {
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
 	}
-	if o.Home != nil && o.HubSecret != (types.NamespacedName{}) {
+	if o.AgentCluster != nil && o.HubSecret != (types.NamespacedName{}) {
 		problems = append(problems, errors.New("--hub-secret: pass none with --hub-in-cluster, as a pod's tokens are renewed by its kubelet"))
 	}
 	if o.HubSecret != (types.NamespacedName{}) && (o.TokenLifetime < 10*time.Minute || o.TokenLifetime > 365*24*time.Hour) {
@@ -126,12 +127,12 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// importPolicy says into which namespaces services are imported: never into the agent's own.
+// importPolicy selects the namespaces into which services are imported: never the agent's own.
 func (o Options) importPolicy() imports.NamespacePolicy {
 	return imports.NamespacePolicy{Allowed: o.AllowNamespaces, Denied: append(slices.Clone(o.DenyNamespaces), o.Namespace)}
 }
 
-// serviceCIDRs returns the ranges that were given; they have been validated.
+// serviceCIDRs returns the given ranges, which Validate has checked.
 func (o Options) serviceCIDRs() []netip.Prefix {
 	prefixes, err := clusterset.ParsePrefixes(o.ServiceCIDRs)
 	if err != nil { // Validate has refused it

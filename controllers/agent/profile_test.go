@@ -17,14 +17,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 )
 
-// TestProfile: profiles are served where they are asked for and nowhere else, be the clusters there or not.
+// TestProfile: profiles are served only on their own address, also if no cluster is reachable.
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	free := freeAddresses(t, 4)
 	metrics, probes, profile := free[0], free[1], free[2]
-	nobody := &rest.Config{Host: "https://" + free[3]}
+	unreachable := &rest.Config{Host: "https://" + free[3]}
 	options := agent.Options{
-		Member: nobody, Hub: nobody, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second, AbsentTimeout: time.Hour,
+		Member: unreachable, Hub: unreachable, ClusterID: "a", Election: agent.RunAlone, Workers: 1, HeartbeatInterval: time.Second, AbsentTimeout: time.Hour,
 		MetricsAddress: metrics, ProbeAddress: probes, Log: logr.Discard(),
 	}
 	const asked = "/debug/pprof/cmdline"
@@ -61,7 +61,7 @@ func await(t *testing.T, address, path string, code int) {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil //nolint:nilerr // nobody listens yet
+			return false, nil //nolint:nilerr // nothing listens yet
 		}
 		last = response.StatusCode
 		return last == code, response.Body.Close()
@@ -71,7 +71,7 @@ func await(t *testing.T, address, path string, code int) {
 	}
 }
 
-// freeAddresses returns addresses where nobody listens at this moment, no two of them the same.
+// freeAddresses returns different addresses on which nothing listens.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	addresses := make([]string, n)

@@ -37,7 +37,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-// retryInterval is how often a cluster that lacks something is asked again.
+// retryInterval is the time between checks of what the cluster lacks.
 const retryInterval = 2 * time.Second
 
 // starter waits until the cluster has what the controllers need, then adds them to the running manager.
@@ -51,17 +51,17 @@ type starter struct {
 	started bool
 }
 
-// NeedLeaderElection returns false: a standby gets ready too.
+// NeedLeaderElection returns false: a standby prepares its controllers too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
-// Start waits, adds the controllers, and returns; it returns an error where they cannot be set up.
+// Start waits, adds the controllers, and returns. It returns an error if they cannot be set up.
 func (s *starter) Start(ctx context.Context) error {
-	var who identity
-	known := s.await(ctx, func() (err error) {
-		who, err = identify(ctx, s.manager.GetAPIReader(), s.options)
+	var local identity
+	identified := s.waitFor(ctx, func() (err error) {
+		local, err = identify(ctx, s.manager.GetAPIReader(), s.options)
 		return err
 	})
-	if !known { // it ends while it starts
+	if !identified { // ctx has ended
 		return nil
 	}
 	hubClient, err := hub.Client(s.options.Hub)
@@ -72,49 +72,49 @@ func (s *starter) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.addRenewal(who, hubClient, metrics); err != nil {
+	if err := s.addRenewal(local, hubClient, metrics); err != nil {
 		return err
 	}
-	if !s.await(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
+	if !s.waitFor(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
 		return nil
 	}
-	if err := metrics.register(inventory{s.manager.GetClient()}); err != nil { // what it counts is there only now
+	if err := metrics.register(objectCounts{s.manager.GetClient()}); err != nil { // its kinds are served only now
 		return err
 	}
-	if err := s.add(ctx, who, hubClient, metrics); err != nil {
+	if err := s.add(ctx, local, hubClient, metrics); err != nil {
 		return err
 	}
-	s.options.Log.Info("started", "clusterID", who.id, "clusterUID", who.uid, "serviceCIDRs", who.serviceCIDRs)
+	s.options.Log.Info("started", "clusterID", local.id, "clusterUID", local.uid, "serviceCIDRs", local.serviceCIDRs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.started = true
 	return nil
 }
 
-// await returns true once check succeeds, and false if ctx ends before.
-func (s *starter) await(ctx context.Context, check func() error) bool {
+// waitFor returns true when check succeeds, and false if ctx ends before.
+func (s *starter) waitFor(ctx context.Context, check func() error) bool {
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(context.Context) (bool, error) {
 		reason := check()
-		s.wait(reason)
+		s.setWaiting(reason)
 		return reason == nil, nil
 	})
 	return err == nil && ctx.Err() == nil
 }
 
-// addRenewal keeps the member's token fresh where the agent is told in which Secret it lies. It does not wait for the
-// cluster's CRDs: until they come, the token could expire.
-func (s *starter) addRenewal(who identity, hubClient client.WithWatch, metrics metrics) error {
+// addRenewal adds the renewal of the member's token if HubSecret is set. It does not wait for the cluster's CRDs, because the token
+// could expire before they are installed.
+func (s *starter) addRenewal(local identity, hubClient client.WithWatch, metrics metrics) error {
 	if s.options.HubSecret == (types.NamespacedName{}) {
 		return nil
 	}
 	err := s.manager.Add(&credentials.Renewal{
 		Secret:   s.options.HubSecret,
-		Account:  types.NamespacedName{Namespace: who.id.HubNamespace(), Name: name},
+		Account:  types.NamespacedName{Namespace: local.id.HubNamespace(), Name: name},
 		Member:   s.manager.GetAPIReader(),
 		ToMember: apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader()),
-		ToHub:    apply.ToHub(hubClient, who.id.HubNamespace()),
+		ToHub:    apply.ToHub(hubClient, local.id.HubNamespace()),
 		Lifetime: s.options.TokenLifetime,
-		Clock:    clock.RealClock{}, Log: s.options.Log.WithName("credentials"), Expires: metrics.tokenExpires,
+		Clock:    clock.RealClock{}, Log: s.options.Log.WithName("credentials"), SetExpiry: metrics.setTokenExpiry,
 	})
 	if err != nil {
 		return fmt.Errorf("add the renewal of the token for the hub: %w", err)
@@ -122,8 +122,8 @@ func (s *starter) addRenewal(who identity, hubClient client.WithWatch, metrics m
 	return nil
 }
 
-// wait notes what the agent is waiting for, and says so when that changes.
-func (s *starter) wait(reason error) {
+// setWaiting stores what the agent waits for, and logs it if it has changed.
+func (s *starter) setWaiting(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reason != nil && (s.waiting == nil || s.waiting.Error() != reason.Error()) {
@@ -132,7 +132,7 @@ func (s *starter) wait(reason error) {
 	s.waiting = reason
 }
 
-// check returns nil once the controllers run, else what is missing.
+// check returns nil if the controllers run, else what is missing.
 func (s *starter) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *starter) check() error {
 	return errors.New("starting")
 }
 
-// checkCRDs returns nil where the cluster serves the Multi-Cluster Services API, else what to do.
+// checkCRDs returns nil if the cluster serves the Multi-Cluster Services API, else what to do.
 func checkCRDs(config *rest.Config, mgr manager.Manager) error {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
@@ -170,21 +170,21 @@ func checkCRDs(config *rest.Config, mgr manager.Manager) error {
 }
 
 // add adds the connection to the hub and the controllers to the manager, which starts them.
-func (s *starter) add(ctx context.Context, who identity, hubClient client.WithWatch, metrics metrics) error {
+func (s *starter) add(ctx context.Context, local identity, hubClient client.WithWatch, metrics metrics) error {
 	if err := caches.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
 		return err
 	}
-	store := hub.NewStore(who.id, clusterset.AddressRanges{Denied: who.serviceCIDRs})
-	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.reachability)
-	parts := s.controllers(who, store, hubClient, metrics)
-	if err := metrics.tellOfOthers(parts.presence, store); err != nil {
+	store := hub.NewStore(local.id, clusterset.AddressRanges{Denied: local.serviceCIDRs})
+	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.setReachability)
+	parts := s.controllers(local, store, hubClient, metrics)
+	if err := metrics.registerMembers(parts.presence, store); err != nil {
 		return err
 	}
 	if err := errors.Join(s.manager.Add(connection), s.manager.Add(parts.presence)); err != nil {
 		return fmt.Errorf("add the connection to the hub: %w", err)
 	}
-	if who.declared {
-		if err := s.manager.Add(&guard{cache: s.manager.GetCache(), id: who.id}); err != nil {
+	if local.fromProperty {
+		if err := s.manager.Add(&guard{cache: s.manager.GetCache(), id: local.id}); err != nil {
 			return fmt.Errorf("add the guard of the cluster ID: %w", err)
 		}
 	}
@@ -203,16 +203,16 @@ type parts struct {
 	presence     *presence.Presence
 }
 
-func (s *starter) controllers(who identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
-	toHub := apply.ToHub(hubClient, who.id.HubNamespace())
+func (s *starter) controllers(local identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
+	toHub := apply.ToHub(hubClient, local.id.HubNamespace())
 	reader := sources.Reader{
-		Cluster: who.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
+		Cluster: local.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
 	}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
 	progress, outcomes := publication.NewProgress(), publication.NewOutcomes()
 	present := &presence.Presence{
-		Cluster: who.id, ClusterUID: who.uid, AgentVersion: s.options.Version,
+		Cluster: local.id, ClusterUID: local.uid, AgentVersion: s.options.Version,
 		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, AbsentTimeout: s.options.AbsentTimeout,
 		Store: store, Hub: toHub, Live: hubClient, Progress: progress,
 		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
@@ -226,14 +226,14 @@ func (s *starter) controllers(who identity, store *hub.Store, hubClient client.C
 		},
 		imports: &imports.Reconciler{
 			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
-			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(who.serviceCIDRs),
+			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }
 
-// controllerOptions has first events go at once, and failures back off each on its own.
+// controllerOptions has a rate limiter that does not delay first events, and backs off after failures for each service separately.
 func (s *starter) controllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: s.options.Workers,

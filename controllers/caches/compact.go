@@ -16,8 +16,8 @@ import (
 
 var withoutManagedFields = cache.TransformStripManagedFields()
 
-// StripManagedFields is a transformation of what a cache holds: without managed fields, but for the one that says that we wrote
-// what has lost our mark. It returns its argument, changed.
+// StripManagedFields is a transform function of a cache: it removes managed fields. If an object has lost our managed-by label, it
+// keeps the entry that shows that we wrote the object. It returns its argument, changed.
 func StripManagedFields(object any) (any, error) {
 	written, _ := object.(metav1.Object)
 	isLost := written != nil && clusterset.HasLostMark(written)
@@ -28,9 +28,9 @@ func StripManagedFields(object any) (any, error) {
 	return object, err
 }
 
-// Compact is StripManagedFields, and leaves an EndpointSlice as little memory as its use needs. Endpoints of ours are only
-// compared, so a digest does. Of others it drops what nobody here reads; decoding leaves room behind their endpoints and gives
-// each of them conditions and a zone of its own. It returns its argument, changed.
+// Compact is StripManagedFields, and reduces the memory of EndpointSlices. Endpoints of mirrored slices are only compared, so a
+// digest is sufficient. From other slices, it removes unused fields, spare capacity and duplicate values. It returns its argument,
+// changed.
 func Compact(object any) (any, error) {
 	object, err := StripManagedFields(object)
 	slice, ok := object.(*discoveryv1.EndpointSlice)
@@ -44,7 +44,7 @@ func Compact(object any) (any, error) {
 	slice.Endpoints = slices.Clone(slice.Endpoints)
 	zones := pool[string]{}
 	conditions := pool[bool]{}
-	addresses := gather(slice.Endpoints)
+	addresses := allAddresses(slice.Endpoints)
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
 		n := len(e.Addresses)
@@ -58,8 +58,8 @@ func Compact(object any) (any, error) {
 	return slice, err
 }
 
-// gather returns the addresses of all endpoints, one endpoint's after another's.
-func gather(endpoints []discoveryv1.Endpoint) []string {
+// allAddresses returns the addresses of all endpoints, in order.
+func allAddresses(endpoints []discoveryv1.Endpoint) []string {
 	n := 0
 	for i := range endpoints {
 		n += len(endpoints[i].Addresses)
@@ -71,7 +71,7 @@ func gather(endpoints []discoveryv1.Endpoint) []string {
 	return all
 }
 
-// pool holds one pointer to each value.
+// pool has one pointer to each value.
 type pool[T comparable] map[T]*T
 
 func (p pool[T]) share(value *T) *T {

@@ -17,7 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// sliceOf returns a slice as a controller of that name writes it, with so many endpoints.
+// sliceOf returns a slice with n endpoints, managed by the given controller.
 func sliceOf(manager string, endpoints int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +53,7 @@ func compact(t *testing.T, slice *discoveryv1.EndpointSlice) *discoveryv1.Endpoi
 // other is a controller whose slices are not ours.
 const other = "endpointslice-controller.k8s.io"
 
-// TestCompact: a cache holds of a slice what is read of it, and that once.
+// TestCompact: the cache stores the used fields of a slice, and each value once.
 func TestCompact(t *testing.T) {
 	slice := sliceOf(other, 100)
 	want := slice.DeepCopy()
@@ -81,7 +81,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestCompactMirror: of our own slices a cache holds what is enough to see that one differs from what it should be.
+// TestCompactMirror: the cache stores of a mirrored slice what is needed to detect a difference from the desired one.
 func TestCompactMirror(t *testing.T) {
 	slice := sliceOf(clusterset.ManagedBy, 100)
 	want := slice.DeepCopy()
@@ -94,14 +94,14 @@ func TestCompactMirror(t *testing.T) {
 	}
 }
 
-// TestCompactLost: of what our mark was taken from a cache knows that it is ours.
+// TestCompactLost: the cache stores whether an object without our managed-by label is ours.
 //
 // spec: I7
 func TestCompactLost(t *testing.T) {
 	for manager, want := range map[string]bool{clusterset.FieldManager: true, "somebody": false} {
 		service := &corev1.Service{}
 		service.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager, FieldsV1: metav1.NewFieldsV1("{}")}}
-		for range 2 { // what is compact already does not change
+		for range 2 { // a compact object does not change
 			if _, err := Compact(service); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestCompactLost(t *testing.T) {
 	}
 }
 
-// TestCompactTakesLess: the memory of slices that came as protobuf, as they do.
+// TestCompactTakesLess measures the memory of slices that were decoded from protobuf, as those in the cache are.
 func TestCompactTakesLess(t *testing.T) {
 	const count = 200
 	original, err := sliceOf(other, 99).Marshal()

@@ -18,11 +18,11 @@ import (
 
 // Names of the indexes over EndpointSlices and ServiceImports.
 const (
-	// IndexSource finds the slices of a Service that are not ours, by the Service's name.
+	// IndexSource finds the slices of a Service, except mirrored ones, by the Service's name.
 	IndexSource = "tombolo.source"
-	// IndexMirror finds the slices that we mirror for an import, by the import's name.
+	// IndexMirror finds the mirrored slices of an import by the import's name.
 	IndexMirror = "tombolo.mirror"
-	// IndexDerived finds our imports by the name that they have recorded for their derived Service.
+	// IndexDerived finds managed imports by the name that they have recorded for their derived Service.
 	IndexDerived = "tombolo.derived"
 )
 
@@ -58,13 +58,13 @@ func recordedName(serviceImport client.Object) []string {
 	return []string{name}
 }
 
-// SourceService returns the Service that an EndpointSlice belongs to, and false for slices of ours.
+// SourceService returns the Service that an EndpointSlice belongs to, and false for mirrored slices.
 func SourceService(slice client.Object) (types.NamespacedName, bool) {
 	name := slice.GetLabels()[discoveryv1.LabelServiceName]
 	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && !isMirror(slice)
 }
 
-// MirroredService returns the service that an EndpointSlice of ours mirrors, and false for others.
+// MirroredService returns the service of a mirrored slice, and false for other slices.
 func MirroredService(slice client.Object) (types.NamespacedName, bool) {
 	name := slice.GetLabels()[mcsv1beta1.LabelServiceName]
 	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && isMirror(slice)
@@ -74,7 +74,7 @@ func isMirror(slice client.Object) bool {
 	return slice.GetLabels()[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
 }
 
-// DerivedService returns the service that a derived Service of ours stands for, and false for other Services.
+// DerivedService returns the imported service of a derived Service, and false for other Services.
 func DerivedService(service client.Object) (types.NamespacedName, bool) {
 	name := service.GetLabels()[mcsv1beta1.LabelServiceName]
 	return types.NamespacedName{Namespace: service.GetNamespace(), Name: name}, name != "" && clusterset.IsManaged(service.GetLabels())

@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials keeps this member's token for the hub fresh: long before it expires, it has the hub issue another
-// to the member's own ServiceAccount and puts it into the Secret from which the agents read it. It is the only writer of
-// that Secret once the cluster has joined.
+// Package credentials renews this member's token for the hub. Long before it expires, it requests a new token for the member's own
+// ServiceAccount and writes it into the Secret from which the agents read it. It is the only writer of that Secret after the
+// cluster has joined.
 package credentials
 
 import (
@@ -25,64 +25,64 @@ import (
 
 // Renewal renews the member's token.
 type Renewal struct {
-	// Secret is where the token lies, in the member cluster, and Account for whom it is, on the hub.
+	// Secret has the token, in the member cluster. Account is the token's ServiceAccount, on the hub.
 	Secret, Account client.ObjectKey
-	// Member reads the member cluster past any cache: the agent may not watch Secrets.
+	// Member reads the member cluster without a cache, because the agent may not watch Secrets.
 	Member client.Reader
 	// ToMember and ToHub write.
 	ToMember, ToHub apply.Writer
-	// Lifetime is how long a token is to be good. It is renewed when a third of it is over, so that the hub may be away for
-	// the other two.
+	// Lifetime is the requested lifetime of a token. A token is renewed after a third of it, so that the hub may be unreachable for
+	// the rest.
 	Lifetime time.Duration
 	Clock    clock.Clock
 	Log      logr.Logger
-	// Expires is told until when the token is good.
-	Expires func(time.Time)
+	// SetExpiry is called with the time at which the token expires.
+	SetExpiry func(time.Time)
 }
 
-// NeedLeaderElection returns true: one replica renews for all.
+// NeedLeaderElection returns true: one replica renews the token for all.
 func (r *Renewal) NeedLeaderElection() bool { return true }
 
-// patience is what a failed renewal waits for, at first and at most. There are days until it matters.
-func patience() wait.Backoff {
+// retryBackoff returns the delays between failed renewals. They may be long, because the token is valid for days.
+func retryBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 16, Cap: 5 * time.Minute}
 }
 
-// recheck is how often the Secret is read at least. A restored backup of the member brings an older token back, which may expire
-// before the renewal of the one that it replaces is due, and the agent may not watch Secrets.
-const recheck = time.Hour
+// recheckInterval is the longest time between reads of the Secret. A restored backup of the member may contain an older token that
+// expires before the next renewal, and the agent may not watch Secrets.
+const recheckInterval = time.Hour
 
-// Start renews until ctx ends.
+// Start renews the token until ctx ends.
 func (r *Renewal) Start(ctx context.Context) error {
-	backoff := patience()
-	said := ""
+	backoff := retryBackoff()
+	logged := ""
 	for {
 		pause, err := r.renew(ctx)
 		if err != nil && ctx.Err() == nil {
 			pause = backoff.Step()
-			if said != err.Error() {
+			if logged != err.Error() {
 				r.Log.Error(err, "the token for the hub is not renewed; trying again")
 			}
-			said = err.Error()
+			logged = err.Error()
 		} else {
-			backoff, said = patience(), ""
+			backoff, logged = retryBackoff(), ""
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.Clock.After(min(pause, recheck)):
+		case <-r.Clock.After(min(pause, recheckInterval)):
 		}
 	}
 }
 
-// renew renews the token if that is due and returns in what time it is due next.
+// renew renews the token if that is due, and returns the time until the next renewal.
 func (r *Renewal) renew(ctx context.Context) (time.Duration, error) {
 	secret := &corev1.Secret{}
 	if err := r.Member.Get(ctx, r.Secret, secret); err != nil {
 		return 0, fmt.Errorf("get Secret %s: %w", r.Secret, err)
 	}
 	if expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires]); err == nil {
-		r.Expires(expires)
+		r.SetExpiry(expires)
 		if pause := expires.Add(-r.Lifetime * 2 / 3).Sub(r.Clock.Now()); pause > 0 {
 			return pause, nil
 		}
@@ -95,16 +95,16 @@ func (r *Renewal) renew(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	expires := token.ExpirationTimestamp.Time
-	r.Expires(expires)
+	r.SetExpiry(expires)
 	r.Log.Info("renewed the token for the hub", "expires", expires)
 	left := expires.Sub(r.Clock.Now())
 	if left <= 0 {
 		return 0, errors.New("the hub's new token has expired already: compare the clocks of the two clusters")
 	}
-	return left / 3, nil // a hub may grant less than was asked for
+	return left / 3, nil // the hub may grant less than Lifetime
 }
 
-// withToken returns the Secret with another token, and says how long that is good.
+// withToken returns the Secret with another token and its expiry.
 func withToken(secret *corev1.Secret, token authenticationv1.TokenRequestStatus) *corev1.Secret {
 	result := secret.DeepCopy()
 	if result.Data == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// stored is the one Secret of a cluster.
+// stored is a cluster with one Secret.
 type stored struct {
 	client.Reader
 	expires atomic.Value
@@ -28,7 +28,7 @@ func (s *stored) Get(_ context.Context, _ client.ObjectKey, into client.Object, 
 	return nil
 }
 
-// TestOlderToken: if a restored backup replaces the token by an older one, that is seen within the hour.
+// TestOlderToken: an older token, as from a restored backup, is detected within an hour.
 func TestOlderToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestOlderToken(t *testing.T) {
 		var expires atomic.Value
 		r := &Renewal{
 			Member: secret, Lifetime: 72 * time.Hour, Clock: clock.RealClock{}, Log: logr.Discard(),
-			Expires: func(at time.Time) { expires.Store(at.UTC().Format(time.RFC3339)) },
+			SetExpiry: func(at time.Time) { expires.Store(at.UTC().Format(time.RFC3339)) },
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)

@@ -1,8 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exportstatus tells the owners of ServiceExports what became of them. It is the only writer of
-// ServiceExport.status.
+// Package exportstatus writes the status of ServiceExports. It is its only writer.
 package exportstatus
 
 import (
@@ -35,7 +34,7 @@ type Reconciler struct {
 	Sources  sources.Reader
 	Member   apply.Writer
 	Outcomes *publication.Outcomes
-	// Refusal returns why this cluster may not publish at all; "" where it may.
+	// Refusal returns why this cluster may not publish; "" if it may.
 	Refusal func() string
 	Events  events.EventRecorder
 	Clock   clock.PassiveClock
@@ -52,7 +51,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	)
 }
 
-// Reconcile writes the status of one ServiceExport where it has changed.
+// Reconcile writes the status of one ServiceExport if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if exported, err := r.Sources.HasExport(ctx, request.NamespacedName); err != nil || !exported {
 		return reconcile.Result{}, err
@@ -76,9 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// decide returns the conditions about which something is known. The others stay as they are: what was true before the
-// agent was restarted, or the hub went away, still is as far as anybody knows. What the hub has told is asked of what is known, as of
-// one moment: a list that came in since would make what was not yet listed look missing.
+// decide returns the conditions whose state is known. The others stay as they are, because nothing contradicts them after a restart
+// of the agent, or while the hub is unreachable. It reads the hub's data only from known, which is of one moment: after a later
+// list, records would look missing.
 func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	result := []metav1.Condition{conditions.Valid(known.Rejection)}
 	if known.Rejection != nil {
@@ -88,11 +87,11 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	if known.Hub.NotAllowed != nil {
 		return append(result, conditions.Exported(nil, published), conditions.Conflict(merge.Merged{}))
 	}
-	said := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-	if published.Hub == conditions.HubSynced || published.Failure != "" || said == nil {
+	existing := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	if published.Hub == conditions.HubSynced || published.Failure != "" || existing == nil {
 		result = append(result, conditions.Exported(nil, published))
 	}
-	if known.Hub.Local != nil && known.Hub.Synced() { // its age is known, which says what counts
+	if known.Hub.Local != nil && known.Hub.Synced() { // the age is known, which decides the merge
 		merged, _ := merge.Merge(known.Exports())
 		result = append(result, conditions.Conflict(merged))
 	}
@@ -112,7 +111,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	switch refusal := r.Refusal(); {
 	case refusal != "":
 		result.Failure = refusal
-	case known.Hub.NotAllowed != nil: // its record may stand on the hub from before, but nobody takes it
+	case known.Hub.NotAllowed != nil: // the hub may store an old record, but no member accepts it
 		result.Failure = known.Hub.NotAllowed.Error()
 	case known.Hub.Synced():
 		result.Hub = conditions.HubSynced
@@ -122,7 +121,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	return result
 }
 
-// announce sends an Event for each condition that has turned bad, or bad for another reason.
+// announce sends an Event for each condition that has become bad, or is bad for another reason than before.
 func (r *Reconciler) announce(export *mcsv1beta1.ServiceExport, before []metav1.Condition) {
 	for _, condition := range export.Status.Conditions {
 		previous := meta.FindStatusCondition(before, condition.Type)
@@ -134,7 +133,7 @@ func (r *Reconciler) announce(export *mcsv1beta1.ServiceExport, before []metav1.
 	}
 }
 
-// isBad reports whether a condition says something that the export's owner has to look into.
+// isBad reports whether a condition requires an action of the export's owner.
 func isBad(condition metav1.Condition) bool {
 	switch condition.Type {
 	case string(mcsv1beta1.ServiceExportConditionValid):

@@ -22,15 +22,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-// TestConflictsStayUntilAllIsKnown: an agent that has started says nothing new of conflicts before the hub has told what all export, and
-// that it has recorded what this cluster exports.
+// TestConflictsStayUntilAllIsKnown: an agent that has started does not change the condition Conflict before it has listed the
+// exports of all members, and the record of the local export.
 //
 // spec: C3, D7
 func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 	t.Parallel()
 	ours, theirs := exportOf("own", 80), exportOf("other", 81)
 	for name, test := range map[string]struct {
-		hub  *listing // nil where it has not been heard
+		hub  *listing // nil if it has not been listed
 		want string
 	}{
 		"the hub has not been heard":          {},
@@ -66,8 +66,8 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 	}
 }
 
-// TestListedMeanwhile: what the hub has told since an export was looked at is not mixed with what was known then. A list that comes
-// in between would make a record look missing that was only not listed yet.
+// TestListedMeanwhile: data of the hub that arrives during a reconciliation is not mixed with earlier data. A record that was not
+// listed before would look missing.
 //
 // spec: C3, D7
 func TestListedMeanwhile(t *testing.T) {
@@ -95,7 +95,7 @@ func TestListedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExportedMeansRecorded: an export is exported where the hub holds what would be published now, not what was before.
+// TestExportedMeansRecorded: an export is ready if the hub stores the record that would be published now, not an earlier one.
 //
 // spec: C2
 func TestExportedMeansRecorded(t *testing.T) {
@@ -134,14 +134,14 @@ func TestExportedMeansRecorded(t *testing.T) {
 	}
 }
 
-// ready returns a ServiceExport, as old as what exportOf returns, that says that it is exported.
+// ready returns a ServiceExport with the condition Ready, as old as the export of exportOf.
 func ready() *mcsv1beta1.ServiceExport {
 	return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(exportOf("own", 80).Age)}, Status: mcsv1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
 		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionTrue,
 	}}}}
 }
 
-// exportOf returns what a cluster exports, with one port.
+// exportOf returns an export of a cluster, with one port.
 func exportOf(id clusterset.ClusterID, port int32) clusterset.Export {
 	return clusterset.Export{
 		Cluster: id, Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Age: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -18,62 +18,62 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// decision says what this cluster should hold of one service.
+// decision is the desired state of one service in this cluster.
 type decision struct {
-	verdict verdict
-	merged  merge.Merged
-	site    render.Site
-	// slices are the sources whose endpoints are used.
+	state  exportState
+	merged merge.Merged
+	site   render.Site
+	// slices are the source slices to mirror.
 	slices []clusterset.Slice
-	// kept are the mirrored slices whose sources are missing, as they are to be. Their endpoints stay.
+	// kept are the desired mirrored slices whose source slices are missing on the hub.
 	kept []*discoveryv1.EndpointSlice
 }
 
-// verdict says what becomes of an import.
-type verdict string
+// exportState says whether any cluster exports a service.
+type exportState string
 
 const (
-	// exported: a cluster exports the service, or may do so.
-	exported verdict = "exported"
-	// withdrawn: no cluster exports it.
-	withdrawn verdict = "withdrawn"
-	// undecided: a cluster may export it, and too little is left here to restore its import. What is left stays.
-	undecided verdict = "undecided"
+	// exported: a cluster exports the service, or may export it.
+	exported exportState = "exported"
+	// withdrawn: no cluster exports the service.
+	withdrawn exportState = "withdrawn"
+	// undecided: a cluster may export the service, but too little is left to restore its import. Existing objects stay.
+	undecided exportState = "undecided"
 )
 
-// decide is the one place that says which exports form the import and whose endpoints it uses. It is pure.
+// decide returns which exports form the import and which endpoints it uses. It is pure.
 func decide(v view) decision {
-	exports := v.known.Exports()
-	held := held(v)
-	unsure := len(held) > 0 || v.isRemnant() && !v.known.Hub.Synced()
-	if unsure {
-		exports = append(exports, v.established()...)
+	exports := v.sources.Exports()
+	missing := missingExporters(v)
+	incomplete := len(missing) > 0 || v.hasUnknownExporters() && !v.sources.Hub.Synced()
+	if incomplete {
+		exports = append(exports, v.existingExports()...)
 	}
 	merged, ok := merge.Merge(exports)
 	switch {
-	case !ok && unsure:
-		return decision{verdict: undecided}
+	case !ok && incomplete:
+		return decision{state: undecided}
 	case !ok:
-		return decision{verdict: withdrawn}
+		return decision{state: withdrawn}
 	}
-	d := decision{verdict: exported, merged: merged}
-	d.merged.Clusters = constituents(v, held)
+	d := decision{state: exported, merged: merged}
+	d.merged.Clusters = exporters(v, missing)
 	d.site = site(v, d.merged)
-	sources := candidates(v, d.merged)
+	sources := sourceSlices(v, d.merged)
 	d.slices = liveness.Serving(d.merged, v.policies, sources)
 	d.kept = kept(v, d.merged, sources)
 	return d
 }
 
-// candidates returns the slices of all exporters, each with what is known of its cluster's life. The own ones are not
-// among them where the derived Service has a selector: Kubernetes finds the pods, and none must be there twice (spec D8).
-func candidates(v view, merged merge.Merged) []liveness.Source {
+// sourceSlices returns the source slices of all exporters, each with the state of its member. It omits local slices if the derived
+// Service has a selector: Kubernetes then creates slices for the local pods, and no pod must be in two slices (spec D8).
+func sourceSlices(v view, merged merge.Merged) []liveness.Source {
 	mirrored := map[sliceKey][]string{}
 	for _, slice := range v.mirrored {
 		mirrored[keyOf(slice)] = mergedPorts(merged, slice.Ports)
 	}
 	var result []liveness.Source
-	for _, slice := range v.known.Hub.Slices {
+	for _, slice := range v.sources.Hub.Slices {
 		result = append(result, liveness.Source{
 			Slice: slice, State: v.states[slice.Cluster], Mirrored: mirrored[sliceKey{slice.Cluster, slice.ID}],
 		})
@@ -81,26 +81,26 @@ func candidates(v view, merged merge.Merged) []liveness.Source {
 	if merged.Selection != nil {
 		return result
 	}
-	for _, slice := range v.ownSlices {
+	for _, slice := range v.localSlices {
 		result = append(result, liveness.Source{Slice: slice, State: liveness.Live})
 	}
 	return result
 }
 
-// sliceKey names a source slice of one service.
+// sliceKey identifies a source slice of one service.
 type sliceKey struct {
 	cluster clusterset.ClusterID
 	id      string
 }
 
-// keyOf returns the source slice that a mirrored slice stands for.
+// keyOf returns the key of the source slice of a mirrored slice.
 func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 	cluster := sourceOf(mirrored)
 	prefix := clusterset.MirroredSliceName(mirrored.Labels[discoveryv1.LabelServiceName], cluster, "")
 	return sliceKey{cluster, strings.TrimPrefix(mirrored.Name, prefix)}
 }
 
-// mergedPorts returns the merged names of ports of a mirrored slice; not nil.
+// mergedPorts returns the merged names of the ports of a mirrored slice. The result is not nil.
 func mergedPorts(m merge.Merged, ports []discoveryv1.EndpointPort) []string {
 	merged, names := render.MergedNames(m), []string{}
 	for _, port := range ports {
@@ -109,8 +109,8 @@ func mergedPorts(m merge.Merged, ports []discoveryv1.EndpointPort) []string {
 	return names
 }
 
-// kept returns the mirrored slices whose sources are missing, as they are to be: those of silent members leave the ports that live
-// ones serve.
+// kept returns the desired mirrored slices whose source slices are missing. Slices of silent members omit the ports that live
+// members serve.
 func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.EndpointSlice {
 	served := liveness.ServedBy(m, sources)
 	var result []*discoveryv1.EndpointSlice
@@ -127,8 +127,8 @@ func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.Endp
 	return result
 }
 
-// held returns the clusters that the import or its slices name and whose export is missing.
-func held(v view) map[clusterset.ClusterID]bool {
+// missingExporters returns the clusters that the import or its slices name and whose export is missing.
+func missingExporters(v view) map[clusterset.ClusterID]bool {
 	result := map[clusterset.ClusterID]bool{}
 	for id, missing := range v.missing {
 		if missing.Export {
@@ -138,29 +138,29 @@ func held(v view) map[clusterset.ClusterID]bool {
 	return result
 }
 
-// established returns the import as it stands, as if it were the oldest export, so that what held clusters agreed on stays in
-// force until more is known of them. It belongs to no cluster. A deleted import is restored from its derived Service; without
-// either there is none.
-func (v view) established() []clusterset.Export {
-	if i := v.ownImport(); i != nil {
-		return []clusterset.Export{established(i, v.selection)}
+// existingExports returns the existing import as the oldest export of no cluster. While exports are missing, it preserves the
+// fields on which they agreed. If the import was deleted, it is restored from its derived Service. The result is empty if neither
+// exists.
+func (v view) existingExports() []clusterset.Export {
+	if i := v.managedImport(); i != nil {
+		return []clusterset.Export{exportOfImport(i, v.selection)}
 	}
-	for _, service := range v.derived() {
-		return []clusterset.Export{render.ExportOf(service, v.known.Key, v.selection)}
+	for _, service := range v.derivedServices() {
+		return []clusterset.Export{render.ExportOf(service, v.sources.Key, v.selection)}
 	}
 	return nil
 }
 
-// established returns an import as an export.
-func established(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.Selection) clusterset.Export {
+// exportOfImport returns an import as an export.
+func exportOfImport(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.Selection) clusterset.Export {
 	spec := serviceImport.Spec
 	export := clusterset.Export{
 		Key:         clusterset.ServiceKey{Namespace: serviceImport.Namespace, Name: serviceImport.Name},
 		Type:        spec.Type,
 		IPFamilies:  spec.IPFamilies,
 		Affinity:    clusterset.Affinity{Mode: spec.SessionAffinity},
-		Labels:      without(serviceImport.Labels, clusterset.LabelManagedBy),
-		Annotations: without(serviceImport.Annotations, clusterset.AnnotationDerivedService),
+		Labels:      withoutKey(serviceImport.Labels, clusterset.LabelManagedBy),
+		Annotations: withoutKey(serviceImport.Annotations, clusterset.AnnotationDerivedService),
 		Selection:   selection,
 	}
 	for _, port := range spec.Ports {
@@ -176,46 +176,46 @@ func established(serviceImport *mcsv1beta1.ServiceImport, selection *clusterset.
 	return export
 }
 
-// constituents returns the exporters of the service: those that are known to export, and the held ones that the import or its
-// slices name already.
-func constituents(v view, held map[clusterset.ClusterID]bool) []clusterset.ClusterID {
+// exporters returns the exporters of the service: those whose exports are known, and the missing ones that the import or its slices
+// already name.
+func exporters(v view, missing map[clusterset.ClusterID]bool) []clusterset.ClusterID {
 	var result []clusterset.ClusterID
-	for _, export := range v.known.Exports() {
+	for _, export := range v.sources.Exports() {
 		result = append(result, export.Cluster)
 	}
-	if !v.isRemnant() {
-		result = slices.AppendSeq(result, maps.Keys(held))
+	if !v.hasUnknownExporters() {
+		result = slices.AppendSeq(result, maps.Keys(missing))
 	}
 	slices.Sort(result)
 	return slices.Compact(result)
 }
 
-// site returns what this cluster adds to the merged service. Addresses and their order outlive everything but a change
-// between headless and not (spec I5).
+// site returns what rendering needs to know of this cluster. Addresses and their order change only if the service changes between
+// headless and not (spec I5).
 func site(v view, merged merge.Merged) render.Site {
-	result := render.Site{IPFamilies: v.ownFamilies, Unknown: v.unknown, MetadataDomains: v.metadataDomains}
+	result := render.Site{IPFamilies: v.localFamilies, Unknown: v.unsupported, MetadataDomains: v.metadataDomains}
 	recorded := ""
-	if i := v.ownImport(); i != nil {
+	if i := v.managedImport(); i != nil {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]
 		if i.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) > 0 {
 			result.IPs, result.Established = i.Spec.IPs, i.Spec.IPFamilies
 		}
 	}
-	result.DerivedName = render.DerivedName(v.known.Key.Name, recorded, v.named, v.recorded)
-	for _, service := range v.derived() {
+	result.DerivedName = render.DerivedName(v.sources.Key.Name, recorded, v.services, v.takenNames)
+	for _, service := range v.derivedServices() {
 		sameKind := (service.Spec.ClusterIP == corev1.ClusterIPNone) == (merged.Type == mcsv1beta1.Headless)
-		if service.Name != result.DerivedName || !sameKind || service.Spec.ClusterIP == "" { // edited to an ExternalName, it has no family either
+		if service.Name != result.DerivedName || !sameKind || service.Spec.ClusterIP == "" { // an ExternalName Service has no cluster IP and no families
 			continue
 		}
 		result.Established = service.Spec.IPFamilies
-		if merged.Type == mcsv1beta1.ClusterSetIP && len(result.IPs) == 0 { // the import was deleted, and this may have to be replaced
+		if merged.Type == mcsv1beta1.ClusterSetIP && len(result.IPs) == 0 { // the import was deleted, and the Service may be replaced
 			result.IPs = service.Spec.ClusterIPs
 		}
 	}
 	return result
 }
 
-func without(metadata map[string]string, key string) map[string]string {
+func withoutKey(metadata map[string]string, key string) map[string]string {
 	result := map[string]string{}
 	for k, v := range metadata {
 		if k != key {

@@ -25,7 +25,7 @@ import (
 
 var key = clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 
-// exportOf returns an export with one port, the older the smaller the minute.
+// exportOf returns an export with one port. Exports of smaller minutes are older.
 func exportOf(id clusterset.ClusterID, minute int, port clusterset.Port) clusterset.Export {
 	return clusterset.Export{
 		Cluster: id, Key: key, Age: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), Type: mcsv1beta1.ClusterSetIP,
@@ -80,7 +80,7 @@ func derivedWeb() []*corev1.Service {
 	}}
 }
 
-// TestUnknownIsNotEmpty: what an import says of a cluster stays for as long as nobody knows whether it still holds.
+// TestUnknownIsNotEmpty: fields of an import stay while it is not known whether the export that they are from still exists.
 //
 // spec: E3, R6
 func TestUnknownIsNotEmpty(t *testing.T) {
@@ -96,10 +96,10 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		mirrored []*discoveryv1.EndpointSlice
 		missing  map[clusterset.ClusterID]hub.Missing
 
-		verdict  verdict
+		verdict  exportState
 		exporter []clusterset.ClusterID
 		ports    []clusterset.Port
-		serves   map[string]string // the own cluster
+		serves   map[string]string // by the local cluster
 		covered  []string          // mirrored slices that may be changed
 	}{
 		"a source of which nothing is missing has withdrawn": {
@@ -164,17 +164,17 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{
-				place: admitted, known: sources.Sources{Key: key, Local: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices, Listed: test.synced}},
-				ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, missing: test.missing,
-				serviceImport: test.imported, named: test.derived, mirrored: test.mirrored,
+				namespaceState: namespaceAllowed, sources: sources.Sources{Key: key, Local: test.own, Hub: hub.Service{Exports: test.exports, Slices: test.slices, Listed: test.synced}},
+				localFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, missing: test.missing,
+				serviceImport: test.imported, services: test.derived, mirrored: test.mirrored,
 			}
 			if test.synced {
-				v.known.Hub.LocalMember = &hubv1alpha1.Member{}
+				v.sources.Hub.LocalMember = &hubv1alpha1.Member{}
 			}
 			before := test.imported.DeepCopy()
 			d := decide(v)
-			if d.verdict != test.verdict {
-				t.Fatalf("the verdict is %s, want %s", d.verdict, test.verdict)
+			if d.state != test.verdict {
+				t.Fatalf("the verdict is %s, want %s", d.state, test.verdict)
 			}
 			if diff := cmp.Diff(test.exporter, d.merged.Clusters); diff != "" {
 				t.Errorf("exporters (-want +got):\n%s", diff)
@@ -187,7 +187,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			}
 			var covered []string
 			for _, s := range test.mirrored {
-				if !slices.ContainsFunc(d.kept, func(k *discoveryv1.EndpointSlice) bool { return k.Name == s.Name }) && d.verdict != undecided {
+				if !slices.ContainsFunc(d.kept, func(k *discoveryv1.EndpointSlice) bool { return k.Name == s.Name }) && d.state != undecided {
 					covered = append(covered, string(sourceOf(s)))
 				}
 			}
@@ -201,7 +201,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	}
 }
 
-// TestEstablishedRendersTheSame: an import taken back as an export gives the same import again.
+// TestEstablishedRendersTheSame: an import that is converted to an export renders to the same import.
 func TestEstablishedRendersTheSame(t *testing.T) {
 	timeout := int32(600)
 	full := importOf(held80, "a")
@@ -219,7 +219,7 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 	for name, want := range map[string]*mcsv1beta1.ServiceImport{"with everything": full, "headless": headless} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(view{
-				place: admitted, known: sources.Sources{Key: key}, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+				namespaceState: namespaceAllowed, sources: sources.Sources{Key: key}, localFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 				missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}, serviceImport: want,
 			})
 			got := render.ServiceImport(d.merged, d.site, want.Spec.IPs)
@@ -233,8 +233,8 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 	}
 }
 
-// Where the derived Service has a selector, Kubernetes finds the cluster's own pods, and none is there twice. What a held
-// exporter selected stays, too.
+// If the derived Service has a selector, Kubernetes creates the slices of the local pods, and no pod is in two slices. The
+// selection of a missing exporter stays, too.
 //
 // spec: D8
 func TestOwnSlicesBesideASelector(t *testing.T) {
@@ -243,11 +243,11 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	other := exportOf("a", 1, http)
 	other.Selection = selection
 	v := view{
-		place: admitted, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-		known: sources.Sources{Key: key, Local: &own, Hub: hub.Service{
+		namespaceState: namespaceAllowed, localFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		sources: sources.Sources{Key: key, Local: &own, Hub: hub.Service{
 			Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{Cluster: "a", ID: "1", AddressType: "IPv4"}},
 		}},
-		ownSlices: []clusterset.Slice{{Cluster: "own", ID: "1", AddressType: "IPv4"}},
+		localSlices: []clusterset.Slice{{Cluster: "own", ID: "1", AddressType: "IPv4"}},
 	}
 	clustersOf := func(d decision) (ids []clusterset.ClusterID) {
 		for _, slice := range d.slices {
@@ -258,11 +258,11 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, clustersOf(decide(v))); diff != "" {
 		t.Errorf("slices of (-want +got):\n%s", diff)
 	}
-	v.known.Hub.Exports[0].Selection = nil
+	v.sources.Hub.Exports[0].Selection = nil
 	if diff := cmp.Diff([]clusterset.ClusterID{"a", "own"}, clustersOf(decide(v))); diff != "" {
 		t.Errorf("slices of, without a selector (-want +got):\n%s", diff)
 	}
-	v.known.Hub = hub.Service{}
+	v.sources.Hub = hub.Service{}
 	v.serviceImport, v.selection = importOf(held80, "a"), selection
 	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}
 	if got := decide(v).merged.Selection; got != selection {
@@ -270,7 +270,7 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	}
 }
 
-// TestAddressesOutliveTheirService: name, families and addresses of an import come from what there is of it.
+// TestAddressesOutliveTheirService: name, families and addresses of an import come from the existing objects.
 //
 // spec: D2, I5
 func TestAddressesOutliveTheirService(t *testing.T) {
@@ -323,8 +323,8 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.want.IPFamilies = slices.Clone(dual)
 			v := view{
-				place: admitted, ownFamilies: dual, serviceImport: test.imported, named: test.named,
-				known: sources.Sources{Key: key, Hub: hub.Service{
+				namespaceState: namespaceAllowed, localFamilies: dual, serviceImport: test.imported, services: test.named,
+				sources: sources.Sources{Key: key, Hub: hub.Service{
 					Exports: []clusterset.Export{exportOf("a", 1, http)}, Listed: true, LocalMember: &hubv1alpha1.Member{},
 				}},
 			}
@@ -335,8 +335,8 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 	}
 }
 
-// TestSilentMemberLeavesKeptSlices: a slice whose source is missing on the hub serves, while its member is silent, at the ports only
-// that nobody else serves; it remembers the others, and serves at them again when they are not served any more.
+// TestSilentMemberLeavesKeptSlices: while its member is silent, a slice with a missing source serves only the ports that no other
+// member serves. It keeps the other ports, and serves them again when no other member does.
 //
 // spec: D9
 func TestSilentMemberLeavesKeptSlices(t *testing.T) {
@@ -349,11 +349,11 @@ func TestSilentMemberLeavesKeptSlices(t *testing.T) {
 	full.Ports = []discoveryv1.EndpointPort{port("http", 8080), port("admin", 9090)}
 	other := exportOf("b", 2, http)
 	v := view{
-		place: admitted, ownFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, policies: liveness.DefaultPolicies(),
+		namespaceState: namespaceAllowed, localFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, policies: liveness.DefaultPolicies(),
 		serviceImport: importOf(held80, "a", "b"), mirrored: []*discoveryv1.EndpointSlice{full},
 		missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true, Slices: []string{"0"}}},
 		states:  map[clusterset.ClusterID]liveness.State{"a": liveness.Silent, "b": liveness.Live},
-		known: sources.Sources{Key: key, Hub: hub.Service{Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{
+		sources: sources.Sources{Key: key, Hub: hub.Service{Exports: []clusterset.Export{other}, Slices: []clusterset.Slice{{
 			Cluster: "b", ID: "1", AddressType: discoveryv1.AddressTypeIPv4, Ports: []clusterset.EndpointPort{{Name: "http"}},
 			Endpoints: []clusterset.Endpoint{{Ready: clusterset.True}},
 		}}}},
@@ -369,12 +369,12 @@ func TestSilentMemberLeavesKeptSlices(t *testing.T) {
 	}
 	want("b serves http", port("admin", 9090))
 	want("and still does", port("admin", 9090))
-	v.known.Hub.Slices[0].Endpoints[0].Ready = clusterset.False
+	v.sources.Hub.Slices[0].Endpoints[0].Ready = clusterset.False
 	want("b is not ready", port("admin", 9090), port("http", 8080))
 	if len(v.mirrored[0].Annotations) > 0 {
 		t.Errorf("annotations are left: %v", v.mirrored[0].Annotations)
 	}
-	v.known.Hub.Slices[0].Endpoints[0].Ready, v.states["a"] = clusterset.True, liveness.Live
+	v.sources.Hub.Slices[0].Endpoints[0].Ready, v.states["a"] = clusterset.True, liveness.Live
 	want("a is alive", port("admin", 9090), port("http", 8080))
 	if len(full.Ports) != 2 || len(full.Annotations) > 0 {
 		t.Errorf("the argument was changed: %v", full)

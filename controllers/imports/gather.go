@@ -26,87 +26,87 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// view is all that the import of one service depends on.
+// view is the input of the decision about one service.
 type view struct {
-	// place says whether services of this namespace are imported here now (spec I1, E8).
-	place     place
-	known     sources.Sources
-	ownSlices []clusterset.Slice
-	// ownFamilies are those that this cluster's Services can have.
-	ownFamilies []corev1.IPFamily
-	// unknown holds the settings that this cluster's API server has shown not to know.
-	unknown map[clusterset.Setting]bool
-	// metadataDomains are those whose labels and annotations this cluster admits.
+	// namespaceState is the state of the service's namespace (spec I1, E8).
+	namespaceState namespaceState
+	sources        sources.Sources
+	localSlices    []clusterset.Slice
+	// localFamilies are the IP families of this cluster's Services.
+	localFamilies []corev1.IPFamily
+	// unsupported are the settings that this cluster's API server does not support.
+	unsupported map[clusterset.Setting]bool
+	// metadataDomains are the domains whose labels and annotations are imported.
 	metadataDomains []string
-	// missing is what the hub lacks of that which this cluster has imported, though nothing says that it is deleted.
+	// missing are the imported records that the hub lacks and whose deletion is not confirmed.
 	missing map[clusterset.ClusterID]hub.Missing
-	// states says, for each other exporter, what is known of its life, and policies what follows from it.
+	// states are the states of the other exporters, and policies the policies for silent ones.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
 
-	// serviceImport is the import as it stands, nil if there is none.
+	// serviceImport is the existing ServiceImport, nil if there is none. It may be unmanaged.
 	serviceImport *mcsv1beta1.ServiceImport
-	// named are the Services that bear one of the derived Service's names, ours or not.
-	named []*corev1.Service
-	// recorded are the names, of those two, that other imports of the namespace have recorded.
-	recorded []string
-	// selection is how the derived Service finds pods; nil where it does not, or may not (spec D8).
+	// services are the Services with one of the two possible names of the derived Service. They may be unmanaged.
+	services []*corev1.Service
+	// takenNames are those of the two names that other imports of the namespace have recorded.
+	takenNames []string
+	// selection is the selector of the existing derived Service; nil if it has none, or must not have one (spec D8).
 	selection *clusterset.Selection
-	// mirrored are our slices of this service, condensed as the cache has them. They must not be changed.
+	// mirrored are the existing mirrored slices, condensed as in the cache. They must not be changed.
 	mirrored []*discoveryv1.EndpointSlice
 }
 
-// isObstructed reports whether a ServiceImport that is not ours has the import's name.
+// isObstructed reports whether an unmanaged ServiceImport has the import's name.
 func (v view) isObstructed() bool {
 	return v.serviceImport != nil && !clusterset.IsManaged(v.serviceImport.Labels)
 }
 
-// place is a namespace as a place for imports.
-type place string
+// namespaceState says whether services of a namespace are imported.
+type namespaceState string
 
 const (
-	// admitted: imports belong there.
-	admitted place = "admitted"
-	// denied: none do. Those that were made under another policy go.
-	denied place = "denied"
-	// absent: there is no such namespace, or it is about to go with all that is in it.
-	absent place = "absent"
+	// namespaceAllowed: services are imported.
+	namespaceAllowed namespaceState = "admitted"
+	// namespaceDenied: no services are imported. Existing imports are deleted.
+	namespaceDenied namespaceState = "denied"
+	// namespaceNotFound: the namespace does not exist, or is being deleted.
+	namespaceNotFound namespaceState = "absent"
 )
 
-// gather reads everything, from caches. Of a place that is denied it reads only what is there already.
+// gather reads the input of the decision from caches. If the namespace is denied, it reads only existing objects.
 func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (view, error) {
-	place, err := r.place(ctx, key.Namespace)
+	state, err := r.namespaceState(ctx, key.Namespace)
 	if err != nil {
 		return view{}, err
 	}
-	if place != admitted {
+	if state != namespaceAllowed {
 		r.Sources.Hub.Forget(key)
 	}
-	if place == absent {
-		return view{place: place}, nil
+	if state == namespaceNotFound {
+		return view{namespaceState: state}, nil
 	}
-	if place == denied {
-		v := view{place: place, known: sources.Sources{Key: key}}
-		err = r.observe(ctx, key, &v)
+	if state == namespaceDenied {
+		v := view{namespaceState: state, sources: sources.Sources{Key: key}}
+		err = r.readExisting(ctx, key, &v)
 		return v, err
 	}
-	v := view{place: place, known: sources.Sources{Key: key}, ownFamilies: r.IPFamilies, unknown: r.Unknown.settings(), metadataDomains: r.MetadataDomains, policies: r.Policies}
-	if err := r.observe(ctx, key, &v); err != nil {
+	v := view{namespaceState: state, sources: sources.Sources{Key: key}, localFamilies: r.IPFamilies, unsupported: r.Unsupported.settings(), metadataDomains: r.MetadataDomains, policies: r.Policies}
+	if err := r.readExisting(ctx, key, &v); err != nil {
 		return view{}, err
 	}
-	// What this cluster has comes before what the hub holds of it: that has to be of one moment.
-	if v.known, err = r.Sources.ReadImport(ctx, key, v.imported(r.Sources.Hub)); err != nil {
+	// Read the existing objects first, because ReadImport compares them with one state of the hub.
+	if v.sources, err = r.Sources.ReadImport(ctx, key, v.imported(r.Sources.Hub)); err != nil {
 		return view{}, err
 	}
-	v.missing = v.known.Hub.Missing
-	if v.known.Local != nil {
-		delete(v.missing, r.Sources.Cluster) // which its own API server knows
-		if v.ownSlices, err = r.Sources.LocalSlices(ctx, key); err != nil {
+	v.missing = v.sources.Hub.Missing
+	if v.sources.Local != nil {
+		delete(v.missing, r.Sources.Cluster) // the local API server has the local export
+		if v.localSlices, err = r.Sources.LocalSlices(ctx, key); err != nil {
 			return view{}, err
 		}
 	}
 	v.states = map[clusterset.ClusterID]liveness.State{}
-	for _, export := range v.known.Hub.Exports {
+	for _, export := range v.sources.Hub.Exports {
 		v.states[export.Cluster] = r.State(export.Cluster)
 	}
 	for id := range v.missing {
@@ -115,25 +115,25 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	return v, nil
 }
 
-// place returns what a namespace is to imports.
-func (r *Reconciler) place(ctx context.Context, namespace string) (place, error) {
+// namespaceState returns the state of a namespace.
+func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
 	found := namespaceMetadata()
 	err := r.Member.Get(ctx, client.ObjectKey{Name: namespace}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return absent, nil
+		return namespaceNotFound, nil
 	case err != nil:
-		return absent, fmt.Errorf("get namespace %s: %w", namespace, err)
+		return namespaceNotFound, fmt.Errorf("get namespace %s: %w", namespace, err)
 	case !found.DeletionTimestamp.IsZero():
-		return absent, nil
+		return namespaceNotFound, nil
 	case !r.Namespaces.Allows(namespace):
-		return denied, nil
+		return namespaceDenied, nil
 	}
-	return admitted, nil
+	return namespaceAllowed, nil
 }
 
-// observe reads what this cluster holds of the import.
-func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *view) error {
+// readExisting reads the existing objects of the import.
+func (r *Reconciler) readExisting(ctx context.Context, key clusterset.ServiceKey, v *view) error {
 	serviceImport := &mcsv1beta1.ServiceImport{}
 	switch err := r.Member.Get(ctx, key, serviceImport); {
 	case err == nil:
@@ -145,12 +145,12 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 		service := &corev1.Service{}
 		switch err := r.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, service); {
 		case err == nil:
-			v.named = append(v.named, service)
+			v.services = append(v.services, service)
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("get derived Service of %s: %w", key, err)
 		}
 	}
-	for _, service := range v.derived() {
+	for _, service := range v.derivedServices() {
 		if r.Sources.Selector == clusterset.OldestSelector {
 			v.selection = export.Selection(service)
 		}
@@ -159,7 +159,7 @@ func (r *Reconciler) observe(ctx context.Context, key clusterset.ServiceKey, v *
 	if err != nil {
 		return err
 	}
-	v.recorded = recorded
+	v.takenNames = recorded
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
@@ -185,11 +185,11 @@ func (r *Reconciler) recordedByOthers(ctx context.Context, key clusterset.Servic
 	return nil, nil
 }
 
-// imported returns what this cluster has of the service: the clusters that the import's status or its slices name. What names no
-// cluster may be of any member.
+// imported returns what this cluster has imported: the clusters that the import's status or its slices name, with the IDs of the
+// slices. If they name no cluster, any member may be the exporter.
 func (v view) imported(store *hub.Store) hub.Imported {
 	have := hub.Imported{}
-	if i := v.ownImport(); i != nil {
+	if i := v.managedImport(); i != nil {
 		for _, status := range i.Status.Clusters {
 			have[clusterset.ClusterID(status.Cluster)] = nil
 		}
@@ -198,7 +198,7 @@ func (v view) imported(store *hub.Store) hub.Imported {
 		source := keyOf(slice)
 		have[source.cluster] = append(have[source.cluster], source.id)
 	}
-	if v.isRemnant() {
+	if v.hasUnknownExporters() {
 		for _, id := range store.Members() {
 			have[id] = nil
 		}
@@ -206,37 +206,37 @@ func (v view) imported(store *hub.Store) hub.Imported {
 	return have
 }
 
-// isRemnant reports whether what is left of an import names no exporter: a derived Service whose import was deleted, or the import that
-// was restored from it.
-func (v view) isRemnant() bool {
-	i := v.ownImport()
-	return len(v.mirrored) == 0 && (i != nil && len(i.Status.Clusters) == 0 || i == nil && len(v.derived()) > 0)
+// hasUnknownExporters reports whether a part of the import exists but names no exporter: a derived Service whose ServiceImport was
+// deleted, or a ServiceImport that was restored from it.
+func (v view) hasUnknownExporters() bool {
+	i := v.managedImport()
+	return len(v.mirrored) == 0 && (i != nil && len(i.Status.Clusters) == 0 || i == nil && len(v.derivedServices()) > 0)
 }
 
-// ownImport returns the ServiceImport if it is ours.
-func (v view) ownImport() *mcsv1beta1.ServiceImport {
+// managedImport returns the ServiceImport if it is managed, else nil.
+func (v view) managedImport() *mcsv1beta1.ServiceImport {
 	if v.serviceImport == nil || !clusterset.IsManaged(v.serviceImport.Labels) {
 		return nil
 	}
 	return v.serviceImport
 }
 
-// derived returns our derived Services for the import: one, unless its name has just been changed by hand.
-func (v view) derived() []*corev1.Service {
+// derivedServices returns the managed derived Services of the import: one, unless its name was changed by hand.
+func (v view) derivedServices() []*corev1.Service {
 	var ours []*corev1.Service
-	for _, service := range v.named {
-		if render.IsDerivedFor(service, v.known.Key.Name) {
+	for _, service := range v.services {
+		if render.IsDerivedFor(service, v.sources.Key.Name) {
 			ours = append(ours, service)
 		}
 	}
 	return ours
 }
 
-// hasLostService reports whether the Service that the import has recorded is not its own.
-func (v view) hasLostService() bool {
+// derivedNameTaken reports whether the Service with the name that the import has recorded is not its derived Service.
+func (v view) derivedNameTaken() bool {
 	recorded := v.serviceImport.Annotations[clusterset.AnnotationDerivedService]
-	return slices.ContainsFunc(v.named, func(s *corev1.Service) bool {
-		return s.Name == recorded && !render.IsDerivedFor(s, v.known.Key.Name)
+	return slices.ContainsFunc(v.services, func(s *corev1.Service) bool {
+		return s.Name == recorded && !render.IsDerivedFor(s, v.sources.Key.Name)
 	})
 }
 
@@ -250,7 +250,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// servicesOfNamespace enqueues all services that the hub holds of a namespace which appears or changes.
+// servicesOfNamespace enqueues all services of a namespace that the hub stores, if the namespace is created or changed.
 func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
 		var requests []reconcile.Request

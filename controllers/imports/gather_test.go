@@ -21,8 +21,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-// TestListedMeanwhile: the hub's first list comes at any moment while an import is being looked at. What was not known
-// before it must not be taken for withdrawn: the import stays.
+// TestListedMeanwhile: the first list of the hub may complete at any moment of a reconciliation. Data that was not read before must
+// not count as withdrawn: the import stays.
 func TestListedMeanwhile(t *testing.T) {
 	t.Parallel()
 	key := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
@@ -41,14 +41,14 @@ func TestListedMeanwhile(t *testing.T) {
 		r := &Reconciler{
 			Sources: sources.Reader{Cluster: "b", Member: member, Hub: store}, Member: member,
 			State: func(clusterset.ClusterID) liveness.State { return liveness.Live }, Policies: liveness.DefaultPolicies(),
-			Unknown: NewUnknown(),
+			Unsupported: NewUnsupportedSettings(),
 		}
 		member.read() // reading 0
 		v, err := r.gather(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := decide(v); d.verdict == withdrawn {
+		if d := decide(v); d.state == withdrawn {
 			t.Errorf("listed at reading %d: the import is taken for withdrawn", at)
 		}
 		reads = member.count
@@ -58,7 +58,7 @@ func TestListedMeanwhile(t *testing.T) {
 	}
 }
 
-// hubWith is a hub on which a exports a service.
+// hubWith is a hub on which cluster a exports a service.
 func hubWith(key clusterset.ServiceKey) client.Reader {
 	at := func(id, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: clusterset.ClusterID(id).HubNamespace(), Name: name}
@@ -99,7 +99,7 @@ func (l *listing) List(_ context.Context, into client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// readings is a member with one import, from cluster a. Something happens before one of its readings.
+// readings is the client of a member with one import, from cluster a. It calls a function before one of its reads.
 type readings struct {
 	before   func(reading int)
 	imported clusterset.ServiceKey

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports gives this cluster, for every service that is exported anywhere, its ServiceImport, derived Service
-// and mirrored EndpointSlices. It is the only writer of these.
+// Package imports creates the ServiceImport, derived Service and mirrored EndpointSlices of each service that any cluster exports.
+// It is the only writer of these objects.
 package imports
 
 import (
@@ -38,25 +38,25 @@ type Reconciler struct {
 	// Member reads this cluster from the same cache as Sources.
 	Member client.Reader
 	Writer apply.Writer
-	// Allowed reports whether the hub has been heard, or is away, and does not say that this cluster's ID is another's
-	// (spec K2). Until then what this cluster holds stays as it is.
+	// Allowed reports whether the hub was listed, or is unreachable, and this cluster may use its ID (spec K2). Before that,
+	// existing objects stay as they are.
 	Allowed func() bool
-	// IPFamilies are those that this cluster's Services can have.
+	// IPFamilies are the IP families of this cluster's Services.
 	IPFamilies []corev1.IPFamily
-	// State returns what is known of a member's life, and Policies what becomes of the endpoints of silent ones.
+	// State returns the state of a member. Policies are the policies for endpoints of silent members.
 	State    func(clusterset.ClusterID) liveness.State
 	Policies liveness.Policies
-	// Namespaces says into which namespaces services are imported.
+	// Namespaces selects the namespaces into which services are imported.
 	Namespaces NamespacePolicy
-	// MetadataDomains are those whose labels and annotations are imported, beside keys without a domain.
+	// MetadataDomains are the domains whose labels and annotations are imported. Keys without a domain always are.
 	MetadataDomains []string
-	// Refusals remembers what has been said of records that were refused.
+	// Refusals stores the refusals that were reported.
 	Refusals *Refusals
-	// Unknown remembers which settings this cluster's API server does not know.
-	Unknown *Unknown
-	Events  events.EventRecorder
-	Clock   clock.PassiveClock
-	Metrics Metrics
+	// Unsupported stores the settings that this cluster's API server does not support.
+	Unsupported *UnsupportedSettings
+	Events      events.EventRecorder
+	Clock       clock.PassiveClock
+	Metrics     Metrics
 }
 
 // Add adds the controller to a manager.
@@ -70,17 +70,16 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService)),
-		source.Kind(members, &corev1.Service{}, obstacles[*corev1.Service](r)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, obstacles[*discoveryv1.EndpointSlice](r)),
+		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
-		queue.FromHub(r.Sources.Hub, pacer.Remote, r.everything),
+		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)
 }
 
-// everything returns the services that are exported or imported, here or elsewhere, and those of which anything is left here:
-// first what the hub holds nothing of, then what was written there last. What has changed while nobody looked is found among
-// these.
-func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+// allKeys returns the services that are exported or imported, and those with remaining objects in this cluster: first those without
+// a record on the hub, then those with the most recent records. It finds the changes that no event has reported.
+func (r *Reconciler) allKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	exports, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -93,31 +92,31 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 	if err != nil {
 		return nil, err
 	}
-	recorded := r.Sources.Hub.Keys()
-	held := sets.New(recorded...)
-	unrecorded := slices.DeleteFunc(slices.Concat(exports, imports, derived), held.Has)
-	return slices.Concat(unrecorded, recorded), nil
+	onHub := r.Sources.Hub.Keys()
+	published := sets.New(onHub...)
+	others := slices.DeleteFunc(slices.Concat(exports, imports, derived), published.Has)
+	return slices.Concat(others, onHub), nil
 }
 
-// Reconcile makes what this cluster holds of one service what its exporters offer.
+// Reconcile updates the import of one service.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if !r.Allowed() { // before the hub's records are read: what is read must be what was heard
+	if !r.Allowed() { // check first: records must be read after the initial list of the hub
 		return reconcile.Result{}, nil
 	}
 	view, err := r.gather(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !r.Allowed() { // and after: a record may have come that says that they are another cluster's
+	if !r.Allowed() { // check again: another cluster's heartbeat with this ID may have arrived
 		return reconcile.Result{}, nil
 	}
-	if view.place == absent {
-		r.Metrics.found(request.NamespacedName, view, decision{})
+	if view.namespaceState == namespaceNotFound {
+		r.Metrics.update(request.NamespacedName, view, decision{})
 		return reconcile.Result{}, nil
 	}
-	reclaimed, err := r.reclaim(ctx, view)
-	if err == nil && !reclaimed {
-		err = r.carryOut(ctx, view)
+	restored, err := r.restoreLabels(ctx, view)
+	if err == nil && !restored {
+		err = r.apply(ctx, view)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
@@ -125,12 +124,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// carryOut makes what this cluster holds what is decided.
-func (r *Reconciler) carryOut(ctx context.Context, v view) error {
+// apply decides on the import and writes it.
+func (r *Reconciler) apply(ctx context.Context, v view) error {
 	r.announceRefusals(v)
 	decision := decide(v)
-	r.Metrics.found(v.known.Key, v, decision)
-	switch decision.verdict {
+	r.Metrics.update(v.sources.Key, v, decision)
+	switch decision.state {
 	case exported:
 		return r.write(ctx, v, decision)
 	case withdrawn:
@@ -140,5 +139,5 @@ func (r *Reconciler) carryOut(ctx context.Context, v view) error {
 	return nil
 }
 
-// now returns the time of a condition's transition.
+// now returns the transition time of conditions.
 func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }

@@ -14,22 +14,21 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Where a source slice is: the values of label source.
+// Values of the label source: where the source slice is.
 const (
 	sourceLocal  = "local"
 	sourceRemote = "remote"
 )
 
-// Metrics are what imports tell Prometheus. The zero value tells nothing.
+// Metrics are the metrics of imports. The zero value records nothing.
 type Metrics struct {
 	latency    *prometheus.HistogramVec
-	refused    *tally
-	obstructed *tally
+	refused    *sumGauge
+	obstructed *sumGauge
 	since      time.Time
 }
 
-// NewMetrics returns the metrics of imports, registered. since is when the agent started: changes that happened before
-// say nothing about how fast it is.
+// NewMetrics registers and returns the metrics of imports. since is the start of the agent: earlier changes are not measured.
 func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error) {
 	m := Metrics{
 		since: since,
@@ -39,13 +38,13 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 				"Across clusters it holds the difference between their clocks.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"source"}),
-		refused: newTally("tombolo_refused_records",
+		refused: newSumGauge("tombolo_refused_records",
 			"Records and endpoints of other members, for services of namespaces that are here, that are refused."),
-		obstructed: newTally("tombolo_obstructed_imports",
+		obstructed: newSumGauge("tombolo_obstructed_imports",
 			"Imports that cannot be written because a ServiceImport that is not ours has their name."),
 	}
-	for _, where := range []string{sourceLocal, sourceRemote} {
-		m.latency.WithLabelValues(where) // which tells that nothing was slow from nothing
+	for _, location := range []string{sourceLocal, sourceRemote} {
+		m.latency.WithLabelValues(location) // creates the series, so that 0 differs from missing data
 	}
 	for _, collector := range []prometheus.Collector{m.latency, m.refused.gauge, m.obstructed.gauge} {
 		if err := registry.Register(collector); err != nil {
@@ -55,8 +54,8 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 	return m, nil
 }
 
-// propagated observes how old the changes are that the written slices brought.
-func (m Metrics) propagated(own clusterset.ClusterID, slices []clusterset.Slice, written []*discoveryv1.EndpointSlice, now time.Time) {
+// observePropagation observes the age of the changes in the written slices.
+func (m Metrics) observePropagation(own clusterset.ClusterID, slices []clusterset.Slice, written []*discoveryv1.EndpointSlice, now time.Time) {
 	if m.latency == nil {
 		return
 	}
@@ -66,30 +65,30 @@ func (m Metrics) propagated(own clusterset.ClusterID, slices []clusterset.Slice,
 			if !mirrors || s.Trigger.Before(m.since) {
 				continue
 			}
-			where := sourceRemote
+			location := sourceRemote
 			if slice.Labels[mcsv1beta1.LabelSourceCluster] == string(own) {
-				where = sourceLocal
+				location = sourceLocal
 			}
-			m.latency.WithLabelValues(where).Observe(now.Sub(s.Trigger).Seconds())
+			m.latency.WithLabelValues(location).Observe(now.Sub(s.Trigger).Seconds())
 		}
 	}
 }
 
-// found tells what is the matter with one service, now that it has been looked at.
-func (m Metrics) found(key clusterset.ServiceKey, v view, d decision) {
+// update sets the metrics of one service.
+func (m Metrics) update(key clusterset.ServiceKey, v view, d decision) {
 	if m.refused == nil {
 		return
 	}
-	m.refused.set(key, v.known.Hub.RefusedTotal)
+	m.refused.set(key, v.sources.Hub.RefusedTotal)
 	blocked := 0
-	if d.verdict == exported && v.isObstructed() {
+	if d.state == exported && v.isObstructed() {
 		blocked = 1
 	}
 	m.obstructed.set(key, blocked)
 }
 
-// tally counts something of each service, and tells the sum: names of services are no labels, as there may be thousands.
-type tally struct {
+// sumGauge is the sum of a count over all services. Services are no labels, because there may be thousands.
+type sumGauge struct {
 	gauge prometheus.Gauge
 
 	mu    sync.Mutex
@@ -97,21 +96,21 @@ type tally struct {
 	sum   int
 }
 
-func newTally(name, help string) *tally {
-	return &tally{
+func newSumGauge(name, help string) *sumGauge {
+	return &sumGauge{
 		gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}),
 		count: map[clusterset.ServiceKey]int{},
 	}
 }
 
-// set notes how much there is of a service now.
-func (t *tally) set(key clusterset.ServiceKey, count int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sum += count - t.count[key]
-	t.count[key] = count
+// set sets the count of a service.
+func (g *sumGauge) set(key clusterset.ServiceKey, count int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sum += count - g.count[key]
+	g.count[key] = count
 	if count == 0 {
-		delete(t.count, key)
+		delete(g.count, key)
 	}
-	t.gauge.Set(float64(t.sum))
+	g.gauge.Set(float64(g.sum))
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// NamespacePolicy says into which namespaces of a cluster services are imported (design decision 4).
+// NamespacePolicy selects the namespaces of a cluster into which services are imported (design decision 4).
 type NamespacePolicy struct {
-	// Allowed are the only ones; empty means all that are not denied.
+	// Allowed are the allowed namespaces. If empty, all that are not denied are allowed.
 	Allowed []string
-	// Denied are those into which nothing is imported, the agent's own among them.
+	// Denied are the denied namespaces, the agent's own among them.
 	Denied []string
 }
 

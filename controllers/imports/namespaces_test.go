@@ -5,7 +5,8 @@ package imports
 
 import "testing"
 
-// TestAdmits: services are imported into every namespace but those that are reserved, denied, or missing in a list of the allowed.
+// TestAdmits: services are imported into each namespace that is not reserved, not denied, and in the list of allowed ones if there
+// is one.
 //
 // spec: I1
 func TestAdmits(t *testing.T) {

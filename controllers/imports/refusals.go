@@ -15,42 +15,41 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
-// Refusals remembers what was refused of each service, so that it is told once and not at every look.
+// Refusals stores the last reported refusals of each service, so that each is reported once.
 type Refusals struct {
-	mu   sync.Mutex
-	told map[clusterset.ServiceKey]string
+	mu       sync.Mutex
+	reported map[clusterset.ServiceKey]string
 }
 
-// NewRefusals returns Refusals of which nothing has been told.
-func NewRefusals() *Refusals { return &Refusals{told: map[clusterset.ServiceKey]string{}} }
+// NewRefusals returns empty Refusals.
+func NewRefusals() *Refusals { return &Refusals{reported: map[clusterset.ServiceKey]string{}} }
 
-// news notes what is refused of a service now, and reports whether that is something and has not been told.
-func (r *Refusals) news(key clusterset.ServiceKey, text string) bool {
+// isNew stores the refusals of a service, and reports whether they are new and not empty.
+func (r *Refusals) isNew(key clusterset.ServiceKey, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told[key] == text {
+	if r.reported[key] == text {
 		return false
 	}
-	r.told[key] = text
+	r.reported[key] = text
 	if text == "" {
-		delete(r.told, key)
+		delete(r.reported, key)
 	}
 	return text != ""
 }
 
-// announceRefusals says what other members wrote about a service that is not accepted, on its import, whether or not
-// there is one.
+// announceRefusals sends an Event with the refused records of a service. It regards the ServiceImport, even if that does not exist.
 func (r *Reconciler) announceRefusals(v view) {
 	text := ""
-	if err := errors.Join(v.known.Hub.Refused...); err != nil {
+	if err := errors.Join(v.sources.Hub.Refused...); err != nil {
 		text = err.Error()
 	}
-	if !r.Refusals.news(v.known.Key, text) {
+	if !r.Refusals.isNew(v.sources.Key, text) {
 		return
 	}
 	var regarding runtime.Object = &corev1.ObjectReference{
 		APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName,
-		Namespace: v.known.Key.Namespace, Name: v.known.Key.Name,
+		Namespace: v.sources.Key.Namespace, Name: v.sources.Key.Name,
 	}
 	if v.serviceImport != nil {
 		regarding = v.serviceImport

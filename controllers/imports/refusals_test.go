@@ -16,7 +16,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestRefusedAreCounted: the metric counts all that is refused, of which only the first reasons are known.
+// TestRefusedAreCounted: the metric counts all refusals, although only the first reasons are stored.
 func TestRefusedAreCounted(t *testing.T) {
 	t.Parallel()
 	metrics, err := NewMetrics(prometheus.NewRegistry(), time.Time{})
@@ -25,7 +25,7 @@ func TestRefusedAreCounted(t *testing.T) {
 	}
 	refused := func(name string, total int, reasons ...error) {
 		key := clusterset.ServiceKey{Namespace: "shop", Name: name}
-		metrics.found(key, view{known: sources.Sources{Key: key, Hub: hub.Service{Refused: reasons, RefusedTotal: total}}}, decision{})
+		metrics.update(key, view{sources: sources.Sources{Key: key, Hub: hub.Service{Refused: reasons, RefusedTotal: total}}}, decision{})
 	}
 	see := func(want float64) {
 		t.Helper()

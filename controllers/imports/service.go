@@ -20,77 +20,78 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// derived is what became of a derived Service.
-type derived struct {
-	// service is the Service as it stands: nil where this cluster has no IP family for it, or where something is in its way.
+// serviceResult is the result of writing a derived Service.
+type serviceResult struct {
+	// service is the written Service; nil if this cluster has none of its IP families, or if an unmanaged object has its name.
 	service *corev1.Service
-	// obstacle is what is in the way of it, or of its slices.
-	obstacle error
-	// site is what the cluster adds, less what its API server has just refused.
+	// foreignErr is the error for an unmanaged object with the name of the Service or of one of its slices.
+	foreignErr error
+	// site is the site without what the API server has just refused.
 	site render.Site
 }
 
-// writeService writes the derived Service. Where the API server refuses part of it, the rest is better than nothing.
-func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (derived, error) {
-	site, observed := d.site, v.derived()
+// writeService writes the derived Service. If the API server refuses a setting or an address, it writes the Service without it.
+func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (serviceResult, error) {
+	site, observed := d.site, v.derivedServices()
 	desired := render.Service(d.merged, site)
 	changes := plan.Service(desired, observed)
 	r.announceReplacement(v, changes)
 	for {
 		written, err := r.applyService(ctx, desired, changes)
-		observed = standing(observed, written)
-		less, lookup := r.concede(ctx, d.merged, site, answer{desired, written, err})
+		if len(written) > 0 {
+			observed = written[len(written)-1:]
+		}
+		relaxed, listErr := r.relaxDesired(ctx, d.merged, site, writeResult{desired, written, err})
 		switch {
-		case lookup != nil:
-			return derived{}, lookup
-		case less != nil:
-			site = *less
+		case listErr != nil:
+			return serviceResult{}, listErr
+		case relaxed != nil:
+			site = *relaxed
 			desired = render.Service(d.merged, site)
 			changes = plan.Service(desired, observed)
 			continue
 		case errors.Is(err, apply.ErrForeign):
-			return derived{obstacle: err, site: site}, nil
+			return serviceResult{foreignErr: err, site: site}, nil
 		case err != nil || desired == nil:
-			return derived{site: site}, err
+			return serviceResult{site: site}, err
 		}
 		at := slices.IndexFunc(observed, func(s *corev1.Service) bool { return s.Name == desired.Name })
-		return derived{service: observed[at], site: site}, nil
+		return serviceResult{service: observed[at], site: site}, nil
 	}
 }
 
-// answer is what the API server made of a derived Service.
-type answer struct {
+// writeResult is the result of one attempt to write a derived Service.
+type writeResult struct {
 	desired *corev1.Service
 	written []*corev1.Service
 	err     error
 }
 
-// concede returns what to ask for instead, nil where that would change nothing: no setting that the API server has
-// shown not to know (spec D6), or no address that another Service has. Each time it is less.
-func (r *Reconciler) concede(ctx context.Context, m merge.Merged, site render.Site, a answer) (*render.Site, error) {
-	var unknown []clusterset.Setting
-	if a.err == nil && len(a.written) > 0 {
-		unknown = render.Dropped(m, site, a.written[len(a.written)-1])
+// relaxDesired returns the site without the settings that the API server does not support (spec D6), or without addresses that
+// another Service has. It returns nil if there is nothing to leave out. Each call leaves out more, so the caller's loop ends.
+func (r *Reconciler) relaxDesired(ctx context.Context, m merge.Merged, site render.Site, result writeResult) (*render.Site, error) {
+	var unsupported []clusterset.Setting
+	if result.err == nil && len(result.written) > 0 {
+		unsupported = render.Dropped(m, site, result.written[len(result.written)-1])
 	} else {
-		unknown = render.Refused(m, site, fieldsOf(a.err))
+		unsupported = render.Refused(m, site, fieldsOf(result.err))
 	}
-	if len(unknown) > 0 {
-		r.Unknown.learn(unknown)
-		site.Unknown = with(site.Unknown, unknown)
+	if len(unsupported) > 0 {
+		r.Unsupported.add(unsupported)
+		site.Unknown = with(site.Unknown, unsupported)
 		return &site, nil
 	}
-	if !apierrors.IsInvalid(a.err) || len(site.IPs) == 0 {
+	if !apierrors.IsInvalid(result.err) || len(site.IPs) == 0 {
 		return nil, nil
 	}
-	if taken, err := r.taken(ctx, a.desired); err != nil || !taken {
+	if taken, err := r.addressTaken(ctx, result.desired); err != nil || !taken {
 		return nil, err
 	}
-	site.IPs = nil // others are better than none
+	site.IPs = nil // other addresses are better than none
 	return &site, nil
 }
 
-// applyService carries out the changes that lead to the desired derived Service and returns what it wrote. A Service that
-// gets its two addresses back gets them one after the other.
+// applyService applies the changes of the derived Service and returns what it wrote. It restores two addresses one after the other.
 func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, changes []plan.Change[*corev1.Service]) ([]*corev1.Service, error) {
 	written, err := apply.Do(ctx, r.Writer, changes)
 	if err != nil || len(written) == 0 || len(written[0].Spec.ClusterIPs) >= len(desired.Spec.ClusterIPs) {
@@ -100,18 +101,9 @@ func (r *Reconciler) applyService(ctx context.Context, desired *corev1.Service, 
 	return append(written, completed...), err
 }
 
-// standing returns the derived Services as they stand after some of them were written.
-func standing(observed, written []*corev1.Service) []*corev1.Service {
-	if len(written) > 0 {
-		return written[len(written)-1:]
-	}
-	return observed
-}
-
-// taken reports whether another Service has one of the addresses that a derived Service is to have. An address that no
-// Service has is free, or will be in a moment: the API server releases it only after it has deleted the Service that
-// had it.
-func (r *Reconciler) taken(ctx context.Context, desired *corev1.Service) (bool, error) {
+// addressTaken reports whether another Service has one of the addresses of the desired derived Service. If not, the API server
+// releases the address as soon as it has deleted the Service that had it.
+func (r *Reconciler) addressTaken(ctx context.Context, desired *corev1.Service) (bool, error) {
 	services := &corev1.ServiceList{}
 	if err := r.Member.List(ctx, services, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list Services: %w", err)

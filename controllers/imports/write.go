@@ -20,20 +20,20 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// write brings the import about: the derived Service, its slices, then the ServiceImport, which is born complete.
+// write writes the derived Service, its slices, and then the ServiceImport, which is complete when it is created.
 func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	if v.isObstructed() {
-		return r.obstructed(v.serviceImport)
+		return r.announceObstruction(v.serviceImport)
 	}
 	derived, err := r.writeService(ctx, v, d)
 	if err != nil {
 		return err
 	}
 	d.site = derived.site
-	if derived.obstacle == nil { // somebody else's Service must not get our slices; where none is wanted, no slice is
+	if derived.foreignErr == nil { // an unmanaged Service must not get mirrored slices
 		switch err := r.writeSlices(ctx, v, d); {
-		case errors.Is(err, apply.ErrForeign): // which the import tells; the others are written
-			derived.obstacle = err
+		case errors.Is(err, apply.ErrForeign): // the condition reports it; the other slices are written
+			derived.foreignErr = err
 		case err != nil:
 			return err
 		}
@@ -45,18 +45,18 @@ func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error 
 	desired := slices.Concat(render.Slices(d.merged, d.site, d.slices), d.kept)
 	changes := plan.EndpointSlices(desired, v.mirrored)
 	written, err := apply.Do(ctx, r.Writer, changes)
-	r.Metrics.propagated(r.Sources.Cluster, d.slices, written, r.Clock.Now())
+	r.Metrics.observePropagation(r.Sources.Cluster, d.slices, written, r.Clock.Now())
 	return err
 }
 
-func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derived derived) error {
+func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derived serviceResult) error {
 	var ips []string
 	if derived.service != nil && d.merged.Type == mcsv1beta1.ClusterSetIP {
 		ips = derived.service.Spec.ClusterIPs
 	}
 	written, err := apply.Do(ctx, r.Writer, plan.ServiceImport(render.ServiceImport(d.merged, d.site, ips), v.serviceImport))
 	if errors.Is(err, apply.ErrForeign) && v.serviceImport == nil {
-		return nil // it has just been created by somebody else: the watch brings it, and this service again
+		return nil // another client has just created it: the watch event enqueues the service again
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	}
 	status := render.ImportStatus(d.merged)
 	existing := current.Status.Conditions
-	if len(v.awaited()) == 0 {
+	if len(v.unconfirmedExporters()) == 0 {
 		existing = conditions.Without(existing, conditions.TypeDeletionPending)
 	}
 	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
@@ -79,52 +79,52 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		r.announceLeftOut(current, after, "SettingLeftOut", conditions.SettingsLeftOut(render.LeftOut(d.merged, d.site)))
 		r.announceLeftOut(current, after, "MetadataLeftOut", conditions.MetadataLeftOut(render.MetadataLeftOut(d.merged, d.site)))
 	}
-	return derived.obstacle
+	return derived.foreignErr
 }
 
-// importConditions returns all that is to be said of an import.
-func importConditions(v view, d decision, derived derived) []metav1.Condition {
+// importConditions returns the desired conditions of an import.
+func importConditions(v view, d decision, derived serviceResult) []metav1.Condition {
 	result := []metav1.Condition{ready(d, derived)}
-	if awaited := v.awaited(); len(awaited) > 0 {
-		result = append(result, conditions.DeletionPending(awaited))
+	if unconfirmed := v.unconfirmedExporters(); len(unconfirmed) > 0 {
+		result = append(result, conditions.DeletionPending(unconfirmed))
 	}
 	return result
 }
 
-// awaited returns the other clusters whose heartbeats have yet to confirm that what the hub lacks is deleted, sorted; none while the
-// hub itself has not been read.
-func (v view) awaited() []clusterset.ClusterID {
-	if !v.known.Hub.Synced() {
+// unconfirmedExporters returns the other clusters whose heartbeats have not confirmed that missing records are deleted, sorted. It
+// returns none before the hub has been read.
+func (v view) unconfirmedExporters() []clusterset.ClusterID {
+	if !v.sources.Hub.Synced() {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(v.missing))
 }
 
-// ready returns the import's condition (spec C6).
-func ready(d decision, derived derived) metav1.Condition {
+// ready returns the Ready condition of the import (spec C6).
+func ready(d decision, derived serviceResult) metav1.Condition {
 	switch {
-	case derived.obstacle != nil:
-		return conditions.ImportPending(derived.obstacle.Error())
+	case derived.foreignErr != nil:
+		return conditions.ImportPending(derived.foreignErr.Error())
 	case derived.service == nil || !render.Supported(d.merged, d.site):
 		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
 	}
 	return conditions.ImportReady(render.LeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
 }
 
-// withdraw removes what there is of an import that no cluster exports to any more. The ServiceImport goes last: until then it
-// names the exporters, so that a withdrawal that fails half-way is decided again by the same facts.
+// withdraw deletes an import that no cluster exports. It deletes the ServiceImport last: that names the exporters, so that a retry
+// after an error makes the same decision.
 func (r *Reconciler) withdraw(ctx context.Context, v view) error {
 	if _, err := apply.Do(ctx, r.Writer, plan.EndpointSlices(nil, v.mirrored)); err != nil {
 		return err
 	}
-	if _, err := apply.Do(ctx, r.Writer, plan.Service(nil, v.derived())); err != nil {
+	if _, err := apply.Do(ctx, r.Writer, plan.Service(nil, v.derivedServices())); err != nil {
 		return err
 	}
-	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.ownImport()))
+	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.managedImport()))
 	return err
 }
 
-// announceReplacement says that a derived Service is about to be replaced, and what becomes of its addresses.
+// announceReplacement sends an Event if a derived Service is about to be replaced, with the reason and the effect on its addresses.
 func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.Service]) {
 	if v.serviceImport == nil || len(changes) == 0 || changes[len(changes)-1].Verb != plan.Create {
 		return
@@ -135,7 +135,7 @@ func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.S
 		why = "The derived Service %s should have no selector. It is replaced, with the same addresses, so that the endpoints go which its selector has found."
 	case len(changes) == 2:
 		why = "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
-	case v.hasLostService():
+	case v.derivedNameTaken():
 		why = "Another object has the name of this import's derived Service. It gets another, %s, and other addresses."
 	default:
 		return
@@ -143,8 +143,8 @@ func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.S
 	r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import", why, changes[len(changes)-1].Object.Name)
 }
 
-// obstructed reports a ServiceImport that is not ours in the place of one of ours (spec I7).
-func (r *Reconciler) obstructed(foreign *mcsv1beta1.ServiceImport) error {
+// announceObstruction sends an Event for an unmanaged ServiceImport with the name of an import (spec I7).
+func (r *Reconciler) announceObstruction(foreign *mcsv1beta1.ServiceImport) error {
 	r.Events.Eventf(foreign, nil, corev1.EventTypeWarning, "ServiceImportObstructed", "Import",
 		"The clusterset exports a service of this name, but this ServiceImport is not managed by Tombolo and is left alone. Delete it to import the service.")
 	return nil

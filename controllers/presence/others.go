@@ -22,8 +22,8 @@ func (p *Presence) State(id clusterset.ClusterID) liveness.State {
 	return p.Tracker.State(id)
 }
 
-// Others returns the state of each remote member that has a heartbeat. It is empty on a replica that does not lead.
-func (p *Presence) Others() map[clusterset.ClusterID]liveness.State {
+// RemoteStates returns the state of each remote member that has a heartbeat. It is empty on a replica that does not lead.
+func (p *Presence) RemoteStates() map[clusterset.ClusterID]liveness.State {
 	p.mu.Lock()
 	states := p.Tracker.States()
 	p.mu.Unlock() // before the store is read, which notifies presence while it is locked

@@ -24,8 +24,8 @@ import (
 
 const interval = 10 * time.Second
 
-// TestAbsentMember: a cluster for which services wait and that has no Member on the hub becomes silent, and exports nothing any more
-// when it has been absent for the timeout. Meanwhile its Member may come.
+// TestAbsentMember: a cluster with missing records and without a Member on the hub becomes silent, and its exports are removed
+// after the timeout. Its Member may be created before that.
 func TestAbsentMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAbsentMember(t *testing.T) {
 	})
 }
 
-// presentMember is a member's Presence beside the Store of its connection to a hub, which holds what a test has written there.
+// presentMember is a member's Presence, with the Store of its connection to a hub that has the objects of the test.
 type presentMember struct {
 	*Presence
 	hub    client.Client
@@ -80,7 +80,7 @@ type presentMember struct {
 	events *eventBuffer
 }
 
-// present returns the Presence of member "own" once it has read what the hub holds. It belongs into a bubble of synctest.
+// present returns the Presence of member "own" after it has read the hub. The test must run in a synctest bubble.
 func present(t *testing.T, held ...client.Object) *presentMember {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -118,7 +118,7 @@ func (p *presentMember) take(t *testing.T) {
 	p.process(p.events.take())
 }
 
-// renew renews the heartbeat of a member, whatever else it says.
+// renew renews the heartbeat of a member without other changes.
 func (p *presentMember) renew(t *testing.T, id clusterset.ClusterID) {
 	t.Helper()
 	heartbeat := &hubv1alpha1.Heartbeat{}

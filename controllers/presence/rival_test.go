@@ -16,8 +16,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestRivalExpired: an ID is taken over after four answers' time with one heartbeat of the other cluster, and neither for the time in
-// which the hub was away, nor for that in which nobody asked.
+// TestRivalExpired: an ID is taken over after all reads of the grace period have returned the same heartbeat of the other cluster.
+// Time in which the hub was unreachable, or not read, does not count.
 //
 // spec: K2
 func TestRivalExpired(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRivalExpired(t *testing.T) {
 	}
 }
 
-// answer is what the hub says of a heartbeat: its version, or nothing.
+// answer is a hub with a heartbeat of this version; the hub is unreachable if it is empty.
 type answer struct {
 	client.Reader
 

@@ -24,11 +24,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
-// unanswered is a hub, behind a proxy, that accepts each write and does not answer until the request is given up.
+// unanswered is a hub, behind a proxy, that accepts each write and does not answer before the request is cancelled.
 type unanswered struct {
 	client.Client
 
-	// longest is how long a request has waited, and requests how many were given up.
+	// longest is the longest duration of a request, and requests the number of cancelled ones.
 	longest  time.Duration
 	requests int
 }
@@ -41,8 +41,8 @@ func (u *unanswered) Create(ctx context.Context, _ client.Object, _ ...client.Cr
 	return ctx.Err()
 }
 
-// TestUnansweredHeartbeats: where the hub does not answer, a heartbeat is tried at each interval, and the loop that listens to the
-// others is kept no longer than that.
+// TestUnansweredHeartbeats: if the hub does not answer, the agent tries to write a heartbeat at each interval, and does not block
+// the processing of other members' heartbeats for longer than that.
 //
 // spec: D9
 func TestUnansweredHeartbeats(t *testing.T) {

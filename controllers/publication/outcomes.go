@@ -16,15 +16,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Outcome is what became of the last attempt to publish a service, as far as its owner should know.
+// Outcome is the result of the last attempt to publish a service, as reported in the status of its export.
 type Outcome struct {
-	// Failure is why the hub refused it; empty where it did not.
+	// Failure is why the hub refused it; empty if it did not.
 	Failure string
-	// LeftOut are the addresses that may not leave the cluster, and why, sorted.
+	// LeftOut are the addresses that must not be published, and why, sorted.
 	LeftOut []string
-	// Surplus says which slices are too many for one service; empty where none are.
+	// Surplus says which slices exceed the limit of a service; empty if none do.
 	Surplus string
-	// HostNames are the EndpointSlices that have host names and no addresses, sorted. They are not published.
+	// HostNames are the EndpointSlices with host names instead of addresses, sorted. They are not published.
 	HostNames []string
 }
 
@@ -32,7 +32,7 @@ func (o Outcome) equal(other Outcome) bool {
 	return o.Failure == other.Failure && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut) && slices.Equal(o.HostNames, other.HostNames)
 }
 
-// Outcomes holds the outcomes that are worth telling, and tells whoever watches.
+// Outcomes stores the outcomes that are not empty, and notifies controllers of changes.
 type Outcomes struct {
 	mu     sync.Mutex
 	byKey  map[clusterset.ServiceKey]Outcome
@@ -42,7 +42,7 @@ type Outcomes struct {
 // NewOutcomes returns empty Outcomes.
 func NewOutcomes() *Outcomes { return &Outcomes{byKey: map[clusterset.ServiceKey]Outcome{}} }
 
-// Set notes what became of a service.
+// Set sets the outcome of a service.
 func (o *Outcomes) Set(key clusterset.ServiceKey, outcome Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,7 +58,7 @@ func (o *Outcomes) Set(key clusterset.ServiceKey, outcome Outcome) {
 	}
 }
 
-// Of returns what became of a service.
+// Of returns the outcome of a service.
 func (o *Outcomes) Of(key clusterset.ServiceKey) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,23 +13,23 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// Progress tells whether everything that this cluster exports has been published since the hub was last listed. Only
-// then may a heartbeat say Complete, which makes the absence of a record a deletion (design decision 7).
+// Progress tracks whether everything that this cluster exports has been published since the last list of the hub. Only then may the
+// heartbeat be Complete, because missing records then count as deleted (design decision 7).
 type Progress struct {
 	mu sync.Mutex
-	// listing is the list of the hub since which this counts; 0 before the first.
+	// listing is the number of the list of the hub for which Progress has begun; 0 before the first.
 	listing int
 	pending map[clusterset.ServiceKey]struct{}
-	// versions are the highest of the records that were found right or made so since then.
+	// versions are the highest versions of the records that were found or written since then.
 	versions hub.Versions
 	complete chan struct{}
 }
 
-// NewProgress returns a Progress of which nothing is done.
+// NewProgress returns a Progress that has not begun.
 func NewProgress() *Progress { return &Progress{complete: make(chan struct{}, 1)} }
 
-// Begin starts over, unless it has done so since that list of the hub was taken in: the publication is complete again
-// when each of these services is done.
+// Begin starts again, unless it has begun for this list of the hub. The publication is complete when each of these services is
+// done.
 func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,12 +41,12 @@ func (p *Progress) Begin(listing int, keys []clusterset.ServiceKey) {
 	for _, key := range keys {
 		p.pending[key] = struct{}{}
 	}
-	p.announce()
+	p.signalIfComplete()
 }
 
-// Lost notes that a record of a service has gone from the hub: the publication is not complete until the service has been looked
-// at again, as its record may have to be published again.
-func (p *Progress) Lost(key clusterset.ServiceKey) {
+// RecordDeleted makes a service pending after the hub has deleted a record of it, because the record may have to be published
+// again.
+func (p *Progress) RecordDeleted(key clusterset.ServiceKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listing != 0 {
@@ -54,8 +54,8 @@ func (p *Progress) Lost(key clusterset.ServiceKey) {
 	}
 }
 
-// Done notes that the hub holds what is exported of a service, in records of which these versions are the highest, as it was
-// looked at after that list. What was looked at before another list was taken over is looked at again because of it.
+// Done marks a service as published, with the highest versions of its records. It does nothing if the service was reconciled before
+// the last list: that list enqueues the service again.
 func (p *Progress) Done(key clusterset.ServiceKey, listing int, versions hub.Versions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,20 +65,20 @@ func (p *Progress) Done(key clusterset.ServiceKey, listing int, versions hub.Ver
 	p.versions = p.versions.Latest(versions)
 	if _, ok := p.pending[key]; ok {
 		delete(p.pending, key)
-		p.announce()
+		p.signalIfComplete()
 	}
 }
 
-// Publication is how far the publication has come.
+// Publication is the state of a publication.
 type Publication struct {
 	State hubv1alpha1.Publication
-	// Listing is the list of the hub since which it counts.
+	// Listing is the number of the list of the hub for which it began.
 	Listing int
-	// Versions are the highest versions that the records have, if it is complete.
+	// Versions are the highest versions of the records, if the publication is complete.
 	Versions hub.Versions
 }
 
-// Publication returns how far the publication has come.
+// Publication returns the state of the publication.
 func (p *Progress) Publication() Publication {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,12 +91,12 @@ func (p *Progress) Publication() Publication {
 // Completed returns a channel that receives whenever the publication has become complete.
 func (p *Progress) Completed() <-chan struct{} { return p.complete }
 
-func (p *Progress) announce() {
+func (p *Progress) signalIfComplete() {
 	if len(p.pending) > 0 {
 		return
 	}
 	select {
 	case p.complete <- struct{}{}:
-	default: // not yet taken notice of the last time
+	default: // signalled already
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestProgress: a publication is complete when each service has been looked at since the hub was last listed, and stays
-// so for as long as the hub is not listed anew.
+// TestProgress: a publication is complete when each service has been reconciled since the last list of the hub, and stays complete
+// until the next list.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := publication.NewProgress()
@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 		{"with a new list", func() { p.Begin(2, []clusterset.ServiceKey{one}) }, false, false},
 		{"with that done before", func() { p.Done(one, 1, hub.Versions{}) }, false, false},
 		{"with that done", func() { p.Done(one, 2, hub.Versions{Services: "7", Endpoints: "12"}) }, true, true},
-		{"with a record that has gone from the hub", func() { p.Lost(one) }, false, false},
+		{"with a record that has gone from the hub", func() { p.RecordDeleted(one) }, false, false},
 		{"with that published again", func() { p.Done(one, 2, hub.Versions{Services: "8"}) }, true, true},
 		{"with an empty one", func() { p.Begin(3, nil) }, true, true},
 	} {

@@ -150,7 +150,7 @@ func TestFrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.desired.frees(test.existing); got != test.want {
+			if got := test.desired.freesQuota(test.existing); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish keeps this member's records on the hub the same as what it exports. It is the only writer of
-// PublishedServices and PublishedEndpoints.
+// Package publish writes the records of this member's exports to the hub. It is the only writer of PublishedServices and
+// PublishedEndpoints.
 package publish
 
 import (
@@ -36,42 +36,42 @@ import (
 type Reconciler struct {
 	Sources sources.Reader
 	Hub     apply.Writer
-	// Allowed reports whether this cluster may speak for its ID now (spec K2).
+	// Allowed reports whether this cluster may use its ID now (spec K2).
 	Allowed  func() bool
 	Progress *publication.Progress
 	Outcomes *publication.Outcomes
 
-	// retries decides when what the hub has refused is tried again; nil outside of a manager.
+	// retries requeues services that the hub has refused; nil outside of a manager.
 	retries *queue.Retries
-	// member is the version of this cluster's Member that the hub's refusals were made by.
-	member string
+	// memberVersion is the version of this cluster's Member at the last reset of the backoff.
+	memberVersion string
 }
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	r.retries = queue.NewRetries(r)
 	options.Reconciler = r.retries
-	r.Sources.Hub.Subscribe(func(news hub.Event) {
-		if news.Deleted && news.Cluster == r.Sources.Cluster {
-			r.Progress.Lost(news.Key)
+	r.Sources.Hub.Subscribe(func(event hub.Event) {
+		if event.Deleted && event.Cluster == r.Sources.Cluster {
+			r.Progress.RecordDeleted(event.Key)
 		}
 	})
 	return queue.AddController(mgr, "publish", options,
 		queue.Exports(members),
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
-		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.everything),
+		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
 		r.retries.Source(),
 	)
 }
 
-// everything returns the services that are exported or published. Until each has been looked at since the hub was last
-// listed, the publication is not complete.
-func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, error) {
+// allKeys returns the services that are exported or published. The publication is complete when each has been reconciled since the
+// last list of the hub.
+func (r *Reconciler) allKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	listing := r.Sources.Hub.Listing()
-	if member := r.Sources.Hub.Member(r.Sources.Cluster); member != nil && member.ResourceVersion != r.member {
-		r.member = member.ResourceVersion
-		r.retries.Reset() // it may allow now what the hub has refused, whose policies may see it later than this cluster
+	if member := r.Sources.Hub.Member(r.Sources.Cluster); member != nil && member.ResourceVersion != r.memberVersion {
+		r.memberVersion = member.ResourceVersion
+		r.retries.ResetBackoff() // the hub may accept now what it refused, maybe a little later, when its policies have read the Member
 	}
 	keys, err := r.Sources.ExportKeys(ctx)
 	if err != nil {
@@ -84,21 +84,21 @@ func (r *Reconciler) everything(ctx context.Context) ([]clusterset.ServiceKey, e
 	return keys, nil
 }
 
-// ready reports whether anything may be published at all. When that changes, everything comes again.
+// ready reports whether this cluster may publish. If that changes, all services are enqueued again.
 func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.Allowed() }
 
-// Reconcile makes the hub's records of one service what this cluster exports.
+// Reconcile updates the records of one service on the hub.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
 	if !r.ready() {
 		return reconcile.Result{}, nil
 	}
-	listing := r.Sources.Hub.Listing() // before its records are read
+	listing := r.Sources.Hub.Listing() // read before the records
 	known, slices, err := r.gather(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !known.Hub.Synced() || !r.Allowed() { // a record may have come meanwhile that says that they are another cluster's
+	if !known.Hub.Synced() || !r.Allowed() { // another cluster's heartbeat with this ID may have arrived
 		return reconcile.Result{}, nil
 	}
 	desired, outcome := r.decide(known, slices)
@@ -109,12 +109,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	versions, err := r.apply(ctx, desired, known.Hub)
 	if err != nil {
-		return reconcile.Result{}, r.failed(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
+		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
 	}
 	r.Outcomes.Set(key, outcome)
 	r.Progress.Done(key, listing, versions)
-	if r.retries != nil && desired.frees(known.Hub) {
-		r.retries.Freed()
+	if r.retries != nil && desired.freesQuota(known.Hub) {
+		r.retries.RetryOldest()
 	}
 	return reconcile.Result{}, nil
 }
@@ -128,19 +128,18 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sou
 	return known, slices, err
 }
 
-// records are what the hub holds, or is to hold, of one service of this member.
+// records are the existing or desired records of one service of this member.
 type records struct {
 	service   *hubv1alpha1.PublishedService
 	endpoints []*hubv1alpha1.PublishedEndpoints
 }
 
-// frees reports whether the hub is to hold fewer records than it does, so that a quota has room for others.
-func (d records) frees(observed hub.Service) bool {
+// freesQuota reports whether the hub is to store fewer records than before, so that a quota has room for others.
+func (d records) freesQuota(observed hub.Service) bool {
 	return d.service == nil && observed.Local != nil || len(d.endpoints) < len(observed.LocalEndpoints)
 }
 
-// decide returns the records of what is exported, and what is left out of them because the hub or the other clusters
-// would refuse it.
+// decide returns the desired records, and what they omit because the hub or other members would refuse it.
 func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, publication.Outcome) {
 	if known.Local == nil {
 		return records{service: inactive(known)}, publication.Outcome{}
@@ -158,8 +157,8 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	return desired, outcome
 }
 
-// inactive returns the record of a ServiceExport that exports nothing at present: the one that the hub holds, marked, so that the
-// export keeps its age (spec E6); nil if the hub holds none, or if the service may not be exported at all.
+// inactive returns the inactive record of a ServiceExport that exports nothing at present, so that the export keeps its age (spec
+// E6). It returns nil if the hub has no record, or if the service must not be exported at all.
 func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 	if known.Rejection == nil || known.Rejection.Reason == export.ReasonNamespaceReserved || known.Hub.Local == nil {
 		return nil
@@ -169,8 +168,8 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 	return record
 }
 
-// apply writes endpoints before the service that they belong to, and deletes them after it, so that others see a new
-// service complete. It returns the highest versions of the records that it has found or written.
+// apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. It
+// returns the highest versions of the records that it has found or written.
 func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
 	service := plan.PublishedService(desired.service, observed.Local)
 	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)
@@ -189,8 +188,7 @@ func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Se
 	return highest(observed, writtenService, writtenEndpoints), err
 }
 
-// highest returns the highest versions of this cluster's own records of a service: those that were observed, and those that
-// were written since.
+// highest returns the highest versions of this cluster's records of a service: those observed, and those written since.
 func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints) hub.Versions {
 	if observed.Local != nil {
 		services = append(services, observed.Local)
@@ -205,10 +203,10 @@ func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, end
 	return result
 }
 
-// failed stores the refusal of a record, and returns the error. A record that the schema refuses is done with until it changes. A record
-// that a quota, a right or an admission policy refuses keeps the publication Partial: the hub should store it. An API server that has
-// just started refuses every record, as Invalid, until its policies have found the Member.
-func (r *Reconciler) failed(key clusterset.ServiceKey, listing int, err error, outcome publication.Outcome) error {
+// setFailure stores why the hub refused a record, and returns the error. If the schema refuses a record, the service is done until
+// it changes. If a quota, a right or an admission policy refuses it, the publication stays Partial, because the hub should store
+// the record. An API server that has just started refuses every record as Invalid, until its policies have found the Member.
+func (r *Reconciler) setFailure(key clusterset.ServiceKey, listing int, err error, outcome publication.Outcome) error {
 	if errors.Is(err, apply.ErrStale) || !apply.IsRefused(err) {
 		return err
 	}

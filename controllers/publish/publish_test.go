@@ -47,7 +47,7 @@ func TestFailed(t *testing.T) {
 			web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 			r := &Reconciler{Progress: publication.NewProgress(), Outcomes: publication.NewOutcomes()}
 			r.Progress.Begin(1, []clusterset.ServiceKey{web})
-			err := r.failed(web, 1, test.err, publication.Outcome{})
+			err := r.setFailure(web, 1, test.err, publication.Outcome{})
 			if got := errors.Is(err, reconcile.TerminalError(nil)); got != test.final {
 				t.Errorf("terminal: %t, want %t", got, test.final)
 			}

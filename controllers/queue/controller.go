@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// AddController adds a controller to a manager that may run already. Its workers begin when all its sources are in sync: those that
-// are added to a controller which is started are not waited for.
+// AddController adds a controller to a manager that may be running. Its workers start when all its sources are synced. A started
+// controller does not wait for sources that are added later, so all must be given here.
 func AddController(mgr manager.Manager, name string, options controller.Options, from ...source.Source) error {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
 	c, err := controller.NewUnmanaged(name, options)

@@ -32,10 +32,10 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // to reconcile, most urgent first, when any service may have changed: after a list of the hub, and when a member is confirmed.
 func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		everything := make(chan struct{}, 1)
+		enqueueAll := make(chan struct{}, 1)
 		signal := func() {
 			select {
-			case everything <- struct{}{}:
+			case enqueueAll <- struct{}{}:
 			default: // one is pending already
 			}
 		}
@@ -56,7 +56,7 @@ func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clust
 				select {
 				case <-ctx.Done():
 					return
-				case <-everything:
+				case <-enqueueAll:
 				}
 				keys, err := all(ctx)
 				if ctx.Err() != nil {
@@ -106,18 +106,17 @@ func (p *Pacer) filter(event hub.Event, enqueue func()) {
 		enqueue()
 		return
 	}
-	p.pace(contribution{event.Cluster, event.Key}, enqueue)
+	p.pace(bucketKey{event.Cluster, event.Key}, enqueue)
 }
 
-// headStarts are the sizes of the portions of a long list that go before the rest of it.
-var headStarts = [...]int{64, 1024}
+// batchSizes are the sizes of the first batches of a long list, which have a higher priority than the rest.
+var batchSizes = [...]int{64, 1024}
 
-// enqueueInOrder adds services to the queue's backlog, where many may wait already: a few that come first, then some more, then
-// the rest.
+// enqueueInOrder adds services to the backlog of the queue, which may be long already. The first batches have a higher priority.
 func enqueueInOrder(q queue, keys []clusterset.ServiceKey) {
-	for i, size := range headStarts {
+	for i, size := range batchSizes {
 		first := min(size, len(keys))
-		Enqueue(q, handler.LowPriority+len(headStarts)-i, keys[:first]...)
+		Enqueue(q, handler.LowPriority+len(batchSizes)-i, keys[:first]...)
 		keys = keys[first:]
 	}
 	Enqueue(q, handler.LowPriority, keys...)
@@ -138,8 +137,8 @@ func Enqueue(q queue, priority int, keys ...clusterset.ServiceKey) {
 	}
 }
 
-// Typed returns an event handler that enqueues the service which keyOf finds for an object, if any. An object that is
-// moved from one service to another by an edit concerns both.
+// Typed returns an event handler that enqueues the service that keyOf returns for an object, if any. If an update moves an object
+// to another service, it enqueues both.
 func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
 		key, ok := keyOf(object)
@@ -150,17 +149,17 @@ func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, boo
 	})
 }
 
-// Paced is Typed for objects that the controller writes itself. What a member changes too often would else be looked at with
-// each echo of what was written for it, out of step. A mirrored slice counts among the changes of the member that it names as its
-// source; what names none, an import or a derived Service, has a pace of its own.
+// Paced is Typed for objects that the controller writes itself. It paces their events, because each write for a member that changes
+// often would otherwise cause another reconciliation. The events of a mirrored slice count as changes of its source cluster.
+// Objects without a source cluster, such as imports and derived Services, have a bucket of their own.
 func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
-	look := func(q queue, object client.Object) {
+	pace := func(q queue, object client.Object) {
 		key, ok := keyOf(object)
 		if !ok {
 			return
 		}
-		because := contribution{clusterset.ClusterID(object.GetLabels()[mcsv1beta1.LabelSourceCluster]), key}
-		pacer.pace(because, func() { Enqueue(q, 0, key) })
+		bucket := bucketKey{clusterset.ClusterID(object.GetLabels()[mcsv1beta1.LabelSourceCluster]), key}
+		pacer.pace(bucket, func() { Enqueue(q, 0, key) })
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) {
@@ -168,7 +167,7 @@ func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.Names
 				Enqueue(q, handler.LowPriority, key)
 				return
 			}
-			look(q, e.Object)
+			pace(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
 			before, was := keyOf(e.ObjectOld)
@@ -179,17 +178,17 @@ func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.Names
 				}
 				return
 			}
-			if was && (!is || now != before) { // an edit has taken it from its service
-				look(q, e.ObjectOld)
+			if was && (!is || now != before) { // it was moved to another service
+				pace(q, e.ObjectOld)
 			}
-			look(q, e.ObjectNew)
+			pace(q, e.ObjectNew)
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { look(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { pace(q, e.Object) },
 	}
 }
 
-// Exports returns a controller's source of ServiceExports that come, go or are changed by others. Who writes their status must not be
-// woken by that, nor wake others.
+// Exports returns a controller's source of ServiceExports that are created, deleted or changed by others. It drops updates of the
+// status, which agents write themselves.
 func Exports(members cache.Cache) source.Source {
 	return source.Kind(members, &mcsv1beta1.ServiceExport{}, Typed[*mcsv1beta1.ServiceExport](SameName),
 		predicate.TypedFuncs[*mcsv1beta1.ServiceExport]{UpdateFunc: func(e event.TypedUpdateEvent[*mcsv1beta1.ServiceExport]) bool {
@@ -197,14 +196,14 @@ func Exports(members cache.Cache) source.Source {
 		}})
 }
 
-// changesExport reports whether more than the status or the metadata of a ServiceExport has changed, or it is as it was, as after a
-// resync. A watch that was interrupted shows one that was made anew as an update.
+// changesExport reports whether more than the status or the metadata of a ServiceExport has changed, or nothing, as in a resync.
+// After an interrupted watch, an export that was deleted and created again appears as an update.
 func changesExport(before, after *mcsv1beta1.ServiceExport) bool {
 	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID || before.Generation != after.Generation ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }
 
-// SameName is a key function for objects that bear their service's name.
+// SameName is a key function for objects with the name of their service.
 func SameName(object client.Object) (types.NamespacedName, bool) {
 	return client.ObjectKeyFromObject(object), true
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestInOrder: what is named first goes before a backlog that waited already, and a live change before all of it.
+// TestInOrder: the first keys precede a backlog that is queued already, and a live change precedes both.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	q := priorityqueue.New[reconcile.Request](t.Name())
@@ -55,7 +55,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// TestInOrderFew: of few services none gets lost.
+// TestInOrderFew: no service of a short list is lost.
 func TestInOrderFew(t *testing.T) {
 	t.Parallel()
 	q := priorityqueue.New[reconcile.Request](t.Name())
@@ -70,7 +70,7 @@ func TestInOrderFew(t *testing.T) {
 	}
 }
 
-// TestFilters: each filter drops the events of what its controller does not read.
+// TestFilters: each filter drops the events of data that its controller does not read.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}

@@ -13,67 +13,67 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// What one member can do to one service in every other cluster: one write on the hub becomes one in each of them
-// (design decision 4). Each look takes a token, those at the echo of what was written too. The first are never delayed.
+// Limits for the changes of one member to one service: each write on the hub causes a write in every other member (design decision
+// 4). Each reconciliation takes a token, also those for watch events of our own writes. The first changes are never delayed.
 const (
 	changesPerSecond = 20
-	changesAtOnce    = 50
+	changeBurst      = 50
 )
 
-// fewBuckets is how many buckets are not worth clearing out.
-const fewBuckets = 1024
+// minCleanupSize is the number of buckets up to which none are removed.
+const minCleanupSize = 1024
 
-// Pacer has a service looked at less often where a member changes it too often: it keeps a token bucket for each member
-// and service.
+// Pacer delays the reconciliation of a service that a member changes too often. It has a token bucket for each member and service.
 type Pacer struct {
 	own   clusterset.ClusterID
 	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
-	buckets map[contribution]*bucket
-	// enough is how many buckets there may be before the full ones, which are as good as none, are cleared out.
-	enough int
+	buckets map[bucketKey]*bucket
+	// cleanupSize is the number of buckets at which full ones are removed. A full bucket is equal to a new one.
+	cleanupSize int
 }
 
-// contribution is what one member contributes to one service; without a member, what this cluster has made of it.
-type contribution struct {
+// bucketKey identifies the changes of one member to one service. Without a member, these are changes of objects that this agent
+// writes.
+type bucketKey struct {
 	cluster clusterset.ClusterID
 	service clusterset.ServiceKey
 }
 
 type bucket struct {
 	tokens *rate.Limiter
-	// due is when the service is next looked at because of the member.
+	// due is the time of the next reconciliation for changes of the member.
 	due time.Time
 }
 
 // NewPacer returns a Pacer of a cluster, with full buckets.
 func NewPacer(own clusterset.ClusterID, c clock.WithDelayedExecution) *Pacer {
-	return &Pacer{own: own, clock: c, buckets: map[contribution]*bucket{}, enough: fewBuckets}
+	return &Pacer{own: own, clock: c, buckets: map[bucketKey]*bucket{}, cleanupSize: minCleanupSize}
 }
 
-// pace has look called because a member has changed its contribution to a service: at once, or when it is due, or not
-// where a call is still to come, which will see this change too. (A delay given to the queue would not do: the queue
-// forgets it where the service waits there already, and whoever relied on it would be missed.)
-func (p *Pacer) pace(c contribution, look func()) {
+// pace calls enqueue for a change of a service: at once, or when a token is available. It does not call it if an earlier call is
+// still due, because that includes this change. (A delay in the queue would not do: the queue drops it if the service is queued
+// already, and changes would be missed.)
+func (p *Pacer) pace(c bucketKey, enqueue func()) {
 	wait, due := p.delay(c)
 	switch {
 	case due && wait == 0:
-		look()
+		enqueue()
 	case due:
-		p.clock.AfterFunc(wait, look)
+		p.clock.AfterFunc(wait, enqueue)
 	}
 }
 
-// delay returns in what time a service is due to be looked at, and false where that is due already.
-func (p *Pacer) delay(c contribution) (time.Duration, bool) {
+// delay returns the time until the next reconciliation of a service. It reports false if one is due already.
+func (p *Pacer) delay(c bucketKey) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
 	b := p.buckets[c]
 	if b == nil {
-		p.clearOut(now)
-		b = &bucket{tokens: rate.NewLimiter(changesPerSecond, changesAtOnce)}
+		p.removeFullBuckets(now)
+		b = &bucket{tokens: rate.NewLimiter(changesPerSecond, changeBurst)}
 		p.buckets[c] = b
 	}
 	if now.Before(b.due) {
@@ -84,15 +84,15 @@ func (p *Pacer) delay(c contribution) (time.Duration, bool) {
 	return wait, true
 }
 
-// clearOut forgets the buckets that are full, once there are many.
-func (p *Pacer) clearOut(now time.Time) {
-	if len(p.buckets) < p.enough {
+// removeFullBuckets removes the full buckets if there are many.
+func (p *Pacer) removeFullBuckets(now time.Time) {
+	if len(p.buckets) < p.cleanupSize {
 		return
 	}
 	for c, b := range p.buckets {
-		if b.tokens.TokensAt(now) >= changesAtOnce {
+		if b.tokens.TokensAt(now) >= changeBurst {
 			delete(p.buckets, c)
 		}
 	}
-	p.enough = max(fewBuckets, 2*len(p.buckets))
+	p.cleanupSize = max(minCleanupSize, 2*len(p.buckets))
 }

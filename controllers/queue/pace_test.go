@@ -26,8 +26,8 @@ var (
 	web   = clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 )
 
-// A member that changes a service again and again is followed, but not at its own pace, and each change is seen by a look
-// that comes after it.
+// If a member changes a service all the time, the service is reconciled at a limited rate, and each change is followed by a
+// reconciliation.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	const changes, apart = 2000, time.Millisecond
@@ -37,8 +37,8 @@ func TestPace(t *testing.T) {
 	look := func() { seen, looks = made, looks+1 }
 	for range changes {
 		made++
-		p.pace(contribution{"a", web}, look)
-		if made <= changesAtOnce && seen != made {
+		p.pace(bucketKey{"a", web}, look)
+		if made <= changeBurst && seen != made {
 			t.Fatalf("nobody looks when change %d is made", made)
 		}
 		c.Step(apart)
@@ -47,11 +47,11 @@ func TestPace(t *testing.T) {
 	if seen != made {
 		t.Errorf("of %d changes the last look saw %d", made, seen)
 	}
-	if want := changesAtOnce + int(changes*apart/time.Second)*changesPerSecond; looks < want-1 || looks > want+1 {
+	if want := changeBurst + int(changes*apart/time.Second)*changesPerSecond; looks < want-1 || looks > want+1 {
 		t.Errorf("%d changes in 2 s are looked at %d times, want about %d", changes, looks, want)
 	}
 
-	for name, other := range map[string]contribution{
+	for name, other := range map[string]bucketKey{
 		"another service of it":         {"a", clusterset.ServiceKey{Namespace: "shop", Name: "api"}},
 		"another member's part therein": {"b", web},
 	} {
@@ -63,13 +63,13 @@ func TestPace(t *testing.T) {
 	}
 	c.Step(time.Minute)
 	before := looks
-	p.pace(contribution{"a", web}, look)
+	p.pace(bucketKey{"a", web}, look)
 	if looks != before+1 {
 		t.Error("a minute later, nobody looks when a change is made")
 	}
 }
 
-// What is written because of a member's changes brings no looks beside those that the changes are due.
+// Watch events of writes for a member's changes cause no additional reconciliations.
 //
 // spec: D9
 func TestPacedEchoes(t *testing.T) {
@@ -84,7 +84,7 @@ func TestPacedEchoes(t *testing.T) {
 	again.ResourceVersion = "2"
 	outputs := Paced[*discoveryv1.EndpointSlice](p, caches.MirroredService)
 	made, written, looks, toCome := 0, 0, 0, false
-	var q lookers
+	var q immediateQueue
 	q.look = func(r reconcile.Request) {
 		if r.NamespacedName != web {
 			t.Errorf("looked at %s", r)
@@ -95,9 +95,9 @@ func TestPacedEchoes(t *testing.T) {
 	}
 	for range changes {
 		made++
-		p.pace(contribution{"a", web}, func() { Enqueue(q, 0, web) })
+		p.pace(bucketKey{"a", web}, func() { Enqueue(q, 0, web) })
 		c.Step(apart)
-		if toCome { // the watch brings back what was written
+		if toCome { // the watch event of the write
 			toCome = false
 			outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: again}, q)
 		}
@@ -106,7 +106,7 @@ func TestPacedEchoes(t *testing.T) {
 	if written != made {
 		t.Errorf("of %d changes %d are written", made, written)
 	}
-	if most := changesAtOnce + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; looks > most {
+	if most := changeBurst + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; looks > most {
 		t.Errorf("%d changes in 2 s are looked at %d times, more than %d", changes, looks, most)
 	}
 	moved := again.DeepCopy()
@@ -121,35 +121,35 @@ func TestPacedEchoes(t *testing.T) {
 	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: disowned}, q)
 	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: moved}, q)
 	outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo}, q)
-	for range 2 * changesAtOnce { // what there is already when the agent starts
+	for range 2 * changeBurst { // objects that exist when the agent starts
 		outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo, IsInInitialList: true}, q)
 	}
-	want := append([]string{"web", "api", "web", "api", "web"}, slices.Repeat([]string{"web"}, 2*changesAtOnce)...)
+	want := append([]string{"web", "api", "web", "api", "web"}, slices.Repeat([]string{"web"}, 2*changeBurst)...)
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("looked at (-want +got):\n%s", diff)
 	}
 }
 
-// lookers is a queue that is worked off at once.
-type lookers struct {
+// immediateQueue is a queue that is processed at once.
+type immediateQueue struct {
 	queue
 	look func(reconcile.Request)
 }
 
-func (l lookers) Add(r reconcile.Request) { l.look(r) }
+func (l immediateQueue) Add(r reconcile.Request) { l.look(r) }
 
-// Many services do not make many buckets for good.
+// Buckets of many services are removed again.
 func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(start)
 	p := NewPacer("own", c)
 	most := 0
-	for i := range 100 * fewBuckets {
-		p.pace(contribution{"a", clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint(i)}}, func() {})
+	for i := range 100 * minCleanupSize {
+		p.pace(bucketKey{"a", clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint(i)}}, func() {})
 		c.Step(time.Millisecond)
 		most = max(most, len(p.buckets))
 	}
-	if most > 2*fewBuckets {
+	if most > 2*minCleanupSize {
 		t.Errorf("there were %d buckets at a time", most)
 	}
 }

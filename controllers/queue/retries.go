@@ -18,40 +18,40 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
-// After how long what an API server has refused is tried again: first and at most.
+// The first and the longest delay before a refused write is retried.
 const (
-	firstRetry = 10 * time.Millisecond
-	lastRetry  = 5 * time.Minute
+	minRetryDelay = 10 * time.Millisecond
+	maxRetryDelay = 5 * time.Minute
 )
 
-// Retries is a Reconciler that decides by another's error when a service is tried again. The error is logged once for each try.
+// Retries is a Reconciler that decides by the error of another one when a service is retried. It logs the error of each attempt.
 type Retries struct {
 	inner reconcile.Reconciler
 
 	mu      sync.Mutex
 	backoff workqueue.TypedRateLimiter[reconcile.Request]
-	// refused are the services whose last try was refused, in the order in which they are tried when there may be room.
+	// refused are the services whose last attempt was refused, in the order in which RetryOldest retries them.
 	refused []reconcile.Request
-	// queue is set where a refused service is tried again because another made room.
+	// queue is the controller's queue, in which RetryOldest enqueues; nil if Source is not used.
 	queue queue
 }
 
-// NewRetries returns Retries of what a Reconciler has failed to do.
+// NewRetries returns Retries for the errors of a Reconciler.
 func NewRetries(inner reconcile.Reconciler) *Retries {
 	r := &Retries{inner: inner}
-	r.Reset()
+	r.ResetBackoff()
 	return r
 }
 
-// Reset has the next refusal of each service be tried again soon, as the reason for the refusals may be gone.
-func (r *Retries) Reset() {
+// ResetBackoff resets the delays of all services, because the reason for the refusals may be gone.
+func (r *Retries) ResetBackoff() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRetryDelay)
 }
 
-// Reconcile calls the other Reconciler. After ErrStale and ErrForeign a watch brings the next try. What an API server refuses is
-// tried again later and later; what has failed otherwise is left to the controller.
+// Reconcile calls the other Reconciler. After ErrStale and ErrForeign, a watch event enqueues the service again. After a refusal by
+// an API server, the delay increases with each attempt. The controller retries other errors.
 func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.inner.Reconcile(ctx, request)
 	switch {
@@ -71,7 +71,7 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return result, err
 }
 
-// Source returns the controller's source of refused services that are tried again because there may be room for them now.
+// Source returns the controller's source of refused services that RetryOldest enqueues.
 func (r *Retries) Source() source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		r.mu.Lock()
@@ -81,9 +81,9 @@ func (r *Retries) Source() source.Source {
 	})
 }
 
-// Freed has the service that was refused first tried again, now and soon after: a quota may have room for it. If that succeeds,
-// the next one follows. (To try all of them would cost a refused write for each.)
-func (r *Retries) Freed() {
+// RetryOldest enqueues the service at the front of refused and resets its delay, because a quota may have room for it. If the
+// attempt succeeds, the next service follows. (To retry all of them would cost a refused write for each.)
+func (r *Retries) RetryOldest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.queue == nil || len(r.refused) == 0 {
@@ -97,11 +97,11 @@ func (r *Retries) Freed() {
 
 func (r *Retries) accept(request reconcile.Request) {
 	if r.remove(request) {
-		r.Freed()
+		r.RetryOldest()
 	}
 }
 
-// remove reports whether the last try of a service was refused, and forgets that.
+// remove removes a service from refused and resets its delay. It reports whether the service was in it.
 func (r *Retries) remove(request reconcile.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Retries) remove(request reconcile.Request) bool {
 	return true
 }
 
-// refuse notes a refusal and returns after how long to try again.
+// refuse adds a service to refused, and returns the delay of its next attempt.
 func (r *Retries) refuse(request reconcile.Request) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

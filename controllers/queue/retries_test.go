@@ -22,7 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
-// answers is a Reconciler that returns the errors that it is given, by service.
+// answers is a Reconciler that returns the given errors, by service.
 type answers map[string]error
 
 func (a answers) Reconcile(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -38,13 +38,13 @@ var (
 	errQuota = fmt.Errorf("publish: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("exceeded quota: tombolo")))
 )
 
-// TestRetries: what an API server refuses is tried again later and later, after five minutes at the latest, and is no error of the
-// controller, which would try again every 10 s.
+// TestRetries: refused writes are retried with increasing delays of at most five minutes. The controller gets no error, because it
+// would retry every 10 s.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err error
-		// again is after how long the 1st, the 2nd and the 100th try is followed by another; 0 where a watch brings it.
+		// again is the delay after the 1st, the 2nd and the 100th attempt; 0 if a watch event enqueues the service.
 		again [3]time.Duration
 		want  error
 	}{
@@ -77,7 +77,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetriesBackOff: a try that was in vain, as a cache was behind, does not count as a success; one that went well does.
+// TestRetriesBackOff: an attempt with a stale cache does not reset the delay; a successful one does.
 func TestRetriesBackOff(t *testing.T) {
 	t.Parallel()
 	given := answers{}
@@ -93,8 +93,8 @@ func TestRetriesBackOff(t *testing.T) {
 	}
 }
 
-// TestRetriesFreed: where a quota may have room again, one refused service is tried, and the next one after its success. One that is
-// refused again waits until the others have been tried.
+// TestRetriesFreed: if a quota may have room again, one refused service is retried, and the next one after its success. A service
+// that is refused again waits until the others have been retried.
 func TestRetriesFreed(t *testing.T) {
 	t.Parallel()
 	given := answers{"a": errQuota, "b": errQuota, "c": errQuota, "d": errAway}
@@ -124,12 +124,12 @@ func TestRetriesFreed(t *testing.T) {
 	if q.Len() > 0 {
 		t.Fatalf("%d are tried again though nothing was freed", q.Len())
 	}
-	retries.Freed()
+	retries.RetryOldest()
 	woken("a")
-	if after := try("a"); after != firstRetry {
+	if after := try("a"); after != minRetryDelay {
 		t.Errorf("a is tried again after %s, though a quota's controller may take a moment to count", after)
 	}
-	retries.Freed()
+	retries.RetryOldest()
 	woken("b")
 	delete(given, "b")
 	try("b")
@@ -137,16 +137,16 @@ func TestRetriesFreed(t *testing.T) {
 	given["c"] = reconcile.TerminalError(errQuota)
 	try("c")
 	delete(given, "a")
-	retries.Freed()
+	retries.RetryOldest()
 	woken("a")
 	try("a")
-	retries.Freed()
+	retries.RetryOldest()
 	if q.Len() > 0 {
 		t.Errorf("%d are tried, though none is refused", q.Len())
 	}
 }
 
-// TestChangesExport: only what others change of a ServiceExport wakes those who look at it, not the status that is written for them.
+// TestChangesExport: changes of a ServiceExport by others enqueue it, but not those of the status, which agents write.
 func TestChangesExport(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()

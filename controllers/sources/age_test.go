@@ -16,14 +16,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// members are all that a hub holds.
+// members are the Members on a hub.
 type members []hubv1alpha1.Member
 
 func (m members) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	panic("nobody asks for a single object")
 }
 
-// List returns them; nothing of other kinds.
+// List lists the Members, and no objects of other kinds.
 func (m members) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	if list, ok := into.(*hubv1alpha1.MemberList); ok {
 		list.Items = m
@@ -31,8 +31,8 @@ func (m members) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// TestLocalAge: a cluster takes its own export for as old as the others do, which is not what its ServiceExport claims: so all
-// merge to the same. Before the hub has recorded it, or says what the claim is worth, it is younger than any.
+// TestLocalAge: the local export has the age that other members compute, not the one that its ServiceExport claims, so that all
+// members merge to the same result. Before the hub has recorded the export and its limits, it is younger than any other.
 //
 // spec: R7, R8
 func TestLocalAge(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// ExportKeys returns the services that this cluster has ServiceExports for.
+// ExportKeys returns the services for which this cluster has ServiceExports.
 func (r Reader) ExportKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	list := &mcsv1beta1.ServiceExportList{}
 	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -27,7 +27,7 @@ func (r Reader) ExportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 	return keys(pointers(list.Items)), nil
 }
 
-// ImportKeys returns the services that this cluster has ServiceImports for.
+// ImportKeys returns the services for which this cluster has ServiceImports.
 func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	list := &mcsv1beta1.ServiceImportList{}
 	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -36,8 +36,8 @@ func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 	return keys(pointers(list.Items)), nil
 }
 
-// DerivedKeys returns the services that this cluster has derived Services or mirrored slices for. An agent that was stopped in the
-// middle of a withdrawal leaves such without a ServiceImport.
+// DerivedKeys returns the services for which this cluster has derived Services or mirrored slices. They have no ServiceImport if an
+// agent was stopped during a withdrawal.
 func (r Reader) DerivedKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	services := &corev1.ServiceList{}
 	if err := r.Member.List(ctx, services, client.UnsafeDisableDeepCopy); err != nil {

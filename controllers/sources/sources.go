@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources gathers what is known of one service: what this cluster exports, by its own API server, and what the
-// others export, by the hub. It is where all controllers begin, so that they agree on what they see.
+// Package sources gathers the data of one service: the local export from the local API server, and the exports of other members
+// from the hub. All controllers use it, so that they decide on the same data.
 package sources
 
 import (
@@ -32,45 +32,44 @@ type Reader struct {
 	// Member reads this cluster, from a cache with the indexes of AddIndexes.
 	Member client.Reader
 	Hub    *hub.Store
-	// Selector says whether this cluster shares how its Services find their pods, and listens to others who do.
+	// Selector says whether this cluster publishes the selectors of its Services, and uses those of other members.
 	Selector clusterset.DerivedSelector
-	// AgentNamespace is where this cluster's agent runs, from which nothing is exported; empty where it is not known.
+	// AgentNamespace is the namespace of this cluster's agent, which exports nothing; empty if it is not known.
 	AgentNamespace string
 }
 
-// Sources is what is known of one service.
+// Sources is the data of one service.
 type Sources struct {
 	Key clusterset.ServiceKey
 	// Export is this cluster's ServiceExport, nil if there is none or it is being deleted.
 	Export *mcsv1beta1.ServiceExport
-	// Local is what it exports; nil if nothing. Its age is the effective one (spec R8): until the hub has recorded the
+	// Local is the local export; nil if there is none. Its age is the effective one (spec R8): until the hub has recorded the
 	// export, it is younger than any other.
 	Local *clusterset.Export
-	// Rejection is why a ServiceExport exports nothing; nil where it exports, or where there is none.
+	// Rejection is why a ServiceExport exports nothing; nil if it exports, or if there is none.
 	Rejection *export.Rejection
-	// Hub is what the others export, and this cluster's own records.
+	// Hub has the exports of the other members, and this cluster's own records.
 	Hub hub.Service
 }
 
-// unrecorded is the age of an export that the hub has not recorded: later than any that it has.
+// unrecorded is the age of an export that the hub has not recorded: later than any other.
 var unrecorded = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Exports returns all exports of the service, this cluster's own among them, as far as it is acceptable.
+// Exports returns all accepted exports of the service, including the local one.
 func (s Sources) Exports() []clusterset.Export {
 	if s.Local == nil {
 		return s.Hub.Exports
 	}
-	if s.Hub.NotAllowed != nil { // whatever it says: nobody else takes it (spec R7)
+	if s.Hub.NotAllowed != nil { // no other member accepts it (spec R7)
 		return s.Hub.Exports
 	}
-	return append(slices.Clone(s.Hub.Exports), s.acceptable())
+	return append(slices.Clone(s.Hub.Exports), s.acceptedLocal())
 }
 
-// acceptable returns what counts of this cluster's own export: all of it, unless the others would refuse it, as they
-// would a label that no object can have. Then it is what they go on with, the record that the hub still holds, so that
-// everybody agrees (spec R7) and the import of what others export is not held up (spec C7). Where there is no record it
-// is the export without what can be illegal in it: its metadata.
-func (s Sources) acceptable() clusterset.Export {
+// acceptedLocal returns the local export as other members accept it. If they would refuse it, for example for an invalid label,
+// that is the record that the hub still stores, so that all members agree (spec R7), and the import of other exports is not blocked
+// (spec C7). Without a record, it is the export without its metadata, the only part that can be invalid.
+func (s Sources) acceptedLocal() clusterset.Export {
 	own := *s.Local
 	if record.Check(own) == nil {
 		return own
@@ -95,12 +94,13 @@ func (s Sources) IsPublished() bool {
 	return s.Local != nil && len(plan.PublishedService(s.Record(), s.Hub.Local)) == 0
 }
 
-// Read returns what is known of a service. Nothing it returns may be changed.
+// Read returns the data of a service. It must not be changed.
 func (r Reader) Read(ctx context.Context, key clusterset.ServiceKey) (Sources, error) {
 	return r.read(ctx, Sources{Key: key, Hub: r.Hub.Service(key)})
 }
 
-// ReadImport is Read for a caller that imports the service, and has this of it already: what the hub lacks of that is missing.
+// ReadImport is Read for a caller that imports the service, and already has this part of it. What the hub lacks of that part is
+// missing.
 func (r Reader) ReadImport(ctx context.Context, key clusterset.ServiceKey, have hub.Imported) (Sources, error) {
 	return r.read(ctx, Sources{Key: key, Hub: r.Hub.Import(key, have)})
 }
@@ -108,7 +108,7 @@ func (r Reader) ReadImport(ctx context.Context, key clusterset.ServiceKey, have 
 func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 	key := result.Key
 	if r.Selector != clusterset.OldestSelector {
-		forgetSelections(&result.Hub)
+		removeSelections(&result.Hub)
 	}
 	found := &mcsv1beta1.ServiceExport{}
 	exists, err := get(ctx, r.Member, key, found)
@@ -140,14 +140,14 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 	return result, nil
 }
 
-// HasExport reports whether this cluster has a ServiceExport for a service: much less than Read to ask for, of which most that the
-// hub announces needs no more.
+// HasExport reports whether this cluster has a ServiceExport for a service. It costs much less than Read, and is sufficient for
+// most events of the hub.
 func (r Reader) HasExport(ctx context.Context, key clusterset.ServiceKey) (bool, error) {
 	return get(ctx, r.Member, key, &mcsv1beta1.ServiceExport{})
 }
 
-// forgetSelections makes the hub's records say nothing of how Services find their pods (spec D8).
-func forgetSelections(known *hub.Service) {
+// removeSelections removes the selectors of Services from the hub's records (spec D8).
+func removeSelections(known *hub.Service) {
 	for i := range known.Exports {
 		known.Exports[i].Selection = nil
 	}
@@ -163,20 +163,19 @@ func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
 	return record.EffectiveAge(claimed, recorded.Local.CreationTimestamp.Time, recorded.LocalMember.Spec.ClaimedAges)
 }
 
-// LocalSlices returns the EndpointSlices of this cluster's Service of that name, as other clusters may see them, but
-// for the names of nodes, which they carry here.
+// LocalSlices returns the EndpointSlices of the local Service, as other clusters read them, but with names of nodes.
 func (r Reader) LocalSlices(ctx context.Context, key clusterset.ServiceKey) ([]clusterset.Slice, error) {
 	list, err := r.localSlices(ctx, key)
 	return export.Slices(r.Cluster, list), err
 }
 
-// LocalHostNames returns the names of those EndpointSlices that are not exported because they have host names.
+// LocalHostNames returns the names of the EndpointSlices that are not exported because they have host names.
 func (r Reader) LocalHostNames(ctx context.Context, key clusterset.ServiceKey) ([]string, error) {
 	list, err := r.localSlices(ctx, key)
 	return export.HostNames(list), err
 }
 
-// localSlices returns the EndpointSlices of this cluster's Service of that name, from the cache. They must not be changed.
+// localSlices returns the EndpointSlices of the local Service from the cache. They must not be changed.
 func (r Reader) localSlices(ctx context.Context, key clusterset.ServiceKey) ([]*discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// TestExports: of our own export counts what the others accept.
+// TestExports: the local export counts as far as other members accept it.
 //
 // spec: C7, R7
 func TestExports(t *testing.T) {

@@ -68,7 +68,7 @@ func (l *Look) Rehearse(ctx context.Context, key clusterset.ServiceKey) (*Rehear
 	imported := &imports.Reconciler{
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: admitted,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.state, Policies: liveness.DefaultPolicies(),
-		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unknown: imports.NewUnknown(),
+		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
 		Events: &remarks{&r.Remarks}, Clock: clock.RealClock{},
 	}
 	r.ImportedErr = rehearsed(ctx, imported, request)

@@ -39,7 +39,7 @@ func TestManaged(t *testing.T) {
 	}
 
 	beside := func(o *agent.Options) {
-		o.Home, o.Namespace, o.DenyNamespaces = o.Hub, home, []string{manifests.AgentNamespace}
+		o.AgentCluster, o.Namespace, o.DenyNamespaces = o.Hub, home, []string{manifests.AgentNamespace}
 	}
 	a.lead(t, w.HubClient, home, beside)
 	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))

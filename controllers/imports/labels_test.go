@@ -20,7 +20,7 @@ import (
 
 const short = "derived-43254079"
 
-// lost are the managed fields of what we have written.
+// lost are the managed fields of an object that an agent wrote.
 func lost() []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}}
 }
@@ -36,7 +36,7 @@ func serviceOf(name, mark, said string, fields []metav1.ManagedFieldsEntry) *cor
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: labels, ManagedFields: fields}}
 }
 
-// TestUnlabelled: a derived Service gets its labels back where it is certain that it is ours and this import's.
+// TestUnlabelled: a derived Service gets its labels back if it was certainly created for this import.
 //
 // spec: D2, I5, I7
 func TestUnlabelled(t *testing.T) {
@@ -65,13 +65,13 @@ func TestUnlabelled(t *testing.T) {
 		"all is gone, and the import": {service: serviceOf(short, "", "", lost()), unrecorded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := view{known: sources.Sources{Key: key}, named: []*corev1.Service{test.service}, recorded: test.byOthers}
+			v := view{sources: sources.Sources{Key: key}, services: []*corev1.Service{test.service}, takenNames: test.byOthers}
 			if !test.unrecorded {
 				v.serviceImport = importOf(held80, "a")
 				v.serviceImport.Annotations[clusterset.AnnotationDerivedService] = test.recorded
 			}
 			before := test.service.DeepCopy()
-			imports, services := v.unlabelled()
+			imports, services := v.labelChanges()
 			if len(imports) > 0 || len(services) > 0 != test.want {
 				t.Fatalf("%d imports and %d Services get their labels back", len(imports), len(services))
 			}
@@ -87,19 +87,19 @@ func TestUnlabelled(t *testing.T) {
 		})
 	}
 	t.Run("two services share the short name, and it says of the other", func(t *testing.T) {
-		v := view{known: sources.Sources{Key: clusterset.ServiceKey{Namespace: key.Namespace, Name: "shard-020"}}}
+		v := view{sources: sources.Sources{Key: clusterset.ServiceKey{Namespace: key.Namespace, Name: "shard-020"}}}
 		v.serviceImport = importOf(held80, "a")
 		name := clusterset.ShortDerivedName("shard-020")
 		v.serviceImport.Annotations[clusterset.AnnotationDerivedService] = name
-		v.named = []*corev1.Service{serviceOf(name, "", "shard-101", lost())}
-		if _, services := v.unlabelled(); len(services) > 0 {
+		v.services = []*corev1.Service{serviceOf(name, "", "shard-101", lost())}
+		if _, services := v.labelChanges(); len(services) > 0 {
 			t.Errorf("it becomes %v", services[0].Object.Labels)
 		}
 	})
 }
 
-// TestReclaim: the import waits for the watch where it gets its mark back, and goes on as somebody else's where the mark does not
-// stay.
+// TestReclaim: after its managed-by label is restored, the import waits for the watch event. If the label does not persist, the
+// import counts as unmanaged.
 //
 // spec: I7
 func TestReclaim(t *testing.T) {
@@ -120,7 +120,7 @@ func TestReclaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Writer: apply.ToMember(dropping{labels: test.drops}, nil)}
-			got, err := r.reclaim(t.Context(), view{known: sources.Sources{Key: key}, serviceImport: test.serviceImport})
+			got, err := r.restoreLabels(t.Context(), view{sources: sources.Sources{Key: key}, serviceImport: test.serviceImport})
 			if err != nil || got != test.want {
 				t.Errorf("reclaimed: %v, %v; want %v", got, err, test.want)
 			}

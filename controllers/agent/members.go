@@ -21,35 +21,35 @@ var (
 		"Imported services of which the hub lacks records of another member, until that member's heartbeat confirms their deletion.", []string{"member"}, nil)
 )
 
-// others tells of the other members whenever it is asked. A standby does not judge them, and has nothing to tell. There are
-// as many series as the hub's administrator has admitted members.
-type others struct {
+// memberMetrics are the metrics of the other members. A standby does not track members, and has no such metrics. The hub's
+// administrator limits the number of series, by admitting members.
+type memberMetrics struct {
 	presence *presence.Presence
 	store    *hub.Store
 }
 
-// tellOfOthers registers what is known of the other members.
-func (m metrics) tellOfOthers(p *presence.Presence, store *hub.Store) error {
-	if err := m.registry.Register(others{p, store}); err != nil {
+// registerMembers registers the metrics of the other members.
+func (m metrics) registerMembers(p *presence.Presence, store *hub.Store) error {
+	if err := m.registry.Register(memberMetrics{p, store}); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
 }
 
-// Describe announces the metrics.
-func (others) Describe(descriptions chan<- *prometheus.Desc) {
+// Describe sends the descriptions of the metrics.
+func (memberMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- liveDesc
 	descriptions <- unconfirmedDesc
 }
 
-// Collect tells who lives, and how many services wait for each.
-func (o others) Collect(values chan<- prometheus.Metric) {
+// Collect sends the state of each member, and the number of its unconfirmed services.
+func (m memberMetrics) Collect(values chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value int, id clusterset.ClusterID) {
 		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), string(id))
 	}
-	unconfirmed := o.store.Unconfirmed()
-	for id, state := range o.presence.Others() {
-		unconfirmed[id] += 0 // so that an alert can tell none from unknown
+	unconfirmed := m.store.Unconfirmed()
+	for id, state := range m.presence.RemoteStates() {
+		unconfirmed[id] += 0 // so that alerts can distinguish 0 from missing data
 		gauge(liveDesc, map[liveness.State]int{liveness.Live: 1}[state], id)
 	}
 	for id, count := range unconfirmed {

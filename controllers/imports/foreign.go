@@ -18,10 +18,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// obstacles returns an event handler that enqueues the imports for which a Service or slice of somebody else may have been in the
-// way (apply.ErrForeign), when it is deleted or another's mark is taken from it. Such an object is rare, so no index is kept for it.
-func obstacles[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reconcile.Request] {
-	free := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], object client.Object) {
+// foreignObjects returns an event handler for unmanaged Services and slices. If one is deleted or gets another managed-by label, it
+// enqueues the imports that may need its name (apply.ErrForeign). It lists all imports of the namespace, because such objects are
+// rare.
+func foreignObjects[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reconcile.Request] {
+	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], object client.Object) {
 		name, ok := clusterset.DerivedNameOf(object.GetName())
 		if !ok || clusterset.MarkOf(object) == clusterset.ManagedBy {
 			return
@@ -30,22 +31,22 @@ func obstacles[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reco
 		if err := r.Member.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "cannot find which imports wait for a name", "name", name)
 		}
-		queue.Enqueue(q, 0, obstructedBy(name, list.Items)...)
+		queue.Enqueue(q, 0, importsByDerivedName(name, list.Items)...)
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if clusterset.MarkOf(e.ObjectOld) != clusterset.MarkOf(e.ObjectNew) {
-				free(ctx, q, e.ObjectOld)
+				enqueue(ctx, q, e.ObjectOld)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			free(ctx, q, e.Object)
+			enqueue(ctx, q, e.Object)
 		},
 	}
 }
 
-// obstructedBy returns the imports whose derived Service may have a name.
-func obstructedBy(name string, imports []mcsv1beta1.ServiceImport) []clusterset.ServiceKey {
+// importsByDerivedName returns the imports whose derived Service may have this name.
+func importsByDerivedName(name string, imports []mcsv1beta1.ServiceImport) []clusterset.ServiceKey {
 	var keys []clusterset.ServiceKey
 	for i := range imports {
 		if service := imports[i].Name; name == clusterset.ShortDerivedName(service) || name == clusterset.LongDerivedName(service) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestObstructedBy: what was in the way of an import is found by its name alone, whether a derived Service or a slice was to have it.
+// TestObstructedBy: the imports that may need a name are found by the name alone, for a derived Service and for a slice.
 //
 // spec: D2
 func TestObstructedBy(t *testing.T) {
@@ -38,7 +38,7 @@ func TestObstructedBy(t *testing.T) {
 			t.Parallel()
 			var got []clusterset.ServiceKey
 			if derived, ok := clusterset.DerivedNameOf(test.object); ok {
-				got = obstructedBy(derived, imports)
+				got = importsByDerivedName(derived, imports)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -17,39 +17,38 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// maxUnknown bounds how many settings are remembered: what members write is without end.
-const maxUnknown = 1000
+// maxUnsupported is the maximum number of stored settings, because members can write any number of them.
+const maxUnsupported = 1000
 
-// Unknown remembers which settings this cluster's API server does not know, so that each is tried once in the life of
-// an agent, not at every look. An upgraded API server gets a new try when the agent is restarted.
-type Unknown struct {
+// UnsupportedSettings stores the settings that this cluster's API server does not support, so that the agent tries each only once.
+// After an upgrade of the API server, they are tried again when the agent is restarted.
+type UnsupportedSettings struct {
 	mu sync.Mutex
-	// all is replaced, never changed: views hold it.
+	// all is replaced, never changed, because views share it.
 	all map[clusterset.Setting]bool
 }
 
-// NewUnknown returns an Unknown of an API server that is taken to know everything.
-func NewUnknown() *Unknown { return &Unknown{} }
+// NewUnsupportedSettings returns an empty UnsupportedSettings.
+func NewUnsupportedSettings() *UnsupportedSettings { return &UnsupportedSettings{} }
 
-// settings returns the settings that the API server does not know.
-func (u *Unknown) settings() map[clusterset.Setting]bool {
+// settings returns the settings that the API server does not support.
+func (u *UnsupportedSettings) settings() map[clusterset.Setting]bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all
 }
 
-// learn adds settings that the API server does not know. Where they become too many, the others are forgotten and will
-// be tried again.
-func (u *Unknown) learn(settings []clusterset.Setting) {
+// add adds settings. If there are too many, it removes the earlier ones, which are then tried again.
+func (u *UnsupportedSettings) add(settings []clusterset.Setting) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.all)+len(settings) > maxUnknown {
+	if len(u.all)+len(settings) > maxUnsupported {
 		u.all = nil
 	}
 	u.all = with(u.all, settings)
 }
 
-// with returns a set of settings with some more.
+// with returns a copy of a set of settings with some more.
 func with(set map[clusterset.Setting]bool, more []clusterset.Setting) map[clusterset.Setting]bool {
 	result := map[clusterset.Setting]bool{}
 	maps.Copy(result, set)
@@ -59,7 +58,7 @@ func with(set map[clusterset.Setting]bool, more []clusterset.Setting) map[cluste
 	return result
 }
 
-// fieldsOf returns the fields because of which an API server refused an object as invalid.
+// fieldsOf returns the fields for which an API server refused an object as invalid.
 func fieldsOf(err error) []string {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -72,7 +71,7 @@ func fieldsOf(err error) []string {
 	return fields
 }
 
-// announceLeftOut says, once for each import, what it does without.
+// announceLeftOut sends an Event if the Ready condition did not report before what the import leaves out.
 func (r *Reconciler) announceLeftOut(before, after *mcsv1beta1.ServiceImport, reason, text string) {
 	if text != "" && strings.Contains(readyMessage(after), text) && !strings.Contains(readyMessage(before), text) {
 		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, "Import", "%s", text)

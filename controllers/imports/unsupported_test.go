@@ -12,23 +12,23 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestUnknownIsBounded: members can write ever new values, so not all of them are remembered for ever.
+// TestUnknownIsBounded: members can write any number of values, so the number of stored settings is bounded.
 //
 // spec: D6
 func TestUnknownIsBounded(t *testing.T) {
-	unknown := NewUnknown()
+	unknown := NewUnsupportedSettings()
 	value := func(i int) clusterset.Setting {
 		return clusterset.Setting{Field: clusterset.FieldTrafficDistribution, Value: fmt.Sprint(i)}
 	}
-	for i := range maxUnknown {
+	for i := range maxUnsupported {
 		before := unknown.settings()
-		unknown.learn([]clusterset.Setting{value(i)})
+		unknown.add([]clusterset.Setting{value(i)})
 		if len(before) != i || !unknown.settings()[value(i)] || !unknown.settings()[value(0)] {
 			t.Fatalf("after %d: %d before, now %v", i, len(before), unknown.settings())
 		}
 	}
-	unknown.learn([]clusterset.Setting{value(maxUnknown)})
-	if diff := cmp.Diff(map[clusterset.Setting]bool{value(maxUnknown): true}, unknown.settings()); diff != "" {
+	unknown.add([]clusterset.Setting{value(maxUnsupported)})
+	if diff := cmp.Diff(map[clusterset.Setting]bool{value(maxUnsupported): true}, unknown.settings()); diff != "" {
 		t.Errorf("one more than are remembered (-want +got):\n%s", diff)
 	}
 }
