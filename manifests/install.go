@@ -14,35 +14,35 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Parts say what runs in a member cluster. Each is a kustomization of this tree.
+// Parts selects what runs in a member cluster. Each value is a kustomization of this directory.
 type Parts string
 
-// What may run in a member cluster.
+// Values of Parts.
 const (
-	// AgentOnly leaves the names of the clusterset to the cluster's own DNS.
+	// AgentOnly is one agent. The cluster's own DNS must serve the names of the clusterset.
 	AgentOnly Parts = "agent"
-	// Quickstart is one agent, and the DNS.
+	// Quickstart is one agent and the DNS.
 	Quickstart Parts = "overlays/quickstart"
 	// Production is two agents on two nodes, the DNS, disruption budgets and network policies.
 	Production Parts = "overlays/production"
 )
 
-// The names of the images: of those that a release has in its registry, and of those that the kustomizations have replaced.
+// The names of the images, in the registry of a release and in the kustomizations.
 const (
 	AgentImageName = "tombolo-agent"
 	DNSImageName   = "tombolo-dns"
 )
 
-// InstallOptions say what a member cluster runs, and from which images.
+// InstallOptions select what runs in a member cluster, and its images.
 type InstallOptions struct {
 	Parts Parts
-	// AgentImage and DNSImage are image references. Empty: as in the kustomizations, which name no registry.
+	// AgentImage and DNSImage are image references. If empty, the names in the kustomizations are used, which have no registry.
 	AgentImage, DNSImage string
 	// AgentArgs are added to the agent's command line.
 	AgentArgs []string
 }
 
-// Install returns what runs in a member cluster.
+// Install returns the objects to create in a member cluster.
 func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 	kustomization := types.Kustomization{
 		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},

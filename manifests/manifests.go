@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests holds the kustomizations beside it and renders them, without a file system and without kustomize
-// being installed. What it returns is what "kubectl apply -k" would send, in the same order.
+// Package manifests embeds the kustomizations of this directory and renders them, without a file system and without an installed
+// kustomize. It returns the objects that "kubectl apply -k" would send, in the same order.
 package manifests
 
 import (
@@ -20,20 +20,20 @@ import (
 //go:embed agent crd dns hub member monitoring overlays
 var files embed.FS
 
-// Where the agent runs in its member cluster, and as whom.
+// Names of the objects in a member cluster.
 const (
 	AgentNamespace      = "tombolo-system"
 	AgentServiceAccount = "tombolo-agent"
 	AgentDeployment     = "tombolo-agent"
-	// HubSecret says how to reach the hub. The agent's Deployment mounts it.
+	// HubSecret has the credentials for the hub. The agent's Deployment mounts it.
 	HubSecret = "tombolo-hub"
-	// DNSService is what the cluster's own DNS forwards clusterset.local to, and DNSDeployment is behind it.
+	// DNSService is the Service to which the cluster's own DNS forwards clusterset.local, and DNSDeployment is its Deployment.
 	DNSService    = "tombolo-dns"
 	DNSDeployment = "tombolo-dns"
 )
 
-// Hub returns what makes an API server the hub of a clusterset, once for all members. audiences are those of its API server, for which
-// alone members may have tokens; none means that they are not known, and not restricted.
+// Hub returns the objects that make an API server the hub of a clusterset, for all members. audiences are those of the API server:
+// members may request tokens only for these. If there are none, audiences are not restricted.
 func Hub(audiences ...string) ([]*unstructured.Unstructured, error) {
 	objects, err := Render("hub")
 	if err != nil || len(audiences) == 0 {
@@ -52,11 +52,11 @@ func Hub(audiences ...string) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("manifests: there is no policy %s", tokensPolicy)
 }
 
-// tokensPolicy is the policy of the tokens that members have issued.
+// tokensPolicy is the admission policy for the tokens that members request.
 const tokensPolicy = "tokens.hub.tombolo-mcs.io"
 
-// MemberDefinitions returns the kinds that a cluster must know before it joins: those of the Multi-Cluster Services API, as
-// released upstream, and ClusterProperty.
+// MemberDefinitions returns the CRDs that a cluster needs before it joins: those of the Multi-Cluster Services API, as released
+// upstream, and ClusterProperty.
 func MemberDefinitions() ([]*unstructured.Unstructured, error) {
 	definitions, err := Render("crd/mcs")
 	if err != nil {
@@ -74,10 +74,10 @@ func MemberDefinitions() ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// clusterProperties is the name of the definition of ClusterProperty (KEP-2149).
+// clusterProperties is the name of the CRD of ClusterProperty (KEP-2149).
 const clusterProperties = "clusterproperties.about.k8s.io"
 
-// Render returns the objects of a kustomization of this tree, such as "hub", in the order in which they can be created.
+// Render returns the objects of a kustomization of this directory, such as "hub", in the order in which they can be created.
 func Render(kustomization string) ([]*unstructured.Unstructured, error) {
 	return render(kustomization, nil)
 }
@@ -109,7 +109,7 @@ func render(kustomization string, added map[string][]byte) ([]*unstructured.Unst
 	return objects, nil
 }
 
-// load returns the tree and what is added to it in a file system of its own: kustomize wants one that it could write to.
+// load returns an in-memory file system with the tree and the added files: kustomize requires one that it can write to.
 func load(added map[string][]byte) (filesys.FileSystem, error) {
 	tree := filesys.MakeFsInMemory()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -18,31 +18,31 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Names of what the hub holds for a member, in its namespace.
+// Names of the objects of a member on the hub, in its namespace.
 const (
-	// MemberServiceAccount is the ServiceAccount that the member's agent is on the hub.
+	// MemberServiceAccount is the ServiceAccount of the member's agent.
 	MemberServiceAccount = "tombolo-agent"
 	// MemberResourceQuota bounds the member's records.
 	MemberResourceQuota = "tombolo"
 )
 
-// MemberOptions say who joins a clusterset. See hubv1alpha1.MemberSpec for what the fields mean.
+// MemberOptions are the settings of a new member. See hubv1alpha1.MemberSpec for the meaning of the fields.
 type MemberOptions struct {
 	ClusterID    clusterset.ClusterID
 	PodCIDRs     []netip.Prefix
 	NodeCIDRs    []netip.Prefix
 	ServiceCIDRs []netip.Prefix
-	// Namespaces that the member may publish. Empty: all but the reserved ones.
+	// Namespaces are those from which the member may publish. If empty, all but the reserved ones.
 	Namespaces []string
-	// ClaimedAges is Bounded where it is empty.
+	// ClaimedAges defaults to Bounded.
 	ClaimedAges hubv1alpha1.ClaimedAges
-	// MaxServices and MaxEndpoints bound the member's PublishedServices and PublishedEndpoints. 0: as in
-	// member/resourcequota.yaml.
+	// MaxServices and MaxEndpoints bound the numbers of the member's PublishedServices and PublishedEndpoints. 0 means the default
+	// in member/resourcequota.yaml.
 	MaxServices, MaxEndpoints int
 }
 
-// Member returns what the hub holds for one member: its namespace and everything in it, and the binding that lets it read
-// the others' records. The hub's own admission checks the values.
+// Member returns the objects of one member on the hub: its namespace with all objects in it, and the binding that lets it read the
+// records of other members. The hub's admission policies validate the values.
 func Member(o MemberOptions) ([]*unstructured.Unstructured, error) {
 	overlay, err := o.overlay()
 	if err != nil {
@@ -99,7 +99,7 @@ func (o MemberOptions) member() *hubv1alpha1.Member {
 	}
 }
 
-// hard returns what the quota differs in from the one in member/resourcequota.yaml.
+// hard returns the limits that differ from those in member/resourcequota.yaml.
 func (o MemberOptions) hard() map[string]string {
 	hard := map[string]string{}
 	if o.MaxServices != 0 {
