@@ -88,7 +88,7 @@ func parseAddress(text string) (netip.Addr, bool) {
 }
 
 // addressLabel returns the label of an endpoint without a hostname: its address, not expanded, with dashes for dots and
-// colons. An IPv6 address that ends in "::" gets a 0, for no label ends in a dash (spec N3).
+// colons. An IPv6 address that ends in "::" gets a 0, because no label may end in a dash (spec N3).
 func addressLabel(a netip.Addr) string { return string(appendLabel(nil, a)) }
 
 func appendLabel(to []byte, a netip.Addr) []byte {

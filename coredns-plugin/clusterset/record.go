@@ -48,7 +48,7 @@ func (h *header) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.object.namespace, Name: h.object.name}
 }
 
-// refusef records that a part of the object is not served. Of each reason, it keeps one case.
+// refusef records that a part of the object is not served. It keeps one case of each reason.
 func (h *header) refusef(r reason, format string, args ...any) {
 	for _, known := range h.refusals {
 		if known.reason == r {

@@ -62,7 +62,7 @@ func (c *cluster) targets() iter.Seq[target] {
 	type end struct {
 		label   string
 		address netip.Addr
-		of      int // the slice, by its place in c.slices
+		of      int // the index of the slice in c.slices
 	}
 	return func(yield func(target) bool) {
 		var ends []end

@@ -52,7 +52,7 @@ func newTable(kinds ...kind) *table {
 func (t *table) put(k kind, r record) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.wake()
+	defer t.signal()
 	return t.set(k, r)
 }
 
@@ -60,7 +60,7 @@ func (t *table) put(k kind, r record) bool {
 func (t *table) remove(k kind, key objectKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.wake()
+	defer t.signal()
 	t.unset(k, key)
 }
 
@@ -68,7 +68,7 @@ func (t *table) remove(k kind, key objectKey) {
 func (t *table) replace(k kind, list []record) []record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.wake()
+	defer t.signal()
 	known := make(map[objectKey]struct{}, len(list))
 	var changes []record
 	for _, r := range list {
@@ -124,11 +124,11 @@ func (t *table) unset(k kind, key objectKey) {
 	}
 }
 
-// wake notifies the publisher.
-func (t *table) wake() {
+// signal notifies the publisher.
+func (t *table) signal() {
 	select {
 	case t.notify <- struct{}{}:
-	default: // it is notified already
+	default: // signalled already
 	}
 }
 
