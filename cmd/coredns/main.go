@@ -1,7 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with the plugins that a cluster uses, and none that would link the SDK of a cloud.
+// Command coredns is CoreDNS with the plugins that are useful in a cluster, and without those that link the SDK of a cloud
+// provider.
 package main
 
 import (

@@ -48,8 +48,9 @@ import (
 	_ "github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset"
 )
 
-// directives are the plugins that are linked, in the order of CoreDNS' own plugin.cfg: a query passes them from the first
-// to the last. Ours stands before kubernetes, which may be told to answer for the whole of a zone above. Left out are dnssec and trace, which link SDKs of clouds and of vendors, and what has no use in a cluster.
+// directives are the linked plugins, in the order of CoreDNS' plugin.cfg, in which they handle a query. clusterset is before
+// kubernetes, which may be configured to answer for a parent zone. dnssec and trace are left out, because they link SDKs of cloud
+// providers, and so are plugins that are of no use in a cluster.
 var directives = []string{
 	"root",
 	"metadata",

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A directive without its plugin is an error as soon as a Corefile uses it; a plugin without its directive is dead weight.
+// TestDirectivesAreLinked: a directive without its plugin is an error when a Corefile uses it; a plugin without its directive
+// cannot be used.
 func TestDirectivesAreLinked(t *testing.T) {
 	var linked []string
 	for _, name := range caddy.ListPlugins()["others"] {
@@ -26,7 +27,8 @@ func TestDirectivesAreLinked(t *testing.T) {
 	}
 }
 
-// The order of the directives is the order of the plugins, whatever a Corefile says. Ours comes just before kubernetes.
+// TestDirectivesHaveUpstreamOrder: the order of the directives is the order of the plugins, whatever the order in the Corefile
+// is. clusterset is just before kubernetes.
 func TestDirectivesHaveUpstreamOrder(t *testing.T) {
 	upstream := slices.DeleteFunc(slices.Clone(dnsserver.Directives), func(d string) bool { return !slices.Contains(directives, d) })
 	want := slices.Insert(upstream, slices.Index(upstream, "kubernetes"), "clusterset")

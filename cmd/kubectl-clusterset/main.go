@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-clusterset is a plugin of kubectl: "kubectl clusterset" makes clusters the hub and the members of a
-// clusterset, once this command is in the PATH.
+// Command kubectl-clusterset is a plugin of kubectl: "kubectl clusterset" configures hubs and members of a clusterset. It must be
+// in the PATH.
 package main
 
 import (

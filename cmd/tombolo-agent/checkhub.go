@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// hubCheck is what "kubectl clusterset join" has a pod of the member find out: whether the hub can be reached from there.
+// hubCheck checks whether the hub can be reached from a pod of the member, for "kubectl clusterset join".
 type hubCheck struct{ server, ca string }
 
-// hubCheckTimeout is how long the hub may take to answer.
+// hubCheckTimeout is the timeout of the request.
 const hubCheckTimeout = 15 * time.Second
 
-// run returns nil if the hub answers, and is the one whose certificate authority is given. Any answer will do: what the
-// agent may do there is another question, and its credentials do not exist yet.
+// run returns nil if the hub answers with a certificate of the given authority. Any response is accepted: the agent's credentials
+// do not exist yet, so its rights cannot be checked.
 func (c hubCheck) run(ctx context.Context) error {
 	ca, err := base64.StdEncoding.DecodeString(c.ca)
 	if err != nil {

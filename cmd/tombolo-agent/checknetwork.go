@@ -17,43 +17,42 @@ import (
 	"time"
 )
 
-// networkCheck is what "kubectl clusterset check-network" has pods of two clusters find out: whether they reach each other
-// by their own addresses.
+// networkCheck checks whether pods of two clusters reach each other by their own addresses, for "kubectl clusterset
+// check-network".
 type networkCheck struct {
-	// listen is where to send back what comes; reach are the addresses of others that do, comma-separated.
+	// listen is the address at which data is echoed; reach are the comma-separated addresses to check.
 	listen, reach string
-	// within is how long a connection may take, from its beginning until all has come back; 0 for networkCheckTimeout.
-	within time.Duration
+	// timeout limits a connection, from dialing until all data is echoed; 0 means networkCheckTimeout.
+	timeout time.Duration
 }
 
-// payload does not fit into a packet: a network whose packets are smaller than their senders believe lets connections begin
-// and then stand still.
+// payload is larger than a packet: if the MTU is smaller than the senders assume, connections open and then hang.
 const payload = 64 << 10
 
 const networkCheckTimeout = 5 * time.Second
 
-// reached is what became of one address; the field names are read by cmd/kubectl-clusterset/cli.
-type reached struct {
+// reachResult is the result for one address. cmd/kubectl-clusterset/cli parses the field names.
+type reachResult struct {
 	Address string `json:"address"`
-	// Error is empty where all came back.
+	// Error is empty if all data was echoed.
 	Error string `json:"error,omitempty"`
 }
 
 func (c networkCheck) run(ctx context.Context, out io.Writer) error {
-	within := cmp.Or(c.within, networkCheckTimeout)
+	timeout := cmp.Or(c.timeout, networkCheckTimeout)
 	if c.listen != "" {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.listen)
 		if err != nil {
 			return fmt.Errorf("--check-network-listen: %w", err)
 		}
-		return echo(ctx, listener, within)
+		return echo(ctx, listener, timeout)
 	}
-	return json.NewEncoder(out).Encode(reachAll(ctx, strings.Split(c.reach, ","), within))
+	return json.NewEncoder(out).Encode(reachAll(ctx, strings.Split(c.reach, ","), timeout))
 }
 
-// echo sends back what comes, until ctx ends.
-func echo(ctx context.Context, listener net.Listener, within time.Duration) error {
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // what it says is what Accept says
+// echo echoes the data of all connections, until ctx ends.
+func echo(ctx context.Context, listener net.Listener, timeout time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // Accept returns the same error
 	defer stop()
 	for {
 		connection, err := listener.Accept()
@@ -65,21 +64,21 @@ func echo(ctx context.Context, listener net.Listener, within time.Duration) erro
 		}
 		go func() {
 			defer connection.Close()
-			if connection.SetDeadline(time.Now().Add(within)) == nil {
-				_, _ = io.Copy(connection, io.LimitReader(connection, payload)) // the other side sees what is missing
+			if connection.SetDeadline(time.Now().Add(timeout)) == nil {
+				_, _ = io.Copy(connection, io.LimitReader(connection, payload)) // the client detects missing data
 			}
 		}()
 	}
 }
 
-// reachAll tries all addresses at once and returns what became of them, in their order.
-func reachAll(ctx context.Context, addresses []string, within time.Duration) []reached {
-	results := make([]reached, len(addresses))
+// reachAll checks all addresses in parallel and returns the results in their order.
+func reachAll(ctx context.Context, addresses []string, timeout time.Duration) []reachResult {
+	results := make([]reachResult, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
 		group.Go(func() {
 			results[i].Address = address
-			if err := reach(ctx, address, within); err != nil {
+			if err := reach(ctx, address, timeout); err != nil {
 				results[i].Error = err.Error()
 			}
 		})
@@ -88,9 +87,9 @@ func reachAll(ctx context.Context, addresses []string, within time.Duration) []r
 	return results
 }
 
-// reach returns nil where all that is sent to an address comes back in time.
-func reach(ctx context.Context, address string, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+// reach returns nil if all data that is sent to an address is echoed in time.
+func reach(ctx context.Context, address string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -46,10 +46,10 @@ func TestCheckNetwork(t *testing.T) {
 
 	var out bytes.Buffer
 	all := []string{honest.Addr().String(), silent.Addr().String(), liar.Addr().String(), closed.Addr().String()}
-	if err := (networkCheck{reach: strings.Join(all, ","), within: time.Minute}).run(ctx, &out); err != nil {
+	if err := (networkCheck{reach: strings.Join(all, ","), timeout: time.Minute}).run(ctx, &out); err != nil {
 		t.Fatal(err)
 	}
-	var got []reached
+	var got []reachResult
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != len(all) {
 		t.Fatalf("%v: %s", err, &out)
 	}

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tombolo-agent makes a cluster a member of a clusterset: it publishes what the cluster exports and imports
-// what the others do.
+// Command tombolo-agent makes a cluster a member of a clusterset: it publishes the exports of the cluster and imports those of
+// the other members.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// version is set when a release is built.
+// version is set in a release build.
 var version string
 
 func main() {
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// parse returns the options that the command line and the environment state, or what is to be found out instead.
+// parse returns the options of the command line and the environment, or the checks to run instead of the agent.
 func parse(args []string) (agent.Options, checks, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
 	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
@@ -101,13 +101,13 @@ func parse(args []string) (agent.Options, checks, error) {
 		return options, check, err
 	}
 	if check != (checks{}) {
-		return options, check, nil // it runs in a pod that may not ask its own API server anything
+		return options, check, nil // the pod has no rights on its own API server
 	}
 	err = to.connect(&options)
 	return options, check, err
 }
 
-// checks are what a pod finds out for "kubectl clusterset" before it ends, instead of being an agent.
+// checks are what a pod of "kubectl clusterset" checks, instead of running the agent.
 type checks struct {
 	hub     hubCheck
 	network networkCheck
@@ -120,13 +120,13 @@ func (c *checks) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&c.network.reach, "check-network-reach", "", "check that these comma-separated addresses echo data, and exit")
 }
 
-// clusters are what the command line says of the two clusters.
+// clusters are the flags that select the member and the hub.
 type clusters struct {
 	kubeconfig, hubKubeconfig string
 	hubInCluster              bool
 }
 
-// connect sets how to reach them. What is missing, Validate says.
+// connect sets the client configurations. Validate reports missing ones.
 func (c clusters) connect(options *agent.Options) error {
 	var err error
 	if c.hubInCluster {
@@ -153,7 +153,7 @@ func (c clusters) connect(options *agent.Options) error {
 	return nil
 }
 
-// list returns the parts of a comma-separated list; nil for the empty one.
+// list returns the parts of a comma-separated list, nil for the empty one.
 func list(text string) []string {
 	if text == "" {
 		return nil
@@ -161,7 +161,7 @@ func list(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// config returns the configuration that a kubeconfig states, or that of the cluster we run in; nil outside of one.
+// config returns the client configuration of a kubeconfig, or of the cluster in which the process runs; nil outside of a cluster.
 func config(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		return clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -173,7 +173,7 @@ func config(kubeconfig string) (*rest.Config, error) {
 	return inCluster, err
 }
 
-// newLogger returns the process's one logger, to which the libraries log as well.
+// newLogger returns the logger of the process, which the libraries use too.
 func newLogger(format string, verbosity int) (logr.Logger, error) {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
 	var handler slog.Handler
@@ -191,7 +191,7 @@ func newLogger(format string, verbosity int) (logr.Logger, error) {
 	return logger, nil
 }
 
-// versionOf returns the release, or the commit that the binary was built from.
+// versionOf returns the release, or the commit of the build.
 func versionOf(release string) string {
 	if release != "" {
 		return release

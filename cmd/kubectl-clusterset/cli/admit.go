@@ -17,8 +17,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// admit makes room for the member on the hub.
-func (j *joining) admit(ctx context.Context) error {
+// admit creates the member's namespace and objects on the hub.
+func (j *joinCommand) admit(ctx context.Context) error {
 	objects, err := manifests.Member(j.memberOptions())
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ func (j *joining) admit(ctx context.Context) error {
 	return awaitQuota(ctx, j.hub, objects[i])
 }
 
-// memberOptions returns what the hub is to know of the member: as the flags say, else as before.
-func (j *joining) memberOptions() manifests.MemberOptions {
+// memberOptions returns the desired Member: from the flags, else as before.
+func (j *joinCommand) memberOptions() manifests.MemberOptions {
 	o := manifests.MemberOptions{
 		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services,
 		Namespaces: j.namespaces, ClaimedAges: j.ages,
@@ -58,18 +58,17 @@ func (j *joining) memberOptions() manifests.MemberOptions {
 	return o
 }
 
-// recount is how long a quota is waited for before it is made anew; longer each further time, up to recountAtMost, as one whose controller is
-// slow must get its time.
+// quotaTimeout is the time after which a quota is created again. It doubles up to maxQuotaTimeout, for a slow controller.
 const (
-	recount       = 3 * time.Second
-	recountAtMost = 12 * time.Second
+	quotaTimeout    = 3 * time.Second
+	maxQuotaTimeout = 12 * time.Second
 )
 
-// awaitQuota returns when a member's quota counts: until then the hub refuses its records. A quota that was made before
-// kube-controller-manager knew the kinds (it looks for new ones every 30 s) is counted after minutes; a new one at once.
+// awaitQuota waits until a member's quota has a status: before, the hub refuses its records. kube-controller-manager looks for
+// new kinds every 30 s. It updates a quota that is older than the kinds after minutes, and a new one at once.
 func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstructured) error {
 	quota := &corev1.ResourceQuota{}
-	made, pause := time.Now(), recount
+	made, pause := time.Now(), quotaTimeout
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		if err := hub.client.Get(ctx, client.ObjectKeyFromObject(object), quota); err != nil {
 			return false, ignoreTransient(err)
@@ -84,7 +83,7 @@ func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstruct
 			return false, err
 		}
 		_, err := hub.install.Apply(ctx, object)
-		made, pause = time.Now(), min(2*pause, recountAtMost)
+		made, pause = time.Now(), min(2*pause, maxQuotaTimeout)
 		return false, err
 	})
 	if err != nil {
@@ -93,8 +92,8 @@ func awaitQuota(ctx context.Context, hub *cluster, object *unstructured.Unstruct
 	return nil
 }
 
-// heartbeat returns the member's on the hub, nil where there is none.
-func (j *joining) heartbeat(ctx context.Context) (*hubv1alpha1.Heartbeat, error) {
+// heartbeat returns the member's Heartbeat on the hub, nil if there is none.
+func (j *joinCommand) heartbeat(ctx context.Context) (*hubv1alpha1.Heartbeat, error) {
 	beat := &hubv1alpha1.Heartbeat{}
 	err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, beat)
 	if isAbsentKind(err) {

@@ -16,24 +16,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// annotationArguments on the agent's Deployment remembers the arguments that join or upgrade has set. What is not among them
-// when they come again, somebody else has added or changed.
+// annotationArguments on the agent's Deployment holds the arguments that join or upgrade has rendered. Any other argument was
+// added or changed by another user.
 const annotationArguments = "tombolo-mcs.io/arguments"
 
-// serviceCIDRsFlag is the agent's flag for the ranges of its cluster's Services. join alone knows its right value.
+// serviceCIDRsFlag is the agent's flag for the ranges of its cluster's Services. Only join sets its value.
 const serviceCIDRsFlag = "service-cidrs"
 
-// agentArg is a flag of a command line with its value, which may be an element of its own.
+// agentArg is a flag of a command line with its value, which may be a separate element.
 type agentArg []string
 
-// name returns the flag's, without dashes.
+// name returns the name of the flag, without dashes.
 func (a agentArg) name() string {
 	name, _, _ := strings.Cut(strings.TrimLeft(a[0], "-"), "=")
 	return name
 }
 
-// argumentsOf returns the arguments of a command line.
-func argumentsOf(line []string) []agentArg {
+// parseArguments returns the arguments of a command line.
+func parseArguments(line []string) []agentArg {
 	var result []agentArg
 	for _, element := range line {
 		if last := len(result) - 1; last >= 0 && !strings.HasPrefix(element, "-") {
@@ -45,8 +45,8 @@ func argumentsOf(line []string) []agentArg {
 	return result
 }
 
-// named returns the argument for a flag, the last one of several, nil where there is none.
-func named(arguments []agentArg, name string) agentArg {
+// findArgument returns the last argument for a flag, nil if there is none.
+func findArgument(arguments []agentArg, name string) agentArg {
 	for _, a := range slices.Backward(arguments) {
 		if a.name() == name {
 			return a
@@ -55,33 +55,33 @@ func named(arguments []agentArg, name string) agentArg {
 	return nil
 }
 
-// holds reports whether an argument is among others, value and all.
-func holds(arguments []agentArg, a agentArg) bool {
+// containsArgument reports whether the arguments contain one with the same flag and value.
+func containsArgument(arguments []agentArg, a agentArg) bool {
 	return slices.ContainsFunc(arguments, func(other agentArg) bool { return slices.Equal(other, a) })
 }
 
-// carryOver returns the command line that the agent is to have, and the arguments in it that are kept for somebody else. ours
-// is the one that is rendered, running the one that stands, and before what was rendered for that, nil where nobody knows.
+// combineArguments returns the desired command line of the agent, and the arguments of other users that it keeps. ours is the
+// rendered command line, running the existing one, and before the one that was rendered for that, nil if it is unknown.
 //
-// What runs and was not rendered before is kept, but for --service-cidrs where we have another; what was rendered before is
-// as it is rendered now, or goes. The order is that of what runs: where only somebody else has changed something, the
-// result is what runs, and to apply it conflicts with nobody.
-func carryOver(ours, running, before []string) (line, kept []string) {
-	rendered, earlier := argumentsOf(ours), argumentsOf(before)
+// It keeps arguments that run and were not rendered before, except --service-cidrs if ours sets another value. It updates or
+// removes arguments that were rendered before. The order is that of running: if only other users have changed something, the
+// result equals running, and applying it causes no conflict.
+func combineArguments(ours, running, before []string) (line, kept []string) {
+	rendered, earlier := parseArguments(ours), parseArguments(before)
 	var result []agentArg
-	for _, a := range argumentsOf(running) {
-		now := named(rendered, a.name())
-		isOurs := holds(earlier, a) || now != nil && (before == nil || a.name() == serviceCIDRsFlag)
+	for _, a := range parseArguments(running) {
+		now := findArgument(rendered, a.name())
+		isOurs := containsArgument(earlier, a) || now != nil && (before == nil || a.name() == serviceCIDRsFlag)
 		switch {
 		case !isOurs && !slices.Equal(a, now):
 			kept = append(kept, strings.Join(a, " "))
 			result = append(result, a)
-		case now != nil && !holds(result, now):
+		case now != nil && !containsArgument(result, now):
 			result = append(result, now)
 		}
 	}
 	for _, a := range rendered {
-		if named(result, a.name()) == nil {
+		if findArgument(result, a.name()) == nil {
 			result = append(result, a)
 		}
 	}
@@ -94,8 +94,8 @@ func carryOver(ours, running, before []string) (line, kept []string) {
 // agentContainer is the name of the agent's container in its Deployment.
 const agentContainer = "agent"
 
-// argumentsIn returns the agent's command line in a Deployment.
-func argumentsIn(d *appsv1.Deployment) []string {
+// runningArguments returns the agent's command line in a Deployment.
+func runningArguments(d *appsv1.Deployment) []string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == agentContainer {
 			return c.Args
@@ -104,8 +104,8 @@ func argumentsIn(d *appsv1.Deployment) []string {
 	return nil
 }
 
-// rememberedIn returns the command line that was rendered for a Deployment, nil where it does not say.
-func rememberedIn(d *appsv1.Deployment) []string {
+// renderedArguments returns the command line that was rendered for a Deployment, nil if it is unknown.
+func renderedArguments(d *appsv1.Deployment) []string {
 	var line []string
 	if err := json.Unmarshal([]byte(d.Annotations[annotationArguments]), &line); err != nil {
 		return nil
@@ -113,19 +113,19 @@ func rememberedIn(d *appsv1.Deployment) []string {
 	return line
 }
 
-// rangesArgument returns the agent's argument that join has added, where the cluster does not tell its Services' ranges. One
-// that somebody else has added is kept as others are.
-func rangesArgument(agent *appsv1.Deployment) []string {
-	before := rememberedIn(agent)
-	if before != nil && named(argumentsOf(before), serviceCIDRsFlag) == nil {
+// serviceCIDRsArgument returns the argument with the Service ranges that join has added for a cluster without ServiceCIDRs. An
+// argument that another user has added is kept like any other.
+func serviceCIDRsArgument(agent *appsv1.Deployment) []string {
+	before := renderedArguments(agent)
+	if before != nil && findArgument(parseArguments(before), serviceCIDRsFlag) == nil {
 		return nil
 	}
-	return named(argumentsOf(argumentsIn(agent)), serviceCIDRsFlag)
+	return findArgument(parseArguments(runningArguments(agent)), serviceCIDRsFlag)
 }
 
-// renderOver returns what is to run in the member in place of what runs, its namespace first. Arguments that somebody has
-// given the agent are kept, and told.
-func (o *runtimeOptions) renderOver(agentArgs []string, r *report) ([]*unstructured.Unstructured, error) {
+// renderUpdate returns the desired objects of the member, its namespace first. It keeps and reports the arguments that other
+// users have given the agent.
+func (o *runtimeOptions) renderUpdate(agentArgs []string, r *report) ([]*unstructured.Unstructured, error) {
 	objects, err := o.render(agentArgs)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (o *runtimeOptions) renderOver(agentArgs []string, r *report) ([]*unstructu
 	return objects, nil
 }
 
-// keepArguments has a rendered agent remember its arguments, and take over from the running one, nil where there is none,
-// those that are somebody else's, which it returns.
+// keepArguments adds the annotation with the rendered arguments to the agent. It adds and returns the arguments of other users in
+// the running Deployment, which is nil if there is none.
 func keepArguments(rendered *unstructured.Unstructured, running *appsv1.Deployment) (kept []string, err error) {
 	containers, _, err := unstructured.NestedSlice(rendered.Object, "spec", "template", "spec", "containers")
 	if err != nil || len(containers) == 0 {
@@ -167,7 +167,7 @@ func keepArguments(rendered *unstructured.Unstructured, running *appsv1.Deployme
 	if running == nil {
 		return nil, nil
 	}
-	line, kept := carryOver(ours, argumentsIn(running), rememberedIn(running))
+	line, kept := combineArguments(ours, runningArguments(running), renderedArguments(running))
 	if err := unstructured.SetNestedStringSlice(agent, line, "args"); err != nil {
 		return nil, err
 	}

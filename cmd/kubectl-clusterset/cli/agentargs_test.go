@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestCarryOver: what somebody has given the agent stays where it is, what join and upgrade have set follows them.
+// TestCarryOver: arguments of other users stay in place, those that join and upgrade set follow them.
 func TestCarryOver(t *testing.T) {
 	for name, test := range map[string]struct{ ours, running, before, line, kept string }{
 		"first time":                      {"--a=1 --b=2", "", "", "--a=1 --b=2", ""},
@@ -41,7 +41,7 @@ func TestCarryOver(t *testing.T) {
 			if test.before != "" {
 				before = strings.Fields(test.before)
 			}
-			line, kept := carryOver(strings.Fields(test.ours), strings.Fields(test.running), before)
+			line, kept := combineArguments(strings.Fields(test.ours), strings.Fields(test.running), before)
 			if got := strings.Join(line, " "); got != test.line {
 				t.Errorf("the agent runs with %q, want %q", got, test.line)
 			}
@@ -52,7 +52,7 @@ func TestCarryOver(t *testing.T) {
 	}
 }
 
-// running returns the agent's Deployment among objects as an API server has it, with its arguments changed.
+// running returns the agent's Deployment among the objects, as stored by an API server, with its arguments changed.
 func running(t *testing.T, objects []*unstructured.Unstructured, change func(args []string) []string) *appsv1.Deployment {
 	t.Helper()
 	object, err := agentDeployment(objects)
@@ -68,40 +68,40 @@ func running(t *testing.T, objects []*unstructured.Unstructured, change func(arg
 	return result
 }
 
-// TestRenderOver: what is applied over an agent whose arguments somebody has changed is what runs, and says so.
+// TestRenderOver: arguments that another user has changed are applied as they are, and reported.
 func TestRenderOver(t *testing.T) {
 	const ranges, denied = "--service-cidrs=10.96.0.0/16", "--deny-namespaces=a,b"
 	same := func(args []string) []string { return args }
 	var out bytes.Buffer
 	r := &report{out: &out}
-	first, err := (&runtimeOptions{}).renderOver([]string{ranges}, r)
+	first, err := (&runtimeOptions{}).renderUpdate([]string{ranges}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &runtimeOptions{running: running(t, first, func(args []string) []string { return append([]string{denied}, args...) })}
-	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": rangesArgument(o.running)} {
+	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": serviceCIDRsArgument(o.running)} {
 		out.Reset()
-		second, err := o.renderOver(args, r)
+		second, err := o.renderUpdate(args, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := running(t, second, same)
-		if diff := cmp.Diff(argumentsIn(o.running), argumentsIn(got)); diff != "" {
+		if diff := cmp.Diff(runningArguments(o.running), runningArguments(got)); diff != "" {
 			t.Errorf("%s (-running +applied):\n%s", verb, diff)
 		}
-		if diff := cmp.Diff(argumentsIn(running(t, first, same)), rememberedIn(got)); diff != "" {
+		if diff := cmp.Diff(runningArguments(running(t, first, same)), renderedArguments(got)); diff != "" {
 			t.Errorf("%s remembers (-want +got):\n%s", verb, diff)
 		}
 		if text := out.String(); !strings.Contains(text, "  note  kept: "+denied+" (") || strings.Contains(text, ranges) {
 			t.Errorf("%s says %q", verb, text)
 		}
 	}
-	if got := argumentsIn(running(t, first, same)); len(got) != 3 {
+	if got := runningArguments(running(t, first, same)); len(got) != 3 {
 		t.Errorf("the agent is rendered with %q, not with the kustomization's two and the ranges", got)
 	}
 }
 
-// TestRangesArgument: an upgrade takes over the ranges that join has found, with the value that runs.
+// TestRangesArgument: an upgrade keeps the ranges that join has found, with the running value.
 func TestRangesArgument(t *testing.T) {
 	for name, test := range map[string]struct {
 		args       []string
@@ -122,7 +122,7 @@ func TestRangesArgument(t *testing.T) {
 			}
 			agent := running(t, objects, func([]string) []string { return test.args })
 			agent.Annotations = map[string]string{annotationArguments: test.annotation}
-			if diff := cmp.Diff(test.want, rangesArgument(agent)); diff != "" {
+			if diff := cmp.Diff(test.want, serviceCIDRsArgument(agent)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

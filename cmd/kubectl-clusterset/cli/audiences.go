@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// accountsAppear is how long kube-controller-manager may take to make the first ServiceAccount of a cluster that has just started.
-const accountsAppear = 10 * time.Second
+// serviceAccountTimeout is the time to wait for the first ServiceAccount of a cluster that has just started.
+const serviceAccountTimeout = 10 * time.Second
 
-// findAudiences returns the audiences of the hub's API server, for which alone members may have tokens issued; none if they cannot
-// be found, which it says.
+// findAudiences returns the audiences of the hub's API server. The tokens of members are restricted to them. If they cannot be
+// found, it reports that and returns none.
 func findAudiences(ctx context.Context, hub *cluster, r *report) []string {
 	var audiences []string
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, accountsAppear, true, func(ctx context.Context) (_ bool, err error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, serviceAccountTimeout, true, func(ctx context.Context) (_ bool, err error) {
 		audiences, err = hub.install.TokenAudiences(ctx)
 		return len(audiences) > 0, ignoreTransient(err)
 	})

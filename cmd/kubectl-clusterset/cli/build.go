@@ -10,12 +10,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// Build is what the command was built as.
+// Build describes the build of the command.
 type Build struct {
-	// Version is that of the release, a tag such as "v1.2.3".
+	// Version is the tag of the release, such as "v1.2.3".
 	Version string
-	// Registry is where the images of the release are, such as "ghcr.io/tombolo-mcs". It is empty in a development build, for
-	// which there are no images.
+	// Registry has the images of the release, such as "ghcr.io/tombolo-mcs". It is empty in a development build, which has no
+	// images.
 	Registry string
 }
 
@@ -27,14 +27,13 @@ func (b Build) image(name string) string {
 	return b.Registry + "/" + name + ":" + b.Version
 }
 
-// errNoImages says which flags name the images that a development build does not know.
+// errNoImages returns an error that names the flags for the images, for a development build.
 func (b Build) errNoImages(flags []string) error {
 	return fmt.Errorf("this command is a development build (%s), for which no images were released: pass %s with an image that the nodes can pull "+
 		"(\"make images\" builds it)", b.Version, strings.Join(flags, " and "))
 }
 
-// completeImages takes the release's images if none are given and none run. Its error names the flags that a development
-// build needs for that.
+// completeImages sets missing images to those of the release. In a development build, its error names the flags to set.
 func (o *runtimeOptions) completeImages() error {
 	var missing []string
 	if o.agentImage == "" {

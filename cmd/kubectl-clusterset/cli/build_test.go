@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestCompleteImages: what is given or runs stays, a release adds its own, a development build names the flags that are missing.
+// TestCompleteImages: given and running images stay, a release adds its own, and a development build names the missing flags.
 func TestCompleteImages(t *testing.T) {
 	release, devel := Build{Version: "v1.2.3", Registry: "ghcr.io/tombolo-mcs"}, Build{Version: "devel"}
 	const refusal = "this command is a development build (devel), for which no images were released: pass "
@@ -42,7 +42,7 @@ func TestCompleteImages(t *testing.T) {
 	}
 }
 
-// TestUpgradeImages: upgrade replaces the images of a release and keeps away from others, unless it is told which to take.
+// TestUpgradeImages: upgrade replaces only images of a release, unless a flag names the image.
 func TestUpgradeImages(t *testing.T) {
 	runs := func(image string) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
@@ -69,7 +69,7 @@ func TestUpgradeImages(t *testing.T) {
 		},
 	} {
 		var out bytes.Buffer
-		u := &upgrading{runtimeOptions: test.options, r: &report{out: &out}}
+		u := &upgradeCommand{runtimeOptions: test.options, r: &report{out: &out}}
 		u.checkImages(test.agent, test.dns)
 		if diff := cmp.Diff(test.want, out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

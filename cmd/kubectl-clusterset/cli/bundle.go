@@ -27,15 +27,15 @@ credential. The archive does contain names of namespaces and services, and addre
 const examplesBundle = `  kubectl clusterset bundle --file clusterset.tar.gz
   tar -tzf clusterset.tar.gz`
 
-// bundling is a bundle under way.
-type bundling struct {
-	reading
+// bundleCommand is the state of the command bundle.
+type bundleCommand struct {
+	clustersetFlags
 	file     string
 	out, err io.Writer
 }
 
 func newBundle(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	b := &bundling{out: streams.Out, err: streams.ErrOut}
+	b := &bundleCommand{out: streams.Out, err: streams.ErrOut}
 	cmd := &cobra.Command{
 		Use:     "bundle",
 		Short:   "collect the data for a bug report",
@@ -51,7 +51,7 @@ func newBundle(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	return cmd
 }
 
-func (b *bundling) run(ctx context.Context, usual *genericclioptions.ConfigFlags, version string) error {
+func (b *bundleCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, version string) error {
 	found, err := b.find(ctx, usual, b.err)
 	if err != nil {
 		return err

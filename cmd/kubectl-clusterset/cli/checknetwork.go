@@ -31,11 +31,11 @@ rights, and are deleted afterwards.`
 const examplesCheckNetwork = `  kubectl clusterset check-network
   kubectl clusterset check-network --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
 
-// errNetwork says that there is no flat network. What is wrong has been printed.
+// errNetwork is returned if the network is not flat. The failed checks have been printed.
 var errNetwork = errors.New("the network between the clusters is not what Tombolo needs: see above, and docs/networks.md")
 
 func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	n := &networkCheck{r: &report{out: streams.Out}}
+	n := &checkNetworkCommand{r: &report{out: streams.Out}}
 	cmd := &cobra.Command{
 		Use:     "check-network",
 		Short:   "check the network between the pods of all clusters",
@@ -54,21 +54,21 @@ func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericioopti
 	return cmd
 }
 
-// networkCheck is a check-network under way.
-type networkCheck struct {
-	reading
+// checkNetworkCommand is the state of the command check-network.
+type checkNetworkCommand struct {
+	clustersetFlags
 	image   string
 	timeout time.Duration
 	r       *report
 }
 
-func (n *networkCheck) addFlags(flags *pflag.FlagSet) {
-	n.reading.addFlags(flags)
+func (n *checkNetworkCommand) addFlags(flags *pflag.FlagSet) {
+	n.clustersetFlags.addFlags(flags)
 	flags.StringVar(&n.image, "agent-image", "", "image of the pods; defaults to the image of the cluster's agent")
 	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "timeout for the start of the pods, and for their deletion")
 }
 
-func (n *networkCheck) run(ctx context.Context, found *survey.Clusterset) (err error) {
+func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset) (err error) {
 	n.r.titlef("The ranges that the hub states")
 	n.compareRanges(found.Hub)
 	if len(found.Members) < 2 {
@@ -98,7 +98,7 @@ func (n *networkCheck) run(ctx context.Context, found *survey.Clusterset) (err e
 		if err != nil {
 			return err
 		}
-		n.tell(m.ID, listeners, results)
+		n.printResults(m.ID, listeners, results)
 	}
 	if n.r.failed > 0 {
 		return errNetwork
@@ -106,8 +106,8 @@ func (n *networkCheck) run(ctx context.Context, found *survey.Clusterset) (err e
 	return nil
 }
 
-// compareRanges tells which members' ranges have addresses in common.
-func (n *networkCheck) compareRanges(h *survey.Hub) {
+// compareRanges reports members whose ranges overlap.
+func (n *checkNetworkCommand) compareRanges(h *survey.Hub) {
 	others := map[clusterset.ClusterID]ranges{}
 	ids := h.Records.Members()
 	slices.Sort(ids)
@@ -123,8 +123,8 @@ func (n *networkCheck) compareRanges(h *survey.Hub) {
 	}
 }
 
-// compareAddresses tells which pods have addresses that the hub does not know for their cluster's: those would be refused.
-func (n *networkCheck) compareAddresses(h *survey.Hub, listeners []listener) {
+// compareAddresses reports pods whose address is not in the ranges of their Member: endpoints with such addresses are refused.
+func (n *checkNetworkCommand) compareAddresses(h *survey.Hub, listeners []listener) {
 	for _, l := range listeners {
 		own := rangesOf(h.Records.Member(l.id).Spec)
 		for _, address := range l.addresses {
@@ -135,8 +135,8 @@ func (n *networkCheck) compareAddresses(h *survey.Hub, listeners []listener) {
 	}
 }
 
-// tell prints what became of the packets of one cluster.
-func (n *networkCheck) tell(from clusterset.ClusterID, listeners []listener, results map[string]string) {
+// printResults prints the results of the connections from one cluster.
+func (n *checkNetworkCommand) printResults(from clusterset.ClusterID, listeners []listener, results map[string]string) {
 	for _, l := range listeners {
 		for _, address := range l.addresses {
 			if l.id == from {

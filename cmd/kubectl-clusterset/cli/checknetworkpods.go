@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// listeningPod sends back what comes to networkPort, and reachingPod sends it.
+	// listeningPod echoes the data that it receives at networkPort. reachingPod sends data to it.
 	listeningPod = "tombolo-check-network-listen"
 	reachingPod  = "tombolo-check-network-reach"
 	networkPort  = "8082"
@@ -33,18 +33,18 @@ const (
 
 // networkPods are the pods of a check-network.
 type networkPods struct {
-	check *networkCheck
-	at    []*podPlace
+	check    *checkNetworkCommand
+	clusters []*podCluster
 }
 
-// podPlace is a cluster in which pods are started.
-type podPlace struct {
+// podCluster is a cluster in which pods are started.
+type podCluster struct {
 	member  *survey.Member
 	install install.Installer
 	image   string
 }
 
-// listener is a pod that sends back what comes.
+// listener is a pod that echoes data.
 type listener struct {
 	id        clusterset.ClusterID
 	addresses []netip.Addr
@@ -52,27 +52,27 @@ type listener struct {
 
 // add starts the listening pod of a cluster.
 func (p *networkPods) add(ctx context.Context, m *survey.Member) error {
-	place := &podPlace{member: m, install: install.New(m.Client).Force(), image: p.check.image}
-	if place.image == "" && m.Agent != nil {
-		place.image = imageIn(m.Agent)
+	target := &podCluster{member: m, install: install.New(m.Client).Force(), image: p.check.image}
+	if target.image == "" && m.Agent != nil {
+		target.image = imageIn(m.Agent)
 	}
-	if place.image == "" {
+	if target.image == "" {
 		return usageError{fmt.Errorf("%s has no agent whose image could be used: pass --agent-image", m.ID)}
 	}
-	p.at = append(p.at, place)
-	return place.start(ctx, p.check, listeningPod, "--check-network-listen=:"+networkPort)
+	p.clusters = append(p.clusters, target)
+	return target.start(ctx, p.check, listeningPod, "--check-network-listen=:"+networkPort)
 }
 
-// start starts a pod anew: one that an interrupted run has left says nothing about now.
-func (p *podPlace) start(ctx context.Context, check *networkCheck, name string, args ...string) error {
-	pod, err := checkingPod(manifests.AgentNamespace, name, p.image, 3*check.timeout, args)
+// start replaces a pod: the result of a pod of an interrupted run is outdated.
+func (p *podCluster) start(ctx context.Context, check *checkNetworkCommand, name string, args ...string) error {
+	pod, err := newCheckPod(manifests.AgentNamespace, name, p.image, 3*check.timeout, args)
 	if err != nil {
 		return err
 	}
 	if err := p.remove(ctx, name); err != nil {
 		return err
 	}
-	if err := awaitGone(ctx, &cluster{what: "cluster " + string(p.member.ID), client: p.member.Client}, pod); err != nil {
+	if err := awaitDeleted(ctx, &cluster{what: "cluster " + string(p.member.ID), client: p.member.Client}, pod); err != nil {
 		return err
 	}
 	if _, err := p.install.Apply(ctx, pod); err != nil {
@@ -81,7 +81,7 @@ func (p *podPlace) start(ctx context.Context, check *networkCheck, name string, 
 	return nil
 }
 
-func (p *podPlace) remove(ctx context.Context, name string) error {
+func (p *podCluster) remove(ctx context.Context, name string) error {
 	pod := &unstructured.Unstructured{}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	pod.SetNamespace(manifests.AgentNamespace)
@@ -92,24 +92,24 @@ func (p *podPlace) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove removes all pods that have been started.
+// remove deletes all pods that were started.
 func (p *networkPods) remove(ctx context.Context) error {
 	var errs []error
-	for _, place := range p.at {
-		errs = append(errs, place.remove(ctx, listeningPod), place.remove(ctx, reachingPod))
+	for _, target := range p.clusters {
+		errs = append(errs, target.remove(ctx, listeningPod), target.remove(ctx, reachingPod))
 	}
 	return errors.Join(errs...)
 }
 
-// listen returns the listening pods once all run.
+// listen waits until all listening pods run, and returns them.
 func (p *networkPods) listen(ctx context.Context) ([]listener, error) {
 	var result []listener
-	for _, place := range p.at {
-		pod, err := p.await(ctx, place, listeningPod, corev1.PodRunning)
+	for _, target := range p.clusters {
+		pod, err := p.await(ctx, target, listeningPod, corev1.PodRunning)
 		if err != nil {
 			return nil, err
 		}
-		l := listener{id: place.member.ID}
+		l := listener{id: target.member.ID}
 		for _, ip := range pod.Status.PodIPs {
 			address, err := netip.ParseAddr(ip.IP)
 			if err != nil {
@@ -123,9 +123,10 @@ func (p *networkPods) listen(ctx context.Context) ([]listener, error) {
 	return result, nil
 }
 
-// reach has a pod of one cluster send packets to those of all others, and returns what became of them, by address.
+// reach runs a pod of one cluster that connects to the pods of all others. It returns an error text for each address, empty for
+// success.
 func (p *networkPods) reach(ctx context.Context, m *survey.Member, listeners []listener) (map[string]string, error) {
-	place := p.of(m)
+	target := p.find(m)
 	var targets []string
 	for _, l := range listeners {
 		for _, address := range l.addresses {
@@ -134,13 +135,13 @@ func (p *networkPods) reach(ctx context.Context, m *survey.Member, listeners []l
 			}
 		}
 	}
-	if err := place.start(ctx, p.check, reachingPod, "--check-network-reach="+strings.Join(targets, ",")); err != nil {
+	if err := target.start(ctx, p.check, reachingPod, "--check-network-reach="+strings.Join(targets, ",")); err != nil {
 		return nil, err
 	}
-	if _, err := p.await(ctx, place, reachingPod, corev1.PodSucceeded); err != nil {
+	if _, err := p.await(ctx, target, reachingPod, corev1.PodSucceeded); err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(m.Place.Config)
+	set, err := kubernetes.NewForConfig(m.KubeContext.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -148,33 +149,33 @@ func (p *networkPods) reach(ctx context.Context, m *survey.Member, listeners []l
 	if err != nil {
 		return nil, fmt.Errorf("read the log of pod %s of cluster %s: %w", reachingPod, m.ID, err)
 	}
-	var told []struct{ Address, Error string }
-	if err := json.Unmarshal(log, &told); err != nil {
+	var reports []struct{ Address, Error string }
+	if err := json.Unmarshal(log, &reports); err != nil {
 		return nil, fmt.Errorf("the log of pod %s of cluster %s: %w: %.200q", reachingPod, m.ID, err, log)
 	}
 	results := map[string]string{}
-	for _, t := range told {
+	for _, t := range reports {
 		results[t.Address] = t.Error
 	}
 	return results, nil
 }
 
-func (p *networkPods) of(m *survey.Member) *podPlace {
-	for _, place := range p.at {
-		if place.member == m {
-			return place
+func (p *networkPods) find(m *survey.Member) *podCluster {
+	for _, target := range p.clusters {
+		if target.member == m {
+			return target
 		}
 	}
 	return nil
 }
 
-// await returns a pod that has come to a phase.
-func (p *networkPods) await(ctx context.Context, place *podPlace, name string, phase corev1.PodPhase) (*corev1.Pod, error) {
+// await waits until a pod has reached a phase, and returns it.
+func (p *networkPods) await(ctx context.Context, target *podCluster, name string, phase corev1.PodPhase) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.check.timeout)
 	defer cancel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: name}}
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
-		err := place.member.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		err := target.member.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		if err == nil && pod.Status.Phase == corev1.PodFailed {
 			return false, errors.New("it has failed")
 		}
@@ -182,7 +183,7 @@ func (p *networkPods) await(ctx context.Context, place *podPlace, name string, p
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pod %s of cluster %s is not %s (%s): %w: where its image cannot be pulled, pass --agent-image",
-			name, place.member.ID, phase, stateOf(pod), err)
+			name, target.member.ID, phase, podState(pod), err)
 	}
 	return pod, nil
 }

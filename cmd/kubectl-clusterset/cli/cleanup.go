@@ -24,7 +24,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// clusterUID returns the UID of the kube-system namespace, which tells a cluster from others that bear its ID.
+// clusterUID returns the UID of the kube-system namespace, which identifies a cluster.
 func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	system := &corev1.Namespace{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -33,16 +33,16 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
-// mayRun returns all that may run in a member, whatever its profile, in the order in which it can be taken away.
-func mayRun() ([]*unstructured.Unstructured, error) {
+// allMemberObjects returns the objects of all profiles, in the order in which they can be deleted.
+func allMemberObjects() ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production})
 	slices.Reverse(objects)
 	return objects, err
 }
 
-// stopAgent stops the agent and returns when none of its pods runs: what it owns can be taken away then.
-func (l *leaving) stopAgent(ctx context.Context) error {
-	objects, err := mayRun()
+// stopAgent deletes the agent and waits until its pods do not exist, so that it does not create its objects again.
+func (l *leaveCommand) stopAgent(ctx context.Context) error {
+	objects, err := allMemberObjects()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (l *leaving) stopAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := remove(ctx, l.member, []*unstructured.Unstructured{agent}, l.r, func(*unstructured.Unstructured) bool { return true }); err != nil {
+	if err := deleteObjects(ctx, l.member, []*unstructured.Unstructured{agent}, l.r, func(*unstructured.Unstructured) bool { return true }); err != nil {
 		return err
 	}
 	if l.dryRun {
@@ -67,8 +67,8 @@ func (l *leaving) stopAgent(ctx context.Context) error {
 	return nil
 }
 
-// clean takes away all that Tombolo has made in the member (K3), and what made it.
-func (l *leaving) clean(ctx context.Context) error {
+// clean deletes all objects that Tombolo has created in the member (K3), and those that run it.
+func (l *leaveCommand) clean(ctx context.Context) error {
 	if err := l.cleanImports(ctx); err != nil {
 		return err
 	}
@@ -78,14 +78,14 @@ func (l *leaving) clean(ctx context.Context) error {
 	if err := l.cleanDNS(ctx); err != nil {
 		return err
 	}
-	objects, err := mayRun()
+	objects, err := allMemberObjects()
 	if err != nil {
 		return err
 	}
-	if err := remove(ctx, l.member, objects, l.r, isOutsideNamespace); err != nil {
+	if err := deleteObjects(ctx, l.member, objects, l.r, isOutsideNamespace); err != nil {
 		return err
 	}
-	// Last: after an interruption, the next run finds out by them who leaves.
+	// Last: the next run after an interruption reads the cluster ID from them.
 	if err := l.cleanProperties(ctx); err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (l *leaving) clean(ctx context.Context) error {
 	return nil
 }
 
-// cleanDNS takes back what the verb dns has changed, where CoreDNS usually is. What people have added by hand is theirs.
-func (l *leaving) cleanDNS(ctx context.Context) error {
-	d := &dnsEdit{installing: l.installing, by: byNone, member: l.member, r: l.r, key: client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "coredns"}}
+// cleanDNS reverts the change of the command dns in the usual ConfigMap of CoreDNS. It does not change manual edits.
+func (l *leaveCommand) cleanDNS(ctx context.Context) error {
+	d := &dnsEdit{writeFlags: l.writeFlags, by: byNone, member: l.member, r: l.r, key: client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "coredns"}}
 	config := &corev1.ConfigMap{}
 	err := l.member.client.Get(ctx, d.key, config)
 	if isAbsentKind(err) {
@@ -113,22 +113,22 @@ func (l *leaving) cleanDNS(ctx context.Context) error {
 		config.Data[corefileKey] = edited
 		outcome, err := l.member.install.Update(ctx, config)
 		if err != nil {
-			return again(err)
+			return withRetryHint(err)
 		}
-		l.r.did(outcome, "ConfigMap "+d.key.String())
+		l.r.outcome(outcome, "ConfigMap "+d.key.String())
 	} else if strings.Contains(edited, zone) {
 		l.r.notef("ConfigMap %s speaks of %s: take out by hand what was added by hand", d.key, zone)
 	}
-	return d.takeRights(ctx)
+	return d.deleteRights(ctx)
 }
 
-// isOutsideNamespace leaves out what goes with the agent's namespace.
+// isOutsideNamespace excludes objects that are deleted with the agent's namespace.
 func isOutsideNamespace(object *unstructured.Unstructured) bool {
 	return object.GetNamespace() != manifests.AgentNamespace
 }
 
-// cleanImports removes what the agent has imported, the import first: nobody is to find a name without a Service.
-func (l *leaving) cleanImports(ctx context.Context) error {
+// cleanImports deletes the imports, then their Services, so that no DNS name is without a Service.
+func (l *leaveCommand) cleanImports(ctx context.Context) error {
 	c := l.member.client
 	imports, services, endpoints := &mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
 	managed := client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}
@@ -141,13 +141,13 @@ func (l *leaving) cleanImports(ctx context.Context) error {
 	if err := c.List(ctx, endpoints, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices: %w", err)
 	}
-	if err := removeOurs(ctx, l, "ServiceImports", pointers(imports.Items)); err != nil {
+	if err := deleteManaged(ctx, l, "ServiceImports", pointers(imports.Items)); err != nil {
 		return err
 	}
-	if err := removeOurs(ctx, l, "derived Services", pointers(services.Items)); err != nil {
+	if err := deleteManaged(ctx, l, "derived Services", pointers(services.Items)); err != nil {
 		return err
 	}
-	return removeOurs(ctx, l, "mirrored EndpointSlices", pointers(endpoints.Items))
+	return deleteManaged(ctx, l, "mirrored EndpointSlices", pointers(endpoints.Items))
 }
 
 func pointers[T any](items []T) []*T {
@@ -158,12 +158,12 @@ func pointers[T any](items []T) []*T {
 	return result
 }
 
-// removeOurs removes objects that bear our mark, by the same guarded way as the agent does.
-func removeOurs[T client.Object](ctx context.Context, l *leaving, what string, objects []T) error {
+// deleteManaged deletes managed objects, with the same checks as the agent.
+func deleteManaged[T client.Object](ctx context.Context, l *leaveCommand, what string, objects []T) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	l.r.did(install.Deleted, fmt.Sprintf("%d %s", len(objects), what))
+	l.r.outcome(install.Deleted, fmt.Sprintf("%d %s", len(objects), what))
 	if l.dryRun {
 		return nil
 	}
@@ -172,11 +172,11 @@ func removeOurs[T client.Object](ctx context.Context, l *leaving, what string, o
 		changes = append(changes, plan.Change[T]{Verb: plan.Delete, Object: object, Observed: object})
 	}
 	_, err := apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
-	return again(err)
+	return withRetryHint(err)
 }
 
-// cleanExports takes from the ServiceExports what the agent said of them: nobody would correct it any more.
-func (l *leaving) cleanExports(ctx context.Context) error {
+// cleanExports clears the status of the ServiceExports, because no agent updates it any more.
+func (l *leaveCommand) cleanExports(ctx context.Context) error {
 	exports := &mcsv1beta1.ServiceExportList{}
 	err := l.member.client.List(ctx, exports)
 	if isAbsentKind(err) {
@@ -196,33 +196,33 @@ func (l *leaving) cleanExports(ctx context.Context) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	l.r.did(install.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
+	l.r.outcome(install.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
 	if l.dryRun {
 		return nil
 	}
 	_, err = apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
-	return again(err)
+	return withRetryHint(err)
 }
 
-// again says what to do where objects have changed under our hands.
-func again(err error) error {
+// withRetryHint adds what to do if an object has changed since it was read.
+func withRetryHint(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: run this again", err)
 	}
 	return nil
 }
 
-// cleanProperties takes away the membership, and the ID if join has made it.
-func (l *leaving) cleanProperties(ctx context.Context) error {
+// cleanProperties deletes the ClusterProperty of the clusterset, and that of the ID if join created it.
+func (l *leaveCommand) cleanProperties(ctx context.Context) error {
 	for _, name := range []string{aboutv1beta1.ClusterSetProperty, aboutv1beta1.ClusterIDProperty} {
-		there, err := property(ctx, l.member, name)
+		existing, err := property(ctx, l.member, name)
 		if err != nil {
 			return err
 		}
-		if there == nil || name == aboutv1beta1.ClusterIDProperty && there.Labels[labelPartOf] != partOf {
+		if existing == nil || name == aboutv1beta1.ClusterIDProperty && existing.Labels[labelPartOf] != partOf {
 			continue
 		}
-		object, err := newProperty(name, there.Spec.Value)
+		object, err := newProperty(name, existing.Spec.Value)
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (l *leaving) cleanProperties(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.r.did(outcome, nameOf(object))
+		l.r.outcome(outcome, nameOf(object))
 	}
 	return nil
 }

@@ -24,10 +24,10 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// requestTimeout is how long an API server may take to answer.
+// requestTimeout is the timeout of a request to an API server.
 const requestTimeout = 30 * time.Second
 
-// cluster is an API server that a command speaks to.
+// cluster is an API server that a command uses.
 type cluster struct {
 	what    string // "the hub" or "this cluster"
 	config  *rest.Config
@@ -36,7 +36,7 @@ type cluster struct {
 	version *version.Version
 }
 
-// hubFlags say where the hub is; all other connection flags are the usual ones, and mean the cluster at hand.
+// hubFlags select the hub. All other connection flags are those of kubectl, and select the cluster of the command.
 type hubFlags struct{ kubeconfig, context string }
 
 func (f *hubFlags) add(flags *pflag.FlagSet) {
@@ -44,10 +44,10 @@ func (f *hubFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.context, "hub-context", "", "context of the hub; defaults to the current context of --hub-kubeconfig, which is then required")
 }
 
-// errNoHub is returned where neither flag is given: the current context is the member's, and cannot be meant.
+// errNoHub is returned if neither flag is given: the current context is that of the member.
 var errNoHub = errors.New("which API server is the hub? Pass --hub-context, --hub-kubeconfig, or both")
 
-// config returns how to reach the hub.
+// config returns the client configuration of the hub.
 func (f *hubFlags) config(usual *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	if f.kubeconfig == "" && f.context == "" {
 		return nil, usageError{errNoHub}
@@ -60,7 +60,7 @@ func (f *hubFlags) config(usual *genericclioptions.ConfigFlags) (*rest.Config, e
 	return flags.ToRESTConfig()
 }
 
-// newScheme returns the kinds that the commands read and write.
+// newScheme returns a scheme with the kinds that the commands read and write.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -73,11 +73,11 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// connect returns a cluster that answers. what is how messages call it, flags are those that say where it is.
-func connect(what, flags string, config *rest.Config, o installing) (*cluster, error) {
+// connect returns a cluster whose API server answers. what is its name in messages, flags are the flags that select it.
+func connect(what, flags string, config *rest.Config, o writeFlags) (*cluster, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
-	config.QPS, config.Burst = -1, -1 // a person waits, and the API server has limits of its own
+	config.QPS, config.Burst = -1, -1 // a user waits, and the API server has its own limits
 	config.UserAgent = "kubectl-clusterset"
 	scheme, err := newScheme()
 	if err != nil {
@@ -102,15 +102,15 @@ func connect(what, flags string, config *rest.Config, o installing) (*cluster, e
 	return &cluster{what, config, c, o.installer(c), served}, nil
 }
 
-// installing are the flags of all commands that change something.
-type installing struct{ dryRun, force bool }
+// writeFlags are the flags of all commands that write.
+type writeFlags struct{ dryRun, force bool }
 
-func (o *installing) addFlags(flags *pflag.FlagSet) {
+func (o *writeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "check and print the changes, without making them")
 	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
 }
 
-func (o installing) installer(c client.Client) install.Installer {
+func (o writeFlags) installer(c client.Client) install.Installer {
 	i := install.New(c)
 	if o.dryRun {
 		i = i.DryRun()

@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli holds the verbs of "kubectl clusterset". Each verb is a file that reads from top to bottom as the command
-// runs: it connects, checks, says what it finds, and then does it, object by object. Checks change nothing, and all of them
-// run before anything is changed; what is done can be interrupted and done again.
+// Package cli implements the commands of "kubectl clusterset". The file of a command reads in the order in which it runs: it
+// connects, checks, reports the results, and then makes the changes, one object after the other. All checks run before the first
+// change. A command can be interrupted and run again.
 package cli
 
 import (
@@ -21,18 +21,18 @@ import (
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	// ExitUsage says that the command line is wrong; nothing has been looked at.
+	// ExitUsage means that the command line is wrong; no API server was contacted.
 	ExitUsage = 2
 )
 
-// usageError is one that the command line is to blame for.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Run runs the command line and returns the exit code. What goes wrong is told on streams.ErrOut, with what to do about it.
+// Run runs the command line and returns the exit code. It writes errors to streams.ErrOut.
 func Run(ctx context.Context, build Build, args []string, streams genericiooptions.IOStreams) int {
-	command := NewCommand(build, streams) //nolint:contextcheck // cobra hands the context to what it runs
+	command := NewCommand(build, streams) //nolint:contextcheck // cobra passes the context to the commands
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
 	switch {
@@ -63,7 +63,7 @@ packet passes through it.
 Then create a ServiceExport for a Service in one of them. The others get a ServiceImport, and
 <service>.<namespace>.svc.clusterset.local resolves there.`
 
-// NewCommand returns the command with all its verbs; the streams are where they read and write. Run runs it.
+// NewCommand returns the command with all subcommands, which read from and write to the streams. Run runs it.
 func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command {
 	usual := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
@@ -91,7 +91,7 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
 			if err := inner(cmd, args); err != nil {
-				return usageError{missing(cmd, args, err)}
+				return usageError{argumentError(cmd, args, err)}
 			}
 			return nil
 		}
@@ -99,8 +99,8 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	return root
 }
 
-// missing returns the error of a command whose arguments are missing, or too many: which ones it takes. cobra's counts them.
-func missing(cmd *cobra.Command, args []string, err error) error {
+// argumentError returns an error that names the arguments of a command. The error of cobra only counts them.
+func argumentError(cmd *cobra.Command, args []string, err error) error {
 	_, wanted, takesSome := strings.Cut(strings.TrimSuffix(cmd.Use, " [flags]"), " ")
 	switch {
 	case !takesSome:
@@ -111,7 +111,7 @@ func missing(cmd *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("%d arguments are too many: %s %s", len(args), cmd.CommandPath(), wanted)
 }
 
-// addGroup adds verbs under a title, in their order.
+// addGroup adds commands under a title, in their order.
 func addGroup(root *cobra.Command, title string, verbs ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, verb := range verbs {

@@ -38,7 +38,7 @@ func toDefinition(object *unstructured.Unstructured) (*apiextensionsv1.CustomRes
 	return result, nil
 }
 
-// awaitServed returns when a kind that has been defined is served.
+// awaitServed waits until a defined kind is served.
 func awaitServed(ctx context.Context, c *cluster, object *unstructured.Unstructured) error {
 	definition, err := toDefinition(object)
 	if err != nil || c.install.IsDryRun() {
@@ -62,8 +62,8 @@ func awaitServed(ctx context.Context, c *cluster, object *unstructured.Unstructu
 	return nil
 }
 
-// checkDefinitions fails where the cluster has objects stored in a version that the definitions to be applied lack: to
-// replace them would lose the objects. They come from a newer release than this.
+// checkDefinitions fails if the cluster stores objects in a version that the new definitions lack, because applying these would
+// lose the objects. The existing definitions are those of a newer release then.
 func checkDefinitions(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
 	before := r.failed
 	for _, object := range objects {
@@ -74,14 +74,14 @@ func checkDefinitions(ctx context.Context, c *cluster, objects []*unstructured.U
 		if err != nil {
 			return err
 		}
-		there, err := definition(ctx, c, object.GetName())
+		existing, err := definition(ctx, c, object.GetName())
 		if err != nil {
 			return err
 		}
-		if there == nil {
+		if existing == nil {
 			continue
 		}
-		if lost := lostVersions(there, ours); len(lost) > 0 {
+		if lost := missingVersions(existing, ours); len(lost) > 0 {
 			r.failf("%s has %s stored in version %v, which this command does not know: use a newer one", c.what, object.GetName(), lost)
 		}
 	}
@@ -91,14 +91,14 @@ func checkDefinitions(ctx context.Context, c *cluster, objects []*unstructured.U
 	return nil
 }
 
-// lostVersions returns the versions in which objects are stored, and which the other definition lacks.
-func lostVersions(there, other *apiextensionsv1.CustomResourceDefinition) []string {
-	return slices.DeleteFunc(slices.Clone(there.Status.StoredVersions), func(stored string) bool {
+// missingVersions returns the stored versions that the other definition lacks.
+func missingVersions(existing, other *apiextensionsv1.CustomResourceDefinition) []string {
+	return slices.DeleteFunc(slices.Clone(existing.Status.StoredVersions), func(stored string) bool {
 		return slices.ContainsFunc(other.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored })
 	})
 }
 
-// definition returns a CustomResourceDefinition of the cluster, nil where there is none.
+// definition returns a CustomResourceDefinition of the cluster, nil if there is none.
 func definition(ctx context.Context, c *cluster, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	result := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.client.Get(ctx, client.ObjectKey{Name: name}, result)
@@ -111,18 +111,18 @@ func definition(ctx context.Context, c *cluster, name string) (*apiextensionsv1.
 	return result, nil
 }
 
-// definitionPolicy says what may become of kinds that a member has already.
+// definitionPolicy states how existing definitions of a member are treated.
 type definitionPolicy string
 
 const (
-	// keep leaves them alone.
-	keep definitionPolicy = "keep"
-	// renew brings older ones up to this release's. Nothing is ever downgraded.
-	renew definitionPolicy = "renew"
+	// keepDefinitions keeps existing definitions.
+	keepDefinitions definitionPolicy = "keep"
+	// upgradeDefinitions replaces older definitions. It never downgrades one.
+	upgradeDefinitions definitionPolicy = "renew"
 )
 
-// checkMemberDefinitions returns the definitions that the member needs: those that it lacks, and older ones where they
-// are to be renewed. It fails where what is there cannot be used.
+// checkMemberDefinitions returns the definitions to apply: missing ones, and older ones if the policy is to upgrade. It fails if
+// an existing one cannot be used.
 func checkMemberDefinitions(ctx context.Context, c *cluster, policy definitionPolicy, r *report) ([]*unstructured.Unstructured, error) {
 	definitions, err := manifests.MemberDefinitions()
 	if err != nil {
@@ -130,7 +130,7 @@ func checkMemberDefinitions(ctx context.Context, c *cluster, policy definitionPo
 	}
 	var needed []*unstructured.Unstructured
 	for _, object := range definitions {
-		there, err := definition(ctx, c, object.GetName())
+		existing, err := definition(ctx, c, object.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -140,18 +140,18 @@ func checkMemberDefinitions(ctx context.Context, c *cluster, policy definitionPo
 		}
 		isMCS := ours.Spec.Group == mcsv1beta1.GroupVersion.Group
 		switch {
-		case there == nil:
+		case existing == nil:
 			r.okf("%s is not there yet and will be installed", object.GetName())
 			needed = append(needed, object)
-		case isMCS && policy == renew && older(there, ours) && len(lostVersions(there, ours)) == 0:
-			r.okf("%s is %s and will be brought to %s", object.GetName(), releaseOf(there), releaseOf(ours))
+		case isMCS && policy == upgradeDefinitions && older(existing, ours) && len(missingVersions(existing, ours)) == 0:
+			r.okf("%s is %s and will be brought to %s", object.GetName(), releaseOf(existing), releaseOf(ours))
 			needed = append(needed, object)
-		case !serves(there, "v1beta1"):
-			r.failf("%s (%s) does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade brings it to %s, if no other program needs it as it is", object.GetName(), releaseOf(there), releaseOf(ours))
-		case isMCS && older(there, ours):
-			r.notef("%s is %s and stays as it is; kubectl clusterset upgrade would bring it to %s", object.GetName(), releaseOf(there), releaseOf(ours))
+		case !serves(existing, "v1beta1"):
+			r.failf("%s (%s) does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade brings it to %s, if no other program needs it as it is", object.GetName(), releaseOf(existing), releaseOf(ours))
+		case isMCS && older(existing, ours):
+			r.notef("%s is %s and stays as it is; kubectl clusterset upgrade would bring it to %s", object.GetName(), releaseOf(existing), releaseOf(ours))
 		case isMCS:
-			r.okf("%s is there (%s) and stays as it is", object.GetName(), releaseOf(there))
+			r.okf("%s is there (%s) and stays as it is", object.GetName(), releaseOf(existing))
 		default:
 			r.okf("%s is there and stays as it is", object.GetName())
 		}
@@ -163,7 +163,7 @@ func serves(d *apiextensionsv1.CustomResourceDefinition, name string) bool {
 	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name && v.Served })
 }
 
-// releaseOf returns what a definition's labels say, for people.
+// releaseOf returns the release in the labels of a definition.
 func releaseOf(d *apiextensionsv1.CustomResourceDefinition) string {
 	if release := d.Labels[crd.ReleaseVersionLabel]; release != "" {
 		return release
@@ -171,8 +171,8 @@ func releaseOf(d *apiextensionsv1.CustomResourceDefinition) string {
 	return "of an unknown release"
 }
 
-// older reports whether a definition is of an earlier release of the Multi-Cluster Services API than another, by the labels
-// that are there for this. One without labels is older than they are.
+// older reports whether a definition is of an earlier release of the Multi-Cluster Services API than another, by their labels.
+// Definitions without labels are older than those with them.
 func older(d, other *apiextensionsv1.CustomResourceDefinition) bool {
 	a, errA := version.ParseSemantic(d.Labels[crd.ReleaseVersionLabel])
 	b, errB := version.ParseSemantic(other.Labels[crd.ReleaseVersionLabel])
@@ -185,12 +185,12 @@ func older(d, other *apiextensionsv1.CustomResourceDefinition) bool {
 	revision := func(d *apiextensionsv1.CustomResourceDefinition) int {
 		n, err := strconv.Atoi(d.Labels[crd.CustomResourceDefinitionSchemaRevisionLabel])
 		if err != nil {
-			return -1 // none: before there were any
+			return -1 // older releases have no revision
 		}
 		return n
 	}
 	return revision(d) < revision(other)
 }
 
-// isAbsentKind reports whether an object or its whole kind does not exist.
+// isAbsentKind reports whether an object or its kind does not exist.
 func isAbsentKind(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -30,11 +30,11 @@ The command runs the agents' own controllers with dry-run requests. It shows wri
 reason. Exit codes: 0 if nothing would be written; 1 if something would be written, if a member cannot be read (--contexts
 selects the members), if the service does not exist, or on an error.`
 
-// errDiffers says that agents have something to write. What it is has been printed.
+// errDiffers is returned if agents have pending writes. These have been printed.
 var errDiffers = errors.New("there is something to write: see above")
 
 func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	d := &diffing{out: streams.Out}
+	d := &diffCommand{out: streams.Out}
 	cmd := &cobra.Command{
 		Use:     "diff [NAMESPACE/SERVICE]",
 		Short:   "show what the agents would change now",
@@ -49,19 +49,19 @@ func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 	return cmd
 }
 
-// diffing is a diff that is asked for.
-type diffing struct {
-	reading
+// diffCommand is the state of the command diff.
+type diffCommand struct {
+	clustersetFlags
 	out io.Writer
-	// namespace is the only one looked at, and key the only service; all if they are empty.
+	// namespace and key restrict what is read; empty values mean all.
 	namespace string
 	key       *clusterset.ServiceKey
-	// known says that a service was looked at, acts how many writes were shown.
-	known bool
-	acts  int
+	// found is true if a service was read, writes counts the writes that were printed.
+	found  bool
+	writes int
 }
 
-func (d *diffing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
+func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.namespace = *usual.Namespace
@@ -77,33 +77,32 @@ func (d *diffing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 		return err
 	}
 	for _, m := range found.Members {
-		look, err := m.Look(ctx, found.Hub, d.namespace)
+		view, err := m.Read(ctx, found.Hub, d.namespace)
 		if err != nil {
 			return err
 		}
-		if err := d.member(ctx, look); err != nil {
+		if err := d.member(ctx, view); err != nil {
 			return err
 		}
 	}
-	switch missed := d.missed(found); {
-	case d.acts > 0:
-		return errors.Join(errDiffers, missed)
-	case missed != nil:
-		return missed
-	case d.key != nil && !d.known:
+	switch missing := d.notRead(found); {
+	case d.writes > 0:
+		return errors.Join(errDiffers, missing)
+	case missing != nil:
+		return missing
+	case d.key != nil && !d.found:
 		return fmt.Errorf("nothing is known of %s: no cluster that was read exports or imports it, and the hub has no record of it; "+
 			"\"kubectl clusterset trace %s\" says why", d.key, d.key)
 	}
 	return nil
 }
 
-// missed returns an error that names what was to be looked at and was not: contexts that --contexts names, or else members that
-// no context leads to.
-func (d *diffing) missed(found *survey.Clusterset) error {
-	var missed []string
+// notRead returns an error that names what could not be read: the contexts of --contexts, or else the members without a context.
+func (d *diffCommand) notRead(found *survey.Clusterset) error {
+	var missing []string
 	for _, u := range found.Unreached {
 		if len(d.contexts) > 0 || u.Cluster != "" {
-			missed = append(missed, "context "+u.Place)
+			missing = append(missing, "context "+u.Context)
 		}
 	}
 	if len(d.contexts) == 0 {
@@ -111,20 +110,20 @@ func (d *diffing) missed(found *survey.Clusterset) error {
 		slices.Sort(ids)
 		for _, id := range ids {
 			if found.Member(id) == nil {
-				missed = append(missed, "member "+string(id))
+				missing = append(missing, "member "+string(id))
 			}
 		}
 	}
-	if len(missed) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
 	return fmt.Errorf("not everything was read, so what its agent would write is not known: %s; "+
-		"pass --contexts with those to read", strings.Join(missed, ", "))
+		"pass --contexts with those to read", strings.Join(missing, ", "))
 }
 
-// member shows what the agent of one member would write: about the service given, or all.
-func (d *diffing) member(ctx context.Context, look *survey.Look) error {
-	keys, err := look.Keys(ctx)
+// member prints the writes of one member's agent, for the given service or all.
+func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error {
+	keys, err := view.Keys(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,24 +131,24 @@ func (d *diffing) member(ctx context.Context, look *survey.Look) error {
 		if d.namespace != "" && d.namespace != key.Namespace || d.key != nil && *d.key != key {
 			continue
 		}
-		d.known = true
-		r, err := look.Rehearse(ctx, key)
+		d.found = true
+		r, err := view.DryRun(ctx, key)
 		if err != nil {
 			return err
 		}
 		for _, a := range r.Published {
-			d.show("the hub, by "+string(look.Member.ID), a)
+			d.printWrite("the hub, by "+string(view.Member.ID), a)
 		}
 		for _, a := range append(r.Status, r.Imported...) {
-			d.show(string(look.Member.ID), a)
+			d.printWrite(string(view.Member.ID), a)
 		}
 	}
 	return nil
 }
 
-// show prints one write: the object, why it would be refused, and what would change.
-func (d *diffing) show(where string, a apply.Act) {
-	d.acts++
+// printWrite prints one write: the object, the reason of a refusal, and the differences.
+func (d *diffCommand) printWrite(where string, a apply.Act) {
+	d.writes++
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
 	fmt.Fprintf(d.out, "%s: %s %s %s\n", where, a.Verb, kind[strings.Index(kind, ".")+1:], client.ObjectKeyFromObject(a.Object))
 	if a.Err != nil {
@@ -158,14 +157,14 @@ func (d *diffing) show(where string, a apply.Act) {
 	if a.Observed == nil || a.Verb == "delete" {
 		return
 	}
-	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(essence(a.Observed), essence(a.Object)), "\n"), "\n") {
-		line = strings.NewReplacer("\u00a0", " ", "\t", "  ").Replace(line) // cmp's spaces vary, so that nobody parses them
+	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(withoutServerFields(a.Observed), withoutServerFields(a.Object)), "\n"), "\n") {
+		line = strings.NewReplacer("\u00a0", " ", "\t", "  ").Replace(line) // cmp varies its spaces, so that its output is not parsed
 		fmt.Fprintf(d.out, "  %s\n", plain(line))
 	}
 }
 
-// essence returns an object without what an API server adds to it at each write.
-func essence(o client.Object) map[string]any {
+// withoutServerFields returns an object without the fields that an API server sets at each write.
+func withoutServerFields(o client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return map[string]any{"unreadable": err.Error()}

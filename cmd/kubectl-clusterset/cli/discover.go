@@ -18,19 +18,19 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// finding is a set of CIDRs, and where they have been found.
+// finding is a set of CIDRs and their source.
 type finding struct {
 	prefixes []netip.Prefix
 	where    string
 }
 
-// source looks for CIDRs in one place. It returns none where the place does not exist or says nothing.
+// source reads CIDRs from one source. It returns none if the source does not exist or has none.
 type source func(ctx context.Context, c *cluster) (finding, error)
 
-// first returns what the first source that knows anything says.
-func first(ctx context.Context, c *cluster, sources ...source) (finding, error) {
-	for _, look := range sources {
-		found, err := look(ctx, c)
+// firstFound returns the finding of the first source that has one.
+func firstFound(ctx context.Context, c *cluster, sources ...source) (finding, error) {
+	for _, find := range sources {
+		found, err := find(ctx, c)
 		if err != nil || len(found.prefixes) > 0 {
 			return found, err
 		}
@@ -38,25 +38,25 @@ func first(ctx context.Context, c *cluster, sources ...source) (finding, error) 
 	return finding{}, nil
 }
 
-// podRanges looks where the pods' addresses come from: no API tells for all kinds of clusters.
+// podRanges returns the pod ranges. No single API has them for all kinds of clusters.
 func podRanges(ctx context.Context, c *cluster) (finding, error) {
-	return first(ctx, c,
+	return firstFound(ctx, c,
 		kubeadm("podSubnet"),
 		argument("kube-controller-manager", "--cluster-cidr"),
 		nodePodRanges,
 	)
 }
 
-// serviceRanges looks where the Services' addresses come from. Kubernetes tells from 1.33 on.
+// serviceRanges returns the Service ranges. Kubernetes has an API for them since 1.33.
 func serviceRanges(ctx context.Context, c *cluster) (finding, error) {
-	return first(ctx, c,
+	return firstFound(ctx, c,
 		serviceCIDRs,
 		kubeadm("serviceSubnet"),
 		argument("kube-apiserver", "--service-cluster-ip-range"),
 	)
 }
 
-// kubeadm returns a source for what kubeadm was told.
+// kubeadm returns a source that reads a field of kubeadm's configuration.
 func kubeadm(field string) source {
 	return func(ctx context.Context, c *cluster) (finding, error) {
 		config := &corev1.ConfigMap{}
@@ -77,7 +77,7 @@ func kubeadm(field string) source {
 	}
 }
 
-// argument returns a source for a flag of a control plane's component that runs as a pod.
+// argument returns a source that reads a flag of a control plane component that runs as a pod.
 func argument(component, flag string) source {
 	return func(ctx context.Context, c *cluster) (finding, error) {
 		pods := &corev1.PodList{}
@@ -98,7 +98,7 @@ func argument(component, flag string) source {
 	}
 }
 
-// parsed returns comma-separated CIDRs, none for the empty text.
+// parsed parses comma-separated CIDRs. It returns none for the empty text.
 func parsed(text, where string) (finding, error) {
 	if text == "" {
 		return finding{}, nil
@@ -110,7 +110,7 @@ func parsed(text, where string) (finding, error) {
 	return finding{prefixes, where}, nil
 }
 
-// nodePodRanges returns what the nodes have been given, which is not what later ones will be.
+// nodePodRanges returns the podCIDRs of the existing nodes. Those of later nodes differ.
 func nodePodRanges(ctx context.Context, c *cluster) (finding, error) {
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes); err != nil {
@@ -127,7 +127,7 @@ func nodePodRanges(ctx context.Context, c *cluster) (finding, error) {
 	return finding{compact(prefixes), fmt.Sprintf("%d nodes' podCIDRs; a node that comes later has another: better pass --pod-cidrs", len(nodes.Items))}, nil
 }
 
-// nodeRanges returns the nodes' own addresses, one by one: no API tells the network that they are in.
+// nodeRanges returns the addresses of the existing nodes. No API has the network that they are in.
 func nodeRanges(ctx context.Context, c *cluster) (finding, error) {
 	nodes := &corev1.NodeList{}
 	if err := c.client.List(ctx, nodes); err != nil {

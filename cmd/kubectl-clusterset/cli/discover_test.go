@@ -32,7 +32,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *cluster {
 	return &cluster{what: "this cluster", client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 }
 
-// TestDiscoveredRanges: each kind of cluster shows its addresses in another place; the first source that has any counts.
+// TestDiscoveredRanges: kinds of clusters differ in the source of their ranges; the first source with ranges is used.
 func TestDiscoveredRanges(t *testing.T) {
 	node := func(name, cidr, ip string) *corev1.Node {
 		return &corev1.Node{
@@ -55,7 +55,7 @@ func TestDiscoveredRanges(t *testing.T) {
 	}
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.98.0.0/16"}}}
 	for name, test := range map[string]struct {
-		look        source
+		find        source
 		objects     []client.Object
 		want, where string
 	}{
@@ -68,7 +68,7 @@ func TestDiscoveredRanges(t *testing.T) {
 		"services: kubeadm":           {serviceRanges, []client.Object{server, kubeadm}, "10.96.0.0/16", "ConfigMap kube-system/kubeadm-config"},
 		"services: ServiceCIDRs":      {serviceRanges, []client.Object{server, kubeadm, cidr}, "10.98.0.0/16", "the cluster's ServiceCIDRs"},
 	} {
-		found, err := test.look(t.Context(), clusterOf(t, test.objects...))
+		found, err := test.find(t.Context(), clusterOf(t, test.objects...))
 		if err != nil || list(found.prefixes) != test.want || (test.want != "" && !strings.HasPrefix(found.where, test.where)) {
 			t.Errorf("%s: %s (%s), %v; want %s (%s)", name, list(found.prefixes), found.where, err, test.want, test.where)
 		}
@@ -103,7 +103,7 @@ func TestOverlaps(t *testing.T) {
 // TestTooManyNodeRanges: the hub's schema limits the number.
 func TestTooManyNodeRanges(t *testing.T) {
 	var out bytes.Buffer
-	j := &joining{member: clusterOf(t), r: &report{out: &out}}
+	j := &joinCommand{member: clusterOf(t), r: &report{out: &out}}
 	for i := range 65 {
 		j.given.nodes = append(j.given.nodes, netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 32))
 	}
@@ -112,7 +112,7 @@ func TestTooManyNodeRanges(t *testing.T) {
 	}
 }
 
-// TestIdentity: the cluster's own ClusterProperties count, and are not changed.
+// TestIdentity: existing ClusterProperties are used, and not changed.
 //
 // spec: K1, K2
 func TestIdentity(t *testing.T) {
@@ -135,7 +135,7 @@ func TestIdentity(t *testing.T) {
 		"another clusterset":  {"", "mine", own, []string{`a member of clusterset "others"`, "leave that first"}, 0},
 	} {
 		var out bytes.Buffer
-		j := &joining{member: clusterOf(t, test.objects...), r: &report{out: &out}}
+		j := &joinCommand{member: clusterOf(t, test.objects...), r: &report{out: &out}}
 		j.joinOptions.id, j.clusterSet = test.id, test.clusterSet
 		if err := j.checkIdentity(t.Context()); err != nil || len(j.properties) != test.created {
 			t.Errorf("%s: %d ClusterProperties are created, want %d (%v)", name, len(j.properties), test.created, err)
@@ -162,18 +162,18 @@ func TestMemberDefinitions(t *testing.T) {
 		unserved.Spec.Versions[i].Served = version.Name != "v1beta1"
 	}
 	for name, test := range map[string]struct {
-		there  client.Object
-		policy definitionPolicy
-		needed int
-		says   string
+		existing client.Object
+		policy   definitionPolicy
+		needed   int
+		says     string
 	}{
-		"newer":                {newer, keep, 2, "ok    serviceexports.multicluster.x-k8s.io is there (v9.0.0) and stays as it is"},
-		"newer, in an upgrade": {newer, renew, 2, "ok    serviceexports.multicluster.x-k8s.io is there (v9.0.0) and stays as it is"},
-		"without v1beta1":      {unserved, keep, 2, "does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade"},
-		"older, in an upgrade": {unserved, renew, 3, "ok    serviceexports.multicluster.x-k8s.io is of an unknown release and will be brought to"},
+		"newer":                {newer, keepDefinitions, 2, "ok    serviceexports.multicluster.x-k8s.io is there (v9.0.0) and stays as it is"},
+		"newer, in an upgrade": {newer, upgradeDefinitions, 2, "ok    serviceexports.multicluster.x-k8s.io is there (v9.0.0) and stays as it is"},
+		"without v1beta1":      {unserved, keepDefinitions, 2, "does not serve v1beta1, which Tombolo needs: kubectl clusterset upgrade"},
+		"older, in an upgrade": {unserved, upgradeDefinitions, 3, "ok    serviceexports.multicluster.x-k8s.io is of an unknown release and will be brought to"},
 	} {
 		var out bytes.Buffer
-		needed, err := checkMemberDefinitions(t.Context(), clusterOf(t, test.there), test.policy, &report{out: &out})
+		needed, err := checkMemberDefinitions(t.Context(), clusterOf(t, test.existing), test.policy, &report{out: &out})
 		if err != nil || len(needed) != test.needed || !strings.Contains(out.String(), test.says) {
 			t.Errorf("%s: %d definitions are needed, want %d (%v), and it must say %q:\n%s", name, len(needed), test.needed, err, test.says, out.String())
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
-// zone is that of the clusterset (KEP-1645).
+// zone is the DNS zone of the clusterset (KEP-1645).
 const zone = "clusterset.local"
 
-// corefileKey is the key of a ConfigMap that has CoreDNS' Corefile, wherever CoreDNS is installed as usual.
+// corefileKey is the usual key of the Corefile in the ConfigMap of CoreDNS.
 const corefileKey = "Corefile"
 
 const aboutDNS = `Configure the DNS of the current context's cluster for the names of the clusterset, by a marked change of its Corefile.
@@ -34,7 +34,7 @@ const aboutDNS = `Configure the DNS of the current context's cluster for the nam
 
 If another tool owns the Corefile and resets it (k3s, AKS, the EKS add-on), see manifests/dns/corefile instead.`
 
-// servers of the clusterset's names.
+// The values of --by.
 const (
 	byTombolo    = "tombolo"
 	byKubernetes = "kubernetes"
@@ -57,7 +57,7 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 			if err != nil {
 				return usageError{err}
 			}
-			if d.member, err = connect("this cluster", "--kubeconfig and --context", config, d.installing); err != nil {
+			if d.member, err = connect("this cluster", "--kubeconfig and --context", config, d.writeFlags); err != nil {
 				return err
 			}
 			d.r = &report{out: streams.Out}
@@ -70,9 +70,9 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 	return cmd
 }
 
-// dnsEdit is a change of a cluster's Corefile.
+// dnsEdit is the state of the command dns.
 type dnsEdit struct {
-	installing
+	writeFlags
 	by, configMap string
 
 	key    client.ObjectKey
@@ -80,7 +80,7 @@ type dnsEdit struct {
 	r      *report
 }
 
-// parse reads the flags.
+// parse validates the flags.
 func (d *dnsEdit) parse() error {
 	namespace, name, found := strings.Cut(d.configMap, "/")
 	if !found {
@@ -121,9 +121,9 @@ func (d *dnsEdit) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.r.did(outcome, "ConfigMap "+d.key.String())
+	d.r.outcome(outcome, "ConfigMap "+d.key.String())
 	if d.by != byKubernetes {
-		if err := d.takeRights(ctx); err != nil {
+		if err := d.deleteRights(ctx); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (d *dnsEdit) run(ctx context.Context) error {
 	return nil
 }
 
-// edit returns the Corefile with the change that is asked for, and without any other change of ours.
+// edit returns the Corefile with the change that --by selects, and without any other change of this command.
 func (d *dnsEdit) edit(ctx context.Context, text string) (string, error) {
 	bare, err := corefile.RemoveMulticluster(text)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *dnsEdit) edit(ctx context.Context, text string) (string, error) {
 	return bare, nil
 }
 
-// addresses returns those of Tombolo's DNS.
+// addresses returns the addresses of Tombolo's DNS.
 func (d *dnsEdit) addresses(ctx context.Context) ([]netip.Addr, error) {
 	service := &corev1.Service{}
 	err := d.member.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.DNSService}, service)
@@ -179,11 +179,11 @@ func (d *dnsEdit) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return result, nil
 }
 
-// takeRights takes back what only CoreDNS' own plugin needs.
-func (d *dnsEdit) takeRights(ctx context.Context) error {
+// deleteRights deletes the rights that only the plugin "kubernetes" of CoreDNS needs.
+func (d *dnsEdit) deleteRights(ctx context.Context) error {
 	rights, err := manifests.Render("dns/corefile")
 	if err != nil {
 		return err
 	}
-	return removeThere(ctx, d.member, rights, d.r)
+	return deleteExisting(ctx, d.member, rights, d.r)
 }

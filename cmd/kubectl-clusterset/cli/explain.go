@@ -33,18 +33,18 @@ The exit code is 1 if no cluster exports the service.`
 const examplesExplain = `  kubectl clusterset explain shop/web
   kubectl clusterset explain shop/web --hub-context hub -o yaml`
 
-// errNotExported says that there is nothing to explain. What there is instead has been printed.
+// errNotExported is returned if the hub has no record of the service. Hints have been printed.
 var errNotExported = errors.New("no member exports this service: see above")
 
-// explaining is an explain under way.
-type explaining struct {
-	reading
+// explainCommand is the state of the command explain.
+type explainCommand struct {
+	clustersetFlags
 	output   format
 	out, err io.Writer
 }
 
 func newExplain(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	e := &explaining{out: streams.Out, err: streams.ErrOut}
+	e := &explainCommand{out: streams.Out, err: streams.ErrOut}
 	cmd := &cobra.Command{
 		Use:     "explain NAMESPACE/SERVICE",
 		Short:   "explain how the exports of a service become one",
@@ -58,7 +58,7 @@ func newExplain(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 	return cmd
 }
 
-func (e *explaining) run(ctx context.Context, usual *genericclioptions.ConfigFlags, name string) error {
+func (e *explainCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, name string) error {
 	if err := e.output.check(formatTable, formatJSON, formatYAML); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (e *explaining) run(ctx context.Context, usual *genericclioptions.ConfigFla
 	explanation, ok := found.Hub.Explain(key)
 	switch {
 	case !ok:
-		e.nobody(key, found.Hub.Records.Keys(), found.Sights(ctx))
+		e.printNotExported(key, found.Hub.Records.Keys(), found.ReadObjects(ctx))
 		return errNotExported
 	case e.output.isData():
 		return printData(e.out, e.output, explanation)
@@ -82,17 +82,17 @@ func (e *explaining) run(ctx context.Context, usual *genericclioptions.ConfigFla
 	return nil
 }
 
-// nobody tells what there is instead of a service that the hub has no record of.
-func (e *explaining) nobody(key clusterset.ServiceKey, known []clusterset.ServiceKey, sights []survey.Sight) {
+// printNotExported prints the ServiceExports and similar names of a service that the hub has no record of.
+func (e *explainCommand) printNotExported(key clusterset.ServiceKey, known []clusterset.ServiceKey, members []survey.MemberObjects) {
 	fmt.Fprintf(e.err, "The hub has no record of service %s.\n", key)
 	wanted := false
-	for _, s := range sights {
+	for _, s := range members {
 		for i := range s.Exports {
 			if s.Exports[i].Namespace != key.Namespace || s.Exports[i].Name != key.Name {
 				continue
 			}
 			wanted = true
-			fmt.Fprintf(e.err, "%s has a ServiceExport for it: %s\n", s.ID, plain(saidOf(&s.Exports[i])))
+			fmt.Fprintf(e.err, "%s has a ServiceExport for it: %s\n", s.ID, plain(exportMessage(&s.Exports[i])))
 		}
 	}
 	if !wanted {
@@ -106,8 +106,8 @@ func (e *explaining) nobody(key clusterset.ServiceKey, known []clusterset.Servic
 	}
 }
 
-// saidOf returns why an export is not on the hub, as far as it says so.
-func saidOf(export *mcsv1beta1.ServiceExport) string {
+// exportMessage returns the message of the condition that explains why an export is not on the hub.
+func exportMessage(export *mcsv1beta1.ServiceExport) string {
 	for _, kind := range []mcsv1beta1.ServiceExportConditionType{mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady} {
 		if c := meta.FindStatusCondition(export.Status.Conditions, string(kind)); c != nil && c.Status != "True" {
 			return c.Message
@@ -141,14 +141,14 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		if from == "" {
 			from = "all exports"
 		}
-		fields.add(f.Field, survey.Shortened(f.Using), from, otherwise(f))
+		fields.add(f.Field, survey.Shortened(f.Using), from, otherValues(f))
 	}
 	fields.write(out)
 	printPorts(out, e)
 	printRefused(out, e.Refused)
 }
 
-// timeFormat is how times are told: of the hub and of members, so in UTC.
+// timeFormat is the format of times. They are in UTC, because they are of several clusters.
 const timeFormat = "2006-01-02 15:04:05Z"
 
 func clusters(n int) string {
@@ -158,10 +158,10 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-func otherwise(f survey.ExplainedField) string {
+func otherValues(f survey.ExplainedField) string {
 	var words []string
 	for _, d := range f.Disagree {
-		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, survey.Shortened(d.Says)))
+		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, survey.Shortened(d.Value)))
 	}
 	return strings.Join(words, "; ")
 }
@@ -177,7 +177,7 @@ func printPorts(out io.Writer, e survey.Explanation) {
 	}
 	t.write(out)
 	for _, lost := range e.LostPorts {
-		fmt.Fprintf(out, "  Port %s of %s: %s.\n", plain(lost.Port), lost.Cluster, plain(lost.Why))
+		fmt.Fprintf(out, "  Port %s of %s: %s.\n", plain(lost.Port), lost.Cluster, plain(lost.Reason))
 	}
 }
 

@@ -35,23 +35,23 @@ const examplesExport = `  kubectl clusterset export web -n shop
   kubectl clusterset export web cart -n shop --context east --dry-run
   kubectl clusterset export -l tier=frontend -n shop --wait 1m`
 
-// defaultExportWait is how long export waits until the hub has the exports.
+// defaultExportWait is the default time to wait until the hub stores the exports.
 const defaultExportWait = 10 * time.Second
 
-// pollEvery is the time between two looks at an export.
+// pollEvery is the time between two reads of an export.
 const pollEvery = 100 * time.Millisecond
 
-// errNotReady says that the exports have been created, but that not all of them have reached the hub.
+// errNotReady is returned if the exports have been created, but not all of them are ready.
 var errNotReady = errors.New("the ServiceExports are there, but not all are ready: see above, and kubectl clusterset status")
 
-// exporting is an export under way.
-type exporting struct {
-	picking
+// exportCommand is the state of the command export.
+type exportCommand struct {
+	serviceSelection
 	wait time.Duration
 }
 
 func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	e := &exporting{}
+	e := &exportCommand{}
 	cmd := &cobra.Command{
 		Use:     "export SERVICE...",
 		Short:   "export Services of a cluster",
@@ -71,13 +71,13 @@ func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	return cmd
 }
 
-func (e *exporting) run(ctx context.Context) error {
+func (e *exportCommand) run(ctx context.Context) error {
 	e.r.titlef("Checking")
 	names, err := e.check(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.r.verdict(); err != nil {
+	if err := e.r.checkError(); err != nil {
 		return err
 	}
 	e.r.titlef("%s", e.heading("In this cluster"))
@@ -87,7 +87,7 @@ func (e *exporting) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.r.did(outcome, nameOf(object))
+		e.r.outcome(outcome, nameOf(object))
 	}
 	if e.dryRun || e.wait == 0 || len(names) == 0 {
 		return nil
@@ -103,9 +103,9 @@ func newServiceExport(namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// check returns the Services that can be exported, sorted. A named one that cannot is a failure, a picked one a note.
-func (e *exporting) check(ctx context.Context) ([]string, error) {
-	if err := e.knowsKinds(ctx); err != nil {
+// check returns the Services that can be exported, sorted. It fails for a named one that cannot, and only reports a selected one.
+func (e *exportCommand) check(ctx context.Context) ([]string, error) {
+	if err := e.checkKinds(ctx); err != nil {
 		return nil, err
 	}
 	services, err := e.services(ctx)
@@ -119,20 +119,20 @@ func (e *exporting) check(ctx context.Context) ([]string, error) {
 		case refusal == "":
 			e.r.okf("Service %s can be exported", service.name)
 			names = append(names, service.name)
-		case e.picks():
+		case e.isSelector():
 			e.r.notef("Service %s is left out: %s", service.name, refusal)
 		default:
 			e.r.failf("Service %s: %s", service.name, refusal)
 		}
 	}
-	if e.picks() && len(names) == 0 {
+	if e.isSelector() && len(names) == 0 {
 		e.r.notef("no Service of namespace %s is picked", e.namespace)
 	}
 	return names, nil
 }
 
-// refusalOf returns why a Service cannot be exported, and what to do; empty where it can.
-func refusalOf(namespace string, s pickedService) string {
+// refusalOf returns why a Service cannot be exported, and what to do; empty if it can.
+func refusalOf(namespace string, s selectedService) string {
 	wanted := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.name}}
 	decided, rejection := export.Decide("this-cluster", wanted, s.service)
 	switch {
@@ -147,17 +147,17 @@ func refusalOf(namespace string, s pickedService) string {
 	return ""
 }
 
-// await waits until the exports are ready, and tells what they say.
-func (e *exporting) await(ctx context.Context, names []string) error {
+// await waits until the exports are ready or failed, and prints the results.
+func (e *exportCommand) await(ctx context.Context, names []string) error {
 	e.r.titlef("Waiting up to %s for the hub", e.wait)
 	waiting, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	var failed bool
 	for _, name := range names {
-		there := &mcsv1beta1.ServiceExport{}
+		export := &mcsv1beta1.ServiceExport{}
 		err := wait.PollUntilContextCancel(waiting, pollEvery, true, func(ctx context.Context) (bool, error) {
-			err := e.member.client.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, there)
-			return err == nil && isSettled(there), ignoreTransient(err)
+			err := e.member.client.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, export)
+			return err == nil && isSettled(export), ignoreTransient(err)
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -165,7 +165,7 @@ func (e *exporting) await(ctx context.Context, names []string) error {
 		if err != nil && waiting.Err() == nil {
 			return fmt.Errorf("get ServiceExport %s/%s: %w", e.namespace, name, err)
 		}
-		if !e.tell(there, name) {
+		if !e.printResult(export, name) {
 			failed = true
 		}
 	}
@@ -175,7 +175,7 @@ func (e *exporting) await(ctx context.Context, names []string) error {
 	return nil
 }
 
-// isSettled reports whether the agent has said what becomes of an export.
+// isSettled reports whether an export is ready, invalid or failed.
 func isSettled(export *mcsv1beta1.ServiceExport) bool {
 	valid := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
@@ -188,22 +188,22 @@ func isSettled(export *mcsv1beta1.ServiceExport) bool {
 	return ready.Status == metav1.ConditionTrue || ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed)
 }
 
-// tell prints what an export says, and reports whether it is ready.
-func (e *exporting) tell(export *mcsv1beta1.ServiceExport, name string) bool {
-	said := export.Status.Conditions
-	if !meta.IsStatusConditionTrue(said, string(mcsv1beta1.ServiceExportConditionReady)) {
-		e.r.failf("%s: %s", name, plain(saidOf(export)))
+// printResult prints the conditions of an export, and reports whether it is ready.
+func (e *exportCommand) printResult(export *mcsv1beta1.ServiceExport, name string) bool {
+	conditions := export.Status.Conditions
+	if !meta.IsStatusConditionTrue(conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
+		e.r.failf("%s: %s", name, plain(exportMessage(export)))
 		return false
 	}
-	e.r.okf("%s: %s", name, plain(meta.FindStatusCondition(said, string(mcsv1beta1.ServiceExportConditionReady)).Message))
-	if c := meta.FindStatusCondition(said, string(mcsv1beta1.ServiceExportConditionConflict)); c != nil && c.Status == metav1.ConditionTrue {
+	e.r.okf("%s: %s", name, plain(meta.FindStatusCondition(conditions, string(mcsv1beta1.ServiceExportConditionReady)).Message))
+	if c := meta.FindStatusCondition(conditions, string(mcsv1beta1.ServiceExportConditionConflict)); c != nil && c.Status == metav1.ConditionTrue {
 		e.r.notef("%s: %s See kubectl clusterset explain %s/%s", name, plain(c.Message), e.namespace, name)
 	}
 	return true
 }
 
-// pickedService is a Service that somebody wants to export; nil where there is none of that name.
-type pickedService struct {
+// selectedService is a selected Service; service is nil if it does not exist.
+type selectedService struct {
 	name    string
 	service *corev1.Service
 }

@@ -30,16 +30,16 @@ const (
 	formatDOT format = "dot"
 )
 
-// drawing is a graph under way.
-type drawing struct {
-	reading
+// graphCommand is the state of the command graph.
+type graphCommand struct {
+	clustersetFlags
 	output   format
 	file     string
 	out, err io.Writer
 }
 
 func newGraph(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	d := &drawing{out: streams.Out, err: streams.ErrOut}
+	d := &graphCommand{out: streams.Out, err: streams.ErrOut}
 	cmd := &cobra.Command{
 		Use:     "graph",
 		Short:   "draw the clusterset",
@@ -54,7 +54,7 @@ func newGraph(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	return cmd
 }
 
-func (d *drawing) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
+func (d *graphCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
 	if err := d.output.check(formatSVG, formatDOT); err != nil {
 		return err
 	}

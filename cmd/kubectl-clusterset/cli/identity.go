@@ -16,13 +16,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// annotationClusterUID on a Member says for which cluster it was made, before that one's first heartbeat says so.
+// annotationClusterUID on a Member is the UID of its cluster. It is used until the first heartbeat has the UID.
 const annotationClusterUID = "tombolo-mcs.io/cluster-uid"
 
-// labelPartOf marks what join has made in the cluster, so that leave knows what to take away.
+// labelPartOf marks the objects that join creates in the cluster, so that leave deletes them.
 const labelPartOf, partOf = "app.kubernetes.io/part-of", "tombolo"
 
-// property returns a ClusterProperty, nil where there is none, or no such kind.
+// property returns a ClusterProperty, nil if it or its kind does not exist.
 func property(ctx context.Context, c *cluster, name string) (*aboutv1beta1.ClusterProperty, error) {
 	result := &aboutv1beta1.ClusterProperty{}
 	err := c.client.Get(ctx, client.ObjectKey{Name: name}, result)
@@ -35,8 +35,8 @@ func property(ctx context.Context, c *cluster, name string) (*aboutv1beta1.Clust
 	return result, nil
 }
 
-// checkIdentity finds the cluster's ID and its clusterset: as it says of itself, else as given (K1, K2).
-func (j *joining) checkIdentity(ctx context.Context) error {
+// checkIdentity sets the cluster ID and the clusterset from the existing ClusterProperties, else from the flags (K1, K2).
+func (j *joinCommand) checkIdentity(ctx context.Context) error {
 	own, err := property(ctx, j.member, aboutv1beta1.ClusterIDProperty)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (j *joining) checkIdentity(ctx context.Context) error {
 	return j.checkClusterSet(ctx, own)
 }
 
-func (j *joining) checkClusterSet(ctx context.Context, own *aboutv1beta1.ClusterProperty) error {
+func (j *joinCommand) checkClusterSet(ctx context.Context, own *aboutv1beta1.ClusterProperty) error {
 	set, err := property(ctx, j.member, aboutv1beta1.ClusterSetProperty)
 	if err != nil {
 		return err
@@ -78,14 +78,14 @@ func (j *joining) checkClusterSet(ctx context.Context, own *aboutv1beta1.Cluster
 		return nil
 	}
 	for _, p := range []struct {
-		there       *aboutv1beta1.ClusterProperty
+		existing    *aboutv1beta1.ClusterProperty
 		name, value string
 	}{
 		{own, aboutv1beta1.ClusterIDProperty, string(j.id)},
 		{set, aboutv1beta1.ClusterSetProperty, name},
 	} {
-		if p.there != nil {
-			continue // whoever made it keeps it
+		if p.existing != nil {
+			continue // an existing one is not changed
 		}
 		object, err := newProperty(p.name, p.value)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// minHub is the first version of Kubernetes whose admission policies know IP addresses and CIDRs.
+// minHub is the first version of Kubernetes whose admission policies can validate IP addresses and CIDRs.
 var minHub = version.MustParseGeneric("1.31")
 
 const aboutInitHub = `Make the current context's cluster the hub of a clusterset.
@@ -30,7 +30,7 @@ The command installs the kinds of the records, the admission policies that restr
 to read that all members share. The hub runs no pod for this. Run the command again to upgrade a hub to this version.`
 
 func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var o installing
+	var o writeFlags
 	cmd := &cobra.Command{
 		Use:     "init-hub",
 		Short:   "make a cluster the hub",
@@ -53,10 +53,10 @@ func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 	return cmd
 }
 
-func initHub(ctx context.Context, hub *cluster, o installing, r *report) error {
+func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
 	r.titlef("Checking the hub at %s", hub.config.Host)
 	checkHubVersion(ctx, hub, r)
-	if err := r.verdict(); err != nil {
+	if err := r.checkError(); err != nil {
 		return err
 	}
 	objects, err := manifests.Hub(findAudiences(ctx, hub, r)...)
@@ -66,7 +66,7 @@ func initHub(ctx context.Context, hub *cluster, o installing, r *report) error {
 	if err := checkDefinitions(ctx, hub, objects, r); err != nil {
 		return err
 	}
-	if err := r.verdict(); err != nil {
+	if err := r.checkError(); err != nil {
 		return err
 	}
 	r.titlef("%s", o.heading("On the hub"))
@@ -83,8 +83,8 @@ func initHub(ctx context.Context, hub *cluster, o installing, r *report) error {
 	return nil
 }
 
-// heading returns a title for what is done, or would be.
-func (o installing) heading(title string) string {
+// heading returns a title that marks a dry run.
+func (o writeFlags) heading(title string) string {
 	if o.dryRun {
 		return title + " (dry run: nothing is changed)"
 	}
@@ -104,14 +104,14 @@ func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
 	r.okf("Kubernetes %s serves admission policies", hub.version)
 }
 
-// applyAll applies objects in their order, and waits for each kind that it defines.
+// applyAll applies objects in their order. It waits until each defined kind is served.
 func applyAll(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
 	for _, object := range objects {
 		outcome, err := c.install.Apply(ctx, object)
 		if err != nil {
 			return err
 		}
-		r.did(outcome, nameOf(object))
+		r.outcome(outcome, nameOf(object))
 		if isDefinition(object) {
 			if err := awaitServed(ctx, c, object); err != nil {
 				return err
@@ -121,11 +121,11 @@ func applyAll(ctx context.Context, c *cluster, objects []*unstructured.Unstructu
 	return nil
 }
 
-// patience is how long the parts of a cluster may take to notice what has been applied; they take seconds.
-const patience = 2 * time.Minute
+// pollTimeout limits the time until a cluster has processed a write, which usually takes seconds.
+const pollTimeout = 2 * time.Minute
 
-// awaitPolicies returns when the API server has looked at the policies. It enforces them a moment later; a member's records
-// that come earlier are checked by all that import them.
+// awaitPolicies waits until the policies have been type-checked. The API server enforces them a moment later. Importers validate
+// the records of members too.
 func awaitPolicies(ctx context.Context, hub *cluster, objects []*unstructured.Unstructured, r *report) error {
 	for _, object := range objects {
 		if object.GetKind() != "ValidatingAdmissionPolicy" {
@@ -146,12 +146,12 @@ func awaitPolicies(ctx context.Context, hub *cluster, objects []*unstructured.Un
 	return nil
 }
 
-// poll asks until done returns true, an error, or patience is over.
+// poll calls done until it returns true or an error, or until pollTimeout.
 func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, done)
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, pollTimeout, true, done)
 }
 
-// ignoreTransient returns nil for errors that the next try may not meet.
+// ignoreTransient returns nil for errors that may not occur again.
 func ignoreTransient(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) {
 		return err

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// insidePod is the name of that pod.
+// insidePod is the name of the pod that checks from inside the member that the hub can be reached.
 const insidePod = "tombolo-check-hub"
 
-// checkInside starts a pod in the member that asks the hub, and takes it away again.
-func (j *joining) checkInside(ctx context.Context) (err error) {
+// checkInside runs a pod in the member that sends a request to the hub, and deletes the pod.
+func (j *joinCommand) checkInside(ctx context.Context) (err error) {
 	if !j.checkFromInside {
 		j.r.notef("whether pods of this cluster reach the hub was not checked (--check-from-inside=false)")
 		return nil
@@ -35,11 +35,11 @@ func (j *joining) checkInside(ctx context.Context) (err error) {
 		return err
 	}
 	installer := j.member.install.Force()
-	// A pod that an interrupted run has left says nothing about now.
+	// A pod of an interrupted run has an outdated result.
 	if _, err := installer.Delete(ctx, pod); err != nil {
 		return err
 	}
-	if err := awaitGone(ctx, j.member, pod); err != nil {
+	if err := awaitDeleted(ctx, j.member, pod); err != nil {
 		return err
 	}
 	defer func() {
@@ -51,10 +51,10 @@ func (j *joining) checkInside(ctx context.Context) (err error) {
 	if _, err := installer.Apply(ctx, pod); err != nil {
 		return fmt.Errorf("start a pod that looks whether the hub can be reached from inside this cluster: %w (--check-from-inside=false goes without)", err)
 	}
-	return j.awaitInside(ctx, pod)
+	return j.awaitInsidePod(ctx, pod)
 }
 
-func (j *joining) awaitInside(ctx context.Context, object *unstructured.Unstructured) error {
+func (j *joinCommand) awaitInsidePod(ctx context.Context, object *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, j.checkTimeout)
 	defer cancel()
 	pod := &corev1.Pod{}
@@ -65,19 +65,19 @@ func (j *joining) awaitInside(ctx context.Context, object *unstructured.Unstruct
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		j.r.failf("the pod %s/%s, which looks whether the hub can be reached from inside, has not ended within %s (%s): "+
-			"pass --agent-image with an image that the nodes can pull, or --check-from-inside=false to go without", j.namespace, insidePod, j.checkTimeout, stateOf(pod))
+			"pass --agent-image with an image that the nodes can pull, or --check-from-inside=false to go without", j.namespace, insidePod, j.checkTimeout, podState(pod))
 	case err != nil:
 		return fmt.Errorf("watch pod %s: %w", insidePod, err)
 	case pod.Status.Phase == corev1.PodSucceeded:
-		j.r.okf("pods of this cluster reach the hub at %s", j.way.server)
+		j.r.okf("pods of this cluster reach the hub at %s", j.hubAddress.server)
 	default:
-		j.r.failf("pods of this cluster do not reach the hub at %s (%s): pass --hub-server with a URL that they reach, --hub-ca with its certificate authority, or open the way", j.way.server, stateOf(pod))
+		j.r.failf("pods of this cluster do not reach the hub at %s (%s): pass --hub-server with a URL that they reach, --hub-ca with its certificate authority, or open the way", j.hubAddress.server, podState(pod))
 	}
 	return nil
 }
 
-// stateOf returns what a pod's status says of why it is as it is.
-func stateOf(pod *corev1.Pod) string {
+// podState returns why a pod has not succeeded, from its status.
+func podState(pod *corev1.Pod) string {
 	var parts []string
 	for _, s := range pod.Status.ContainerStatuses {
 		switch {
@@ -98,13 +98,13 @@ func stateOf(pod *corev1.Pod) string {
 	return strings.Join(parts, "; ")
 }
 
-// insidePod returns the pod that asks the hub.
-func (j *joining) insidePod() (*unstructured.Unstructured, error) {
-	return checkingPod(j.namespace, insidePod, j.agentImage, j.checkTimeout, j.way.flags())
+// insidePod returns the pod that sends a request to the hub.
+func (j *joinCommand) insidePod() (*unstructured.Unstructured, error) {
+	return newCheckPod(j.namespace, insidePod, j.agentImage, j.checkTimeout, j.hubAddress.flags())
 }
 
-// checkingPod returns a pod that runs the agent's image with the rights of nobody, and ends after its lifetime at the latest.
-func checkingPod(namespace, name, image string, lifetime time.Duration, args []string) (*unstructured.Unstructured, error) {
+// newCheckPod returns a pod that runs the agent's image without any rights, for at most its lifetime.
+func newCheckPod(namespace, name, image string, lifetime time.Duration, args []string) (*unstructured.Unstructured, error) {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelPartOf: partOf}},
@@ -136,16 +136,16 @@ func checkingPod(namespace, name, image string, lifetime time.Duration, args []s
 	return object, nil
 }
 
-// awaitGone returns when an object does not exist any more.
-func awaitGone(ctx context.Context, c *cluster, object *unstructured.Unstructured) error {
-	there := &unstructured.Unstructured{}
-	there.SetGroupVersionKind(object.GroupVersionKind())
+// awaitDeleted waits until an object does not exist.
+func awaitDeleted(ctx context.Context, c *cluster, object *unstructured.Unstructured) error {
+	existing := &unstructured.Unstructured{}
+	existing.SetGroupVersionKind(object.GroupVersionKind())
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
-		err := c.client.Get(ctx, client.ObjectKeyFromObject(object), there)
+		err := c.client.Get(ctx, client.ObjectKeyFromObject(object), existing)
 		return isAbsentKind(err), ignoreTransient(err)
 	})
 	if err != nil {
-		return fmt.Errorf("%s of %s is not gone (finalizers: %v): %w", nameOf(object), c.what, there.GetFinalizers(), err)
+		return fmt.Errorf("%s of %s is not gone (finalizers: %v): %w", nameOf(object), c.what, existing.GetFinalizers(), err)
 	}
 	return nil
 }

@@ -24,42 +24,42 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
-// installMember installs what the cluster needs to be a member: the kinds, its name, and what runs in it.
-func (j *joining) installMember(ctx context.Context) error {
+// installMember applies the definitions, the ClusterProperties, the agent and the DNS.
+func (j *joinCommand) installMember(ctx context.Context) error {
 	if err := applyAll(ctx, j.member, j.definitions, j.r); err != nil {
 		return err
 	}
 	if err := applyAll(ctx, j.member, j.properties, j.r); err != nil {
 		return err
 	}
-	j.runtimeOptions.hub = j.way.server
-	objects, err := j.renderOver(j.agentArgs(), j.r)
+	j.runtimeOptions.hub = j.hubAddress.server
+	objects, err := j.renderUpdate(j.agentArgs(), j.r)
 	if err != nil {
 		return err
 	}
-	// The Secret after its namespace, and before the agent that mounts it.
+	// The Secret is applied after its namespace, and before the agent, which mounts it.
 	namespaces := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
 	if err := applyAll(ctx, j.member, objects[:namespaces], j.r); err != nil {
 		return err
 	}
-	if err := j.giveCredentials(ctx); err != nil {
+	if err := j.applyCredentials(ctx); err != nil {
 		return err
 	}
 	return applyAll(ctx, j.member, objects[namespaces:], j.r)
 }
 
-// agentArgs returns what the agent must be told because its cluster does not: all ranges of its Services.
-func (j *joining) agentArgs() []string {
-	if j.knowsService {
+// agentArgs returns the Service ranges as an argument if the cluster has no ServiceCIDRs.
+func (j *joinCommand) agentArgs() []string {
+	if j.hasServiceCIDRs {
 		return nil
 	}
 	return []string{"--" + serviceCIDRsFlag + "=" + commas(j.own.services)}
 }
 
-// giveCredentials sees to it that the agent's Secret leads to the hub. A token that is good for long enough stays: the
-// agent renews it.
-func (j *joining) giveCredentials(ctx context.Context) error {
-	kubeconfig, err := j.way.kubeconfig()
+// applyCredentials applies the agent's Secret with the hub's address and a token. It keeps a token that is valid for long enough,
+// because the agent renews it.
+func (j *joinCommand) applyCredentials(ctx context.Context) error {
+	kubeconfig, err := j.hubAddress.kubeconfig()
 	if err != nil {
 		return err
 	}
@@ -72,19 +72,19 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 		secret, outcome = &corev1.Secret{}, install.Created
 	}
 	key := hubSecretKey()
-	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.way.ca)
+	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.hubAddress.ca)
 	if leads && j.admitted != nil {
-		good, err := j.isGood(ctx, secret)
+		good, err := j.isTokenValid(ctx, secret)
 		if err != nil {
 			return err
 		}
 		if good {
-			j.r.did(install.Unchanged, "Secret "+key.String())
+			j.r.outcome(install.Unchanged, "Secret "+key.String())
 			return nil
 		}
 	}
 	if j.dryRun {
-		j.r.did(outcome, "Secret "+key.String())
+		j.r.outcome(outcome, "Secret "+key.String())
 		return nil
 	}
 	account := client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}
@@ -94,18 +94,18 @@ func (j *joining) giveCredentials(ctx context.Context) error {
 	}
 	object := newSecret(key, token.ExpirationTimestamp.Time, map[string][]byte{
 		clusterset.HubSecretKubeconfig: kubeconfig,
-		clusterset.HubSecretCA:         j.way.ca,
+		clusterset.HubSecretCA:         j.hubAddress.ca,
 		clusterset.HubSecretToken:      []byte(token.Token),
 	})
-	// The agent has renewed the token meanwhile, and so has made the fields its own.
+	// The agent owns these fields if it has renewed the token.
 	if outcome, err = j.member.install.Force().Apply(ctx, object); err != nil {
 		return err
 	}
-	j.r.did(outcome, nameOf(object))
+	j.r.outcome(outcome, nameOf(object))
 	return nil
 }
 
-// newSecret returns a Secret with a token that is good until it expires.
+// newSecret returns a Secret with a token that expires at this time.
 func newSecret(key client.ObjectKey, expires time.Time, content map[string][]byte) *unstructured.Unstructured {
 	data := map[string]any{}
 	for name, value := range content {
@@ -121,8 +121,8 @@ func newSecret(key client.ObjectKey, expires time.Time, content map[string][]byt
 	}}
 }
 
-// awaitHeartbeat returns when the hub has heard of the agent, for the first time or again.
-func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartbeat) error {
+// awaitHeartbeat waits until the hub has a new heartbeat of the agent.
+func (j *joinCommand) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartbeat) error {
 	if j.wait == 0 {
 		j.r.titlef("The agent's first heartbeat on the hub is not waited for (--wait=0).")
 		return nil
@@ -150,14 +150,14 @@ func (j *joining) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.Heartb
 	return nil
 }
 
-// tellNext tells what is left to do: the cluster's own DNS must know where the clusterset's names are.
-func (j *joining) tellNext(ctx context.Context) error {
+// printNextStep prints the remaining step: the cluster's own DNS must forward the names of the clusterset.
+func (j *joinCommand) printNextStep(ctx context.Context) error {
 	j.r.titlef("%s is a member now.", j.id)
 	d := &dnsEdit{member: j.member}
 	addresses, err := d.addresses(ctx)
 	if err != nil {
 		j.r.titlef("Next, unless you have done so already, have its DNS answer for %s: \"kubectl clusterset dns --by kubernetes\".", zone)
-		return nil //nolint:nilerr // without Tombolo's DNS there is another way
+		return nil //nolint:nilerr // without Tombolo's DNS, CoreDNS can serve the names
 	}
 	block, err := corefile.ForwardBlock(zone, addresses...)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestAgentArgs: the agent is told all ranges, however many, in a form that it can read.
+// TestAgentArgs: the argument has all ranges, in a form that the agent parses.
 func TestAgentArgs(t *testing.T) {
 	var services []netip.Prefix
 	for i := range 12 {
 		services = append(services, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+i)))
 	}
 	services = append(services, netip.MustParsePrefix("fd00:100::/108"))
-	j := &joining{own: ranges{services: services}}
+	j := &joinCommand{own: ranges{services: services}}
 	args := j.agentArgs()
 	if len(args) != 1 {
 		t.Fatalf("%d arguments: %q", len(args), args)
@@ -35,7 +35,7 @@ func TestAgentArgs(t *testing.T) {
 	if diff := cmp.Diff(services, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("%q (-want +got):\n%s", args[0], diff)
 	}
-	j.knowsService = true
+	j.hasServiceCIDRs = true
 	if args := j.agentArgs(); len(args) != 0 {
 		t.Errorf("a cluster that tells its ranges itself: %q", args)
 	}

@@ -42,7 +42,7 @@ const examplesJoin = `  # show what the command would do, and which addresses it
 
 // joinOptions are the flags of join.
 type joinOptions struct {
-	installing
+	writeFlags
 	runtimeOptions
 	hub hubFlags
 
@@ -56,11 +56,11 @@ type joinOptions struct {
 	wait, checkTimeout    time.Duration
 
 	given ranges                  // pods, nodes and services, parsed
-	ca    []byte                  // content of hubCA, nil where there is none
-	ages  hubv1alpha1.ClaimedAges // empty where trustAges is not given
+	ca    []byte                  // content of hubCA, nil if it is not set
+	ages  hubv1alpha1.ClaimedAges // empty if trustAges is not given
 }
 
-// trustAgesFlag is one that does not mean its default where it is absent.
+// trustAgesFlag is kept as on the hub if it is absent, so its default does not apply.
 const trustAgesFlag = "trust-claimed-ages"
 
 func (o *joinOptions) add(flags *pflag.FlagSet) {
@@ -82,7 +82,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
 }
 
-// parse reads the flags, and the file that one of them names.
+// parse validates the flags, and reads the file of --hub-ca.
 func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
 	if err := o.validate(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 			if err := o.parse(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
-			hub, member, err := connectBoth(usual, &o.hub, o.installing)
+			hub, member, err := connectBoth(usual, &o.hub, o.writeFlags)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 			if err != nil {
 				return err
 			}
-			j := &joining{joinOptions: o, hub: hub, member: member, namespace: namespace, r: &report{out: streams.Out}}
+			j := &joinCommand{joinOptions: o, hub: hub, member: member, namespace: namespace, r: &report{out: streams.Out}}
 			return j.run(cmd.Context())
 		},
 	}
@@ -144,8 +144,8 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 	return cmd
 }
 
-// connectBoth returns the hub and the cluster of the usual flags.
-func connectBoth(usual *genericclioptions.ConfigFlags, flags *hubFlags, o installing) (hub, member *cluster, err error) {
+// connectBoth connects to the hub and to the cluster of the kubeconfig flags.
+func connectBoth(usual *genericclioptions.ConfigFlags, flags *hubFlags, o writeFlags) (hub, member *cluster, err error) {
 	hubConfig, err := flags.config(usual)
 	if err != nil {
 		return nil, nil, err
@@ -163,29 +163,29 @@ func connectBoth(usual *genericclioptions.ConfigFlags, flags *hubFlags, o instal
 	return hub, member, nil
 }
 
-// joining is a join under way. The checks fill in what is done then.
-type joining struct {
+// joinCommand is the state of the command join. The checks set the values that the writes use.
+type joinCommand struct {
 	joinOptions
 	hub, member *cluster
-	namespace   string // for the pod that looks from inside
+	namespace   string // of the pod that checks from inside
 	r           *report
 
-	id           clusterset.ClusterID
-	uid          string              // of the member's kube-system namespace, which tells it from other clusters
-	admitted     *hubv1alpha1.Member // as the hub has it already; nil for a new member
-	own          ranges
-	knowsService bool // the cluster itself tells its agent the ranges of its Services
-	definitions  []*unstructured.Unstructured
-	properties   []*unstructured.Unstructured
-	way          wayToHub
+	id              clusterset.ClusterID
+	uid             string              // UID of the member's kube-system namespace, which identifies the cluster
+	admitted        *hubv1alpha1.Member // the existing Member; nil for a new member
+	own             ranges
+	hasServiceCIDRs bool // the cluster has ServiceCIDRs, which its agent reads
+	definitions     []*unstructured.Unstructured
+	properties      []*unstructured.Unstructured
+	hubAddress      hubAddress
 }
 
-func (j *joining) run(ctx context.Context) error {
+func (j *joinCommand) run(ctx context.Context) error {
 	j.r.titlef("Checking the hub at %s and this cluster at %s", j.hub.config.Host, j.member.config.Host)
 	if err := j.check(ctx); err != nil {
 		return err
 	}
-	if err := j.r.verdict(); err != nil {
+	if err := j.r.checkError(); err != nil {
 		return err
 	}
 	j.r.titlef("%s", j.heading("On the hub"))
@@ -206,5 +206,5 @@ func (j *joining) run(ctx context.Context) error {
 	if err := j.awaitHeartbeat(ctx, before); err != nil {
 		return err
 	}
-	return j.tellNext(ctx)
+	return j.printNextStep(ctx)
 }

@@ -29,7 +29,7 @@ func prefixes(t *testing.T, text string) []netip.Prefix {
 	return result
 }
 
-// TestCheckRange: a member's ranges grow by a flag alone, and what the cluster shows beyond them is told.
+// TestCheckRange: only a flag extends a member's ranges; other ranges of the cluster are reported.
 func TestCheckRange(t *testing.T) {
 	member := &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}, NodeCIDRs: []hubv1alpha1.CIDR{"192.0.2.1/32"}}}
 	byHand := &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{PodCIDRs: []hubv1alpha1.CIDR{"10.1.0.0/16"}}}
@@ -55,16 +55,16 @@ func TestCheckRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			j := &joining{admitted: test.admitted, r: &report{out: &out}}
+			j := &joinCommand{admitted: test.admitted, r: &report{out: &out}}
 			kind := j.rangeKinds()[test.kind]
 			kind.given = prefixes(t, test.given)
-			kind.look = func(context.Context, *cluster) (finding, error) {
+			kind.find = func(context.Context, *cluster) (finding, error) {
 				return finding{prefixes(t, test.found), "there"}, nil
 			}
 			if err := j.checkRange(t.Context(), kind); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(prefixes(t, test.want), *kind.into, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+			if diff := cmp.Diff(prefixes(t, test.want), *kind.target, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -77,37 +77,37 @@ func TestCheckRange(t *testing.T) {
 	}
 }
 
-// TestCheckRangeFails: a cluster that cannot be looked at is no cluster without ranges.
+// TestCheckRangeFails: a cluster that cannot be read does not count as one without ranges.
 func TestCheckRangeFails(t *testing.T) {
 	failure := errors.New("no answer")
-	j := &joining{r: &report{out: &bytes.Buffer{}}}
+	j := &joinCommand{r: &report{out: &bytes.Buffer{}}}
 	kind := j.rangeKinds()[0]
-	kind.look = func(context.Context, *cluster) (finding, error) { return finding{}, failure }
+	kind.find = func(context.Context, *cluster) (finding, error) { return finding{}, failure }
 	if err := j.checkRange(t.Context(), kind); !errors.Is(err, failure) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// TestChooseWay: the way to the hub is as the flags say, else as before, else as in the kubeconfig.
+// TestChooseWay: the address of the hub is from the flags, else as before, else from the kubeconfig.
 func TestChooseWay(t *testing.T) {
-	kubeconfig := wayToHub{"https://kubeconfig", []byte("kubeconfig")}
-	before := &wayToHub{"https://before", []byte("before")}
+	kubeconfig := hubAddress{"https://kubeconfig", []byte("kubeconfig")}
+	before := &hubAddress{"https://before", []byte("before")}
 	for name, test := range map[string]struct {
 		o          joinOptions
-		before     *wayToHub
-		want       wayToHub
-		server, ca wayOrigin
+		before     *hubAddress
+		want       hubAddress
+		server, ca hubAddressSource
 	}{
-		"first time":        {joinOptions{}, nil, kubeconfig, inKubeconfig, inKubeconfig},
-		"first, with flags": {joinOptions{hubServer: "https://s", hubCA: "f", ca: []byte("c")}, nil, wayToHub{"https://s", []byte("c")}, byServerFlag, byCAFlag},
+		"first time":        {joinOptions{}, nil, kubeconfig, fromKubeconfig, fromKubeconfig},
+		"first, with flags": {joinOptions{hubServer: "https://s", hubCA: "f", ca: []byte("c")}, nil, hubAddress{"https://s", []byte("c")}, fromServerFlag, fromCAFlag},
 		"again":             {joinOptions{}, before, *before, asBefore, asBefore},
-		"another URL":       {joinOptions{hubServer: "https://s"}, before, wayToHub{"https://s", []byte("before")}, byServerFlag, asBefore},
-		"another authority": {joinOptions{hubCA: "f", ca: []byte("c")}, before, wayToHub{"https://before", []byte("c")}, asBefore, byCAFlag},
-		"an empty file":     {joinOptions{hubCA: "/dev/null"}, before, wayToHub{"https://before", nil}, asBefore, byCAFlag},
+		"another URL":       {joinOptions{hubServer: "https://s"}, before, hubAddress{"https://s", []byte("before")}, fromServerFlag, asBefore},
+		"another authority": {joinOptions{hubCA: "f", ca: []byte("c")}, before, hubAddress{"https://before", []byte("c")}, asBefore, fromCAFlag},
+		"an empty file":     {joinOptions{hubCA: "/dev/null"}, before, hubAddress{"https://before", nil}, asBefore, fromCAFlag},
 	} {
 		t.Run(name, func(t *testing.T) {
-			way, server, ca := test.o.choose(kubeconfig, test.before)
-			if diff := cmp.Diff(test.want, way, cmp.AllowUnexported(wayToHub{})); diff != "" {
+			address, server, ca := test.o.chooseHubAddress(kubeconfig, test.before)
+			if diff := cmp.Diff(test.want, address, cmp.AllowUnexported(hubAddress{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if server != test.server || ca != test.ca {
@@ -117,18 +117,18 @@ func TestChooseWay(t *testing.T) {
 	}
 }
 
-// TestWayIn: what join writes into the agent's Secret is read again, and what leads nowhere is none.
+// TestWayIn: the address that join writes into the agent's Secret can be read, and an invalid one is ignored.
 func TestWayIn(t *testing.T) {
-	way := wayToHub{"https://192.0.2.1:6443", []byte("PEM")}
-	kubeconfig, err := way.kubeconfig()
+	address := hubAddress{"https://192.0.2.1:6443", []byte("PEM")}
+	kubeconfig, err := address.kubeconfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		kubeconfig, ca string
-		want           *wayToHub
+		want           *hubAddress
 	}{
-		"as join writes it":        {string(kubeconfig), "PEM", &way},
+		"as join writes it":        {string(kubeconfig), "PEM", &address},
 		"no certificate authority": {string(kubeconfig), "", nil},
 		"nothing":                  {"", "", nil},
 		"no kubeconfig":            {"{", "PEM", nil},
@@ -137,14 +137,14 @@ func TestWayIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{Data: map[string][]byte{clusterset.HubSecretKubeconfig: []byte(test.kubeconfig), clusterset.HubSecretCA: []byte(test.ca)}}
-			if diff := cmp.Diff(test.want, wayIn(secret), cmp.AllowUnexported(wayToHub{})); diff != "" {
+			if diff := cmp.Diff(test.want, hubAddressIn(secret), cmp.AllowUnexported(hubAddress{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestClaimedAges: what the hub believes of ages stays unless the flag is given, and the flag takes back too.
+// TestClaimedAges: the setting of the Member stays unless the flag is given, and the flag can remove it.
 func TestClaimedAges(t *testing.T) {
 	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
 	for name, test := range map[string]struct {
@@ -159,7 +159,7 @@ func TestClaimedAges(t *testing.T) {
 		"taken back":               {"--trust-claimed-ages=false", trusted, bounded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &joining{}
+			j := &joinCommand{}
 			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
 			j.add(flags)
 			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// minMember is the oldest Kubernetes that can be a member: the kinds' schemas use rules that came with it.
+// minMember is the oldest Kubernetes version of a member: the schemas of the kinds use validation rules of this version.
 var minMember = version.MustParseGeneric("1.30")
 
-// maxNodeRanges is how many the hub's schema admits.
+// maxNodeRanges is the maximum in the hub's schema.
 const maxNodeRanges = 64
 
-// check looks at everything that could be wrong. Its error says that it could not look; what is wrong is reported.
-func (j *joining) check(ctx context.Context) error {
+// check runs all checks, and reports the failed ones. It returns an error if a check cannot run.
+func (j *joinCommand) check(ctx context.Context) error {
 	if !j.checkHub(ctx) {
-		return nil // without a hub there is nothing to compare with
+		return nil // the other checks need the hub
 	}
 	if j.member.version.LessThan(minMember) {
 		j.r.failf("Kubernetes %s is too old for a member: it needs %s", j.member.version, minMember)
@@ -35,18 +35,18 @@ func (j *joining) check(ctx context.Context) error {
 	if j.uid, err = clusterUID(ctx, j.member); err != nil {
 		return err
 	}
-	for _, look := range []func(context.Context) error{j.checkRuntime, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkWay} {
-		if err := look(ctx); err != nil {
+	for _, run := range []func(context.Context) error{j.checkRuntime, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkHubAddress} {
+		if err := run(ctx); err != nil {
 			return err
 		}
 	}
 	if j.r.failed > 0 {
 		return nil
 	}
-	return j.checkInside(ctx) // it starts a pod: last, and only if it is worth it
+	return j.checkInside(ctx) // last, because it starts a pod
 }
 
-func (j *joining) checkHub(ctx context.Context) bool {
+func (j *joinCommand) checkHub(ctx context.Context) bool {
 	err := j.hub.client.List(ctx, &hubv1alpha1.MemberList{}, client.Limit(1))
 	switch {
 	case isAbsentKind(err):
@@ -59,8 +59,8 @@ func (j *joining) checkHub(ctx context.Context) bool {
 	return err == nil
 }
 
-// checkRuntime takes what is not set from what runs already, and else the images of this release.
-func (j *joining) checkRuntime(ctx context.Context) error {
+// checkRuntime sets what the flags do not set: from the existing Deployments, else the images of this release.
+func (j *joinCommand) checkRuntime(ctx context.Context) error {
 	agent, err := installed(ctx, j.member, manifests.AgentDeployment)
 	if err != nil {
 		return err
@@ -69,21 +69,21 @@ func (j *joining) checkRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.remember(agent, dns)
+	j.setDefaults(agent, dns)
 	if err := j.completeImages(); err != nil {
 		j.r.failf("%v", err)
 	}
 	return nil
 }
 
-func (j *joining) checkDefinitions(ctx context.Context) error {
+func (j *joinCommand) checkDefinitions(ctx context.Context) error {
 	var err error
-	j.definitions, err = checkMemberDefinitions(ctx, j.member, keep, j.r)
+	j.definitions, err = checkMemberDefinitions(ctx, j.member, keepDefinitions, j.r)
 	return err
 }
 
-// checkAdmission finds out whether the ID is free on the hub, or ours already (K2).
-func (j *joining) checkAdmission(ctx context.Context) error {
+// checkAdmission checks that the cluster ID is free on the hub, or is that of this cluster (K2).
+func (j *joinCommand) checkAdmission(ctx context.Context) error {
 	if j.id == "" {
 		return nil
 	}
@@ -120,28 +120,28 @@ func (j *joining) checkAdmission(ctx context.Context) error {
 	return nil
 }
 
-// suspendedMember says what to do about a Member that is suspended: join does not undo what an administrator, or a leave that
-// was interrupted, has set.
+// suspendedMember returns what to do about a suspended Member: join does not undo the suspension by an administrator, or by a
+// leave that was interrupted.
 func suspendedMember(id clusterset.ClusterID) string {
 	return fmt.Sprintf("cluster ID %q is suspended on the hub, so no member imports its services: if \"kubectl clusterset leave\" was interrupted, run it again "+
 		"and then join; to keep the member, run, with the hub's context, \"kubectl --namespace %s patch member/%s --type merge --patch '{\"spec\":{\"suspended\":false}}'\" and then join",
 		id, id.HubNamespace(), hubv1alpha1.MemberName)
 }
 
-// rangeKind is one kind of a cluster's addresses, and what is known of it.
+// rangeKind is one kind of a cluster's address ranges.
 type rangeKind struct {
 	name, flag string
 	given      []netip.Prefix
-	// known are those on the hub. fixed says that no others are taken unasked.
-	known []netip.Prefix
-	fixed bool
-	look  source
-	into  *[]netip.Prefix
+	// onHub are the ranges on the hub. If fixed is true, ranges that are found in the cluster are not added to them.
+	onHub  []netip.Prefix
+	fixed  bool
+	find   source
+	target *[]netip.Prefix
 }
 
-// rangeKinds returns all kinds. What a member may announce, its pods and nodes, stays as the hub has it, be it nothing;
-// Services' ranges give no right, and are looked for where the hub has none.
-func (j *joining) rangeKinds() []rangeKind {
+// rangeKinds returns all kinds. The pod and node ranges of an existing Member are only changed by flags, because they are rights.
+// Service ranges grant no right, so they are read from the cluster if the hub has none.
+func (j *joinCommand) rangeKinds() []rangeKind {
 	var known ranges
 	isMember := j.admitted != nil
 	if isMember {
@@ -154,8 +154,8 @@ func (j *joining) rangeKinds() []rangeKind {
 	}
 }
 
-// checkRanges finds the cluster's addresses.
-func (j *joining) checkRanges(ctx context.Context) error {
+// checkRanges sets the cluster's address ranges.
+func (j *joinCommand) checkRanges(ctx context.Context) error {
 	for _, kind := range j.rangeKinds() {
 		if err := j.checkRange(ctx, kind); err != nil {
 			return err
@@ -165,27 +165,27 @@ func (j *joining) checkRanges(ctx context.Context) error {
 		j.r.failf("%d node addresses are more than the %d ranges that a member may have: pass --node-cidrs with the networks that the nodes are in", len(j.own.nodes), maxNodeRanges)
 	}
 	cidrs, err := serviceCIDRs(ctx, j.member)
-	j.knowsService = len(cidrs.prefixes) > 0
+	j.hasServiceCIDRs = len(cidrs.prefixes) > 0
 	return err
 }
 
-// checkRange finds the addresses of one kind: as given, else as on the hub, else as the cluster shows them. What it shows
-// beyond those on the hub is told, and not taken: the cluster does not widen its own rights.
-func (j *joining) checkRange(ctx context.Context, kind rangeKind) error {
+// checkRange sets the ranges of one kind: from the flag, else as on the hub, else as found in the cluster. Ranges that are found
+// but not on the hub are reported and not added: a cluster must not extend its own rights.
+func (j *joinCommand) checkRange(ctx context.Context, kind rangeKind) error {
 	if len(kind.given) > 0 {
-		*kind.into = kind.given
+		*kind.target = kind.given
 		j.r.okf("%s %s (%s)", kind.name, list(kind.given), kind.flag)
 		return nil
 	}
-	found, err := kind.look(ctx, j.member)
+	found, err := kind.find(ctx, j.member)
 	if err != nil {
 		return err
 	}
 	taken := found
 	if kind.fixed {
-		taken = finding{kind.known, "as on the hub already"}
+		taken = finding{kind.onHub, "as on the hub already"}
 	}
-	*kind.into = taken.prefixes
+	*kind.target = taken.prefixes
 	switch {
 	case len(taken.prefixes) > 0:
 		j.r.okf("%s %s (%s)", kind.name, list(taken.prefixes), taken.where)
@@ -194,7 +194,7 @@ func (j *joining) checkRange(ctx context.Context, kind rangeKind) error {
 	case len(found.prefixes) == 0:
 		j.r.notef("no node has an address yet: pods on the nodes' network cannot be exported until you pass --node-cidrs")
 	}
-	if more := beyond(found.prefixes, taken.prefixes); len(more) > 0 {
+	if more := notCovered(found.prefixes, taken.prefixes); len(more) > 0 {
 		j.r.notef("%s %s of this cluster are not on the hub, and are not added unasked: pass %s %s to admit them",
 			kind.name, list(more), kind.flag, commas(compact(slices.Concat(taken.prefixes, more))))
 	}
@@ -202,7 +202,7 @@ func (j *joining) checkRange(ctx context.Context, kind rangeKind) error {
 }
 
 // checkOverlaps compares the addresses with those of all other members.
-func (j *joining) checkOverlaps(ctx context.Context) error {
+func (j *joinCommand) checkOverlaps(ctx context.Context) error {
 	members := &hubv1alpha1.MemberList{}
 	if err := j.hub.client.List(ctx, members); err != nil {
 		return fmt.Errorf("list the members on the hub: %w", err)

@@ -41,17 +41,17 @@ const examplesLeave = `  kubectl clusterset leave --context east --hub-context h
   # the hub no longer exists
   kubectl clusterset leave --from member --context east`
 
-// sides say where there is something to take away.
-type sides string
+// leaveScope states on which sides objects are deleted.
+type leaveScope string
 
 const (
-	both       sides = "both"
-	hubOnly    sides = "hub"
-	memberOnly sides = "member"
+	both       leaveScope = "both"
+	hubOnly    leaveScope = "hub"
+	memberOnly leaveScope = "member"
 )
 
 func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	l := &leaving{}
+	l := &leaveCommand{}
 	cmd := &cobra.Command{
 		Use:     "leave",
 		Short:   "remove a cluster from the clusterset",
@@ -67,28 +67,28 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 		},
 	}
 	l.addFlags(cmd.Flags())
-	l.at.add(cmd.Flags())
+	l.hubFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; defaults to its ClusterProperty")
 	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub, where the cluster is gone; or member, where the hub is")
 	return cmd
 }
 
-// leaving is a leave under way.
-type leaving struct {
-	installing
-	at    hubFlags
-	given string
-	from  sides
-	r     *report
+// leaveCommand is the state of the command leave.
+type leaveCommand struct {
+	writeFlags
+	hubFlags hubFlags
+	given    string
+	from     leaveScope
+	r        *report
 
-	hub, member *cluster // nil on the side that is left out
+	hub, member *cluster // nil if the scope excludes it
 	id          clusterset.ClusterID
 }
 
-func (l *leaving) connect(usual *genericclioptions.ConfigFlags) error {
+func (l *leaveCommand) connect(usual *genericclioptions.ConfigFlags) error {
 	switch l.from {
 	case both:
-		hub, member, err := connectBoth(usual, &l.at, l.installing)
+		hub, member, err := connectBoth(usual, &l.hubFlags, l.writeFlags)
 		if err != nil {
 			return fmt.Errorf("%w; if one of the two is gone for good, see --from", err)
 		}
@@ -98,28 +98,28 @@ func (l *leaving) connect(usual *genericclioptions.ConfigFlags) error {
 		if l.given == "" {
 			return usageError{fmt.Errorf("which member is gone? Pass --cluster-id")}
 		}
-		config, err := l.at.config(usual)
+		config, err := l.hubFlags.config(usual)
 		if err != nil {
 			return err
 		}
-		l.hub, err = connect("the hub", "--hub-kubeconfig and --hub-context", config, l.installing)
+		l.hub, err = connect("the hub", "--hub-kubeconfig and --hub-context", config, l.writeFlags)
 		return err
 	case memberOnly:
 		config, err := usual.ToRESTConfig()
 		if err != nil {
 			return usageError{err}
 		}
-		l.member, err = connect("this cluster", "--kubeconfig and --context", config, l.installing)
+		l.member, err = connect("this cluster", "--kubeconfig and --context", config, l.writeFlags)
 		return err
 	}
 	return usageError{fmt.Errorf("--from=%s: must be both, hub or member", l.from)}
 }
 
-func (l *leaving) run(ctx context.Context) error {
+func (l *leaveCommand) run(ctx context.Context) error {
 	if err := l.check(ctx); err != nil {
 		return err
 	}
-	if err := l.r.verdict(); err != nil {
+	if err := l.r.checkError(); err != nil {
 		return err
 	}
 	if l.member != nil {
@@ -133,7 +133,7 @@ func (l *leaving) run(ctx context.Context) error {
 		if err := l.suspend(ctx); err != nil {
 			return err
 		}
-		if err := l.forget(ctx); err != nil {
+		if err := l.deleteMember(ctx); err != nil {
 			return err
 		}
 	}
@@ -149,15 +149,15 @@ func (l *leaving) run(ctx context.Context) error {
 	return nil
 }
 
-func (l *leaving) name() string {
+func (l *leaveCommand) name() string {
 	if l.id == "" {
 		return "This cluster"
 	}
 	return string(l.id)
 }
 
-// check finds out who leaves, and refuses to take out another cluster than the one at hand (K2).
-func (l *leaving) check(ctx context.Context) error {
+// check sets the cluster ID, and fails if it is not that of the selected cluster (K2).
+func (l *leaveCommand) check(ctx context.Context) error {
 	l.r.titlef("Checking")
 	wanted := l.given
 	if l.member != nil {
@@ -189,8 +189,8 @@ func (l *leaving) check(ctx context.Context) error {
 	return l.checkHolder(ctx)
 }
 
-// checkHolder refuses to remove a member from the hub whose heartbeat says that it is another cluster than the one at hand.
-func (l *leaving) checkHolder(ctx context.Context) error {
+// checkHolder fails if the heartbeat on the hub is that of another cluster than the selected one.
+func (l *leaveCommand) checkHolder(ctx context.Context) error {
 	beat := &hubv1alpha1.Heartbeat{}
 	err := l.hub.client.Get(ctx, client.ObjectKey{Namespace: l.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, beat)
 	if isAbsentKind(err) {
@@ -210,34 +210,34 @@ func (l *leaving) checkHolder(ctx context.Context) error {
 	return err
 }
 
-// forget removes the member from the hub, and waits until it is gone.
-func (l *leaving) forget(ctx context.Context) error {
+// deleteMember deletes the member's objects on the hub, and waits until they do not exist.
+func (l *leaveCommand) deleteMember(ctx context.Context) error {
 	objects, err := manifests.Member(manifests.MemberOptions{ClusterID: l.id})
 	if err != nil {
 		return err
 	}
 	slices.Reverse(objects)
-	return remove(ctx, l.hub, objects, l.r, func(o *unstructured.Unstructured) bool {
-		return o.GetNamespace() == "" // the rest goes with the namespace, in one step for those who watch
+	return deleteObjects(ctx, l.hub, objects, l.r, func(o *unstructured.Unstructured) bool {
+		return o.GetNamespace() == "" // the API server deletes the rest with the namespace
 	})
 }
 
-// removeThere deletes the objects, in the reverse of their order, and says nothing of those that do not exist.
-func removeThere(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
+// deleteExisting deletes the objects in reverse order. It does not report those that do not exist.
+func deleteExisting(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
 	for _, object := range slices.Backward(objects) {
 		outcome, err := c.install.Delete(ctx, object)
 		if err != nil {
 			return err
 		}
 		if outcome != install.NotFound {
-			r.did(outcome, nameOf(object))
+			r.outcome(outcome, nameOf(object))
 		}
 	}
 	return nil
 }
 
-// remove deletes the objects that pick picks, in their order, and returns when the namespaces among them are gone.
-func remove(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report, pick func(*unstructured.Unstructured) bool) error {
+// deleteObjects deletes the objects that pick selects, in their order, and waits until they do not exist.
+func deleteObjects(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report, pick func(*unstructured.Unstructured) bool) error {
 	for _, object := range objects {
 		if !pick(object) {
 			continue
@@ -246,9 +246,9 @@ func remove(ctx context.Context, c *cluster, objects []*unstructured.Unstructure
 		if err != nil {
 			return err
 		}
-		r.did(outcome, nameOf(object))
+		r.outcome(outcome, nameOf(object))
 		if outcome == install.Deleted && !c.install.IsDryRun() {
-			if err := awaitGone(ctx, c, object); err != nil {
+			if err := awaitDeleted(ctx, c, object); err != nil {
 				return err
 			}
 		}

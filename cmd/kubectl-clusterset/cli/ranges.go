@@ -13,10 +13,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// ranges are the addresses of one cluster.
+// ranges are the address ranges of one cluster.
 type ranges struct{ pods, nodes, services []netip.Prefix }
 
-// rangesOf returns what the hub knows of a member. What is no CIDR is left out: the hub admits none.
+// rangesOf returns the ranges of a Member. It leaves out invalid CIDRs, which the hub does not admit.
 func rangesOf(spec hubv1alpha1.MemberSpec) ranges {
 	parse := func(cidrs []hubv1alpha1.CIDR) (result []netip.Prefix) {
 		for _, c := range cidrs {
@@ -29,41 +29,41 @@ func rangesOf(spec hubv1alpha1.MemberSpec) ranges {
 	return ranges{parse(spec.PodCIDRs), parse(spec.NodeCIDRs), parse(spec.ServiceCIDRs)}
 }
 
-// overlap is two ranges that have an address in common.
+// overlap is a pair of ranges that have addresses in common.
 type overlap struct {
-	ours, theirs         netip.Prefix
-	kind, kindThere, who string
+	ours, theirs                netip.Prefix
+	kind, otherKind, otherOwner string
 }
 
 func (o overlap) String() string {
-	return fmt.Sprintf("%s %s overlap with %s %s of %s", o.kind, o.ours, o.kindThere, o.theirs, o.who)
+	return fmt.Sprintf("%s %s overlap with %s %s of %s", o.kind, o.ours, o.otherKind, o.theirs, o.otherOwner)
 }
 
-// overlaps returns where a cluster's pods and nodes have addresses that another cluster's pods, nodes or Services have, or
-// its own Services: packets for the one would go to the other.
+// overlaps returns the overlaps of a cluster's pod and node ranges with its own Service ranges, and with all ranges of other
+// clusters. With overlaps, packets may go to the wrong cluster.
 func overlaps(own ranges, others map[clusterset.ClusterID]ranges) []overlap {
-	result := own.against(own.services, "service CIDR", "this cluster itself")
+	result := own.overlapsWith(own.services, "service CIDR", "this cluster itself")
 	ids := make([]clusterset.ClusterID, 0, len(others))
 	for id := range others {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		other, who := others[id], "member "+string(id)
-		result = append(result, own.against(other.pods, "pod CIDR", who)...)
-		result = append(result, own.against(other.nodes, "node CIDR", who)...)
-		result = append(result, own.against(other.services, "service CIDR", who)...)
+		other, otherOwner := others[id], "member "+string(id)
+		result = append(result, own.overlapsWith(other.pods, "pod CIDR", otherOwner)...)
+		result = append(result, own.overlapsWith(other.nodes, "node CIDR", otherOwner)...)
+		result = append(result, own.overlapsWith(other.services, "service CIDR", otherOwner)...)
 	}
 	return result
 }
 
-func (r ranges) against(theirs []netip.Prefix, kindThere, who string) []overlap {
+func (r ranges) overlapsWith(theirs []netip.Prefix, otherKind, otherOwner string) []overlap {
 	var result []overlap
 	for kind, ours := range map[string][]netip.Prefix{"pod CIDR": r.pods, "node CIDR": r.nodes} {
 		for _, a := range ours {
 			for _, b := range theirs {
 				if a.Overlaps(b) {
-					result = append(result, overlap{a, b, kind, kindThere, who})
+					result = append(result, overlap{a, b, kind, otherKind, otherOwner})
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func (r ranges) against(theirs []netip.Prefix, kindThere, who string) []overlap 
 	return result
 }
 
-// compact returns prefixes sorted, without those that another one holds.
+// compact returns the prefixes sorted, without those that another one contains.
 func compact(prefixes []netip.Prefix) []netip.Prefix {
 	sorted := slices.Clone(prefixes)
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int {
@@ -90,8 +90,8 @@ func compact(prefixes []netip.Prefix) []netip.Prefix {
 	return result
 }
 
-// beyond returns those of the prefixes that none of the others holds.
-func beyond(prefixes, others []netip.Prefix) []netip.Prefix {
+// notCovered returns the prefixes that none of the others contains.
+func notCovered(prefixes, others []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool {
 		return slices.ContainsFunc(others, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
 	})
@@ -106,7 +106,7 @@ func commas(prefixes []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// list returns prefixes for people, the first few of many.
+// list returns prefixes for a message, and of many only the first ones.
 func list(prefixes []netip.Prefix) string {
 	const shown = 8
 	texts := make([]string, 0, len(prefixes))

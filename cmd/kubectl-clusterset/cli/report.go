@@ -9,43 +9,43 @@ import (
 	"io"
 )
 
-// errChecks says that a command has stopped before it changed anything. What is wrong has been printed.
+// errChecks is returned if a check has failed, before anything is changed. The failed checks have been printed.
 var errChecks = errors.New("nothing has been changed: see the failed checks above")
 
-// report tells what a command does, as it does it. It prints no secret: it is given none.
+// report prints what a command does. It never gets a secret.
 type report struct {
 	out    io.Writer
 	failed int
 }
 
-// titlef begins a part, such as "In this cluster".
+// titlef prints the title of a part, such as "In this cluster".
 func (r *report) titlef(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
 
 func (r *report) linef(mark, format string, args ...any) {
 	fmt.Fprintf(r.out, "  %-5s %s\n", mark, fmt.Sprintf(format, args...))
 }
 
-// okf tells of a check that has passed, and what it has found.
+// okf reports a check that has passed, with its result.
 func (r *report) okf(format string, args ...any) { r.linef("ok", format, args...) }
 
-// notef tells of something that a person should know.
+// notef reports something that is worth knowing.
 func (r *report) notef(format string, args ...any) { r.linef("note", format, args...) }
 
-// failf tells of a check that has failed, and in the same line what to do.
+// failf reports a check that has failed, and what to do.
 func (r *report) failf(format string, args ...any) {
 	r.failed++
 	r.linef("FAIL", format, args...)
 }
 
-// verdict returns errChecks if a check has failed.
-func (r *report) verdict() error {
+// checkError returns errChecks if a check has failed.
+func (r *report) checkError() error {
 	if r.failed > 0 {
 		return errChecks
 	}
 	return nil
 }
 
-// did tells what became of an object.
-func (r *report) did(outcome any, object string) {
+// outcome prints the outcome of a write.
+func (r *report) outcome(outcome any, object string) {
 	fmt.Fprintf(r.out, "  %-10s %s\n", outcome, object)
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// runtimeOptions say what runs in the member, for join and upgrade.
+// runtimeOptions select what runs in the member, for join and upgrade.
 type runtimeOptions struct {
 	build                         Build
 	profile, agentImage, dnsImage string
-	// hub is the URL at which the agent reaches the hub; empty where nobody knows.
+	// hub is the URL at which the agent reaches the hub; empty if it is unknown.
 	hub string
-	// running is the agent's Deployment as it stands, nil where there is none.
+	// running is the agent's existing Deployment, nil if there is none.
 	running *appsv1.Deployment
 }
 
@@ -37,7 +37,7 @@ var profiles = map[string]manifests.Parts{
 
 const defaultProfile = "quickstart"
 
-// Flags that messages name.
+// Flags that appear in messages.
 const (
 	agentImageFlag = "--agent-image"
 	dnsImageFlag   = "--dns-image"
@@ -56,7 +56,7 @@ func (o *runtimeOptions) validate() error {
 	return nil
 }
 
-// installed returns a Deployment of Tombolo as it stands, nil where there is none.
+// installed returns an existing Deployment of Tombolo, nil if there is none.
 func installed(ctx context.Context, c *cluster, name string) (*appsv1.Deployment, error) {
 	result := &appsv1.Deployment{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: name}, result)
@@ -69,8 +69,8 @@ func installed(ctx context.Context, c *cluster, name string) (*appsv1.Deployment
 	return result, nil
 }
 
-// remember takes what is not set from what runs.
-func (o *runtimeOptions) remember(agent, dns *appsv1.Deployment) {
+// setDefaults sets the options that no flag sets from the existing Deployments.
+func (o *runtimeOptions) setDefaults(agent, dns *appsv1.Deployment) {
 	if agent == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func (o *runtimeOptions) remember(agent, dns *appsv1.Deployment) {
 	}
 }
 
-// imageIn returns the image of a Deployment's one container.
+// imageIn returns the image of a Deployment's only container.
 func imageIn(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		return c.Image
@@ -97,7 +97,7 @@ func imageIn(d *appsv1.Deployment) string {
 	return ""
 }
 
-// render returns what runs in the member, its namespace first.
+// render returns the objects that run in the member, its namespace first.
 func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{Parts: o.parts(), AgentImage: o.agentImage, DNSImage: o.dnsImage, AgentArgs: agentArgs})
 	if err != nil {
@@ -106,17 +106,17 @@ func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructure
 	return objects, o.annotate(objects, cmp.Or(o.profile, defaultProfile))
 }
 
-// parts returns what the profile has run.
+// parts returns the parts of the profile.
 func (o *runtimeOptions) parts() manifests.Parts { return profiles[cmp.Or(o.profile, defaultProfile)] }
 
-// annotationProfile on the agent's Deployment remembers the profile for the next join or upgrade.
+// annotationProfile on the agent's Deployment stores the profile for the next join or upgrade.
 const annotationProfile = "tombolo-mcs.io/profile"
 
-// annotationHub on the agent's pods says at which URL they reach the hub. An agent reads it when it starts, so another one
-// takes other pods.
+// annotationHub on the agent's pods is the URL of the hub. An agent reads its kubeconfig at start, so another URL must replace
+// the pods.
 const annotationHub = "tombolo-mcs.io/hub"
 
-// annotate has the agent's Deployment remember what it was made of.
+// annotate stores the profile and the hub's URL in annotations of the agent's Deployment.
 func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile string) error {
 	agent, err := agentDeployment(objects)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestNamespaceFirst: join puts the agent's Secret between the namespace and the rest, in every profile.
+// TestNamespaceFirst: join applies the agent's Secret between the namespace and the other objects, in every profile.
 func TestNamespaceFirst(t *testing.T) {
 	for profile := range profiles {
 		objects, err := (&runtimeOptions{profile: profile}).render(nil)

@@ -38,25 +38,25 @@ const examplesStatus = `  kubectl clusterset status
   # in a monitoring job
   kubectl clusterset status --exit-code`
 
-// pollInterval is the time between two looks of --watch.
+// pollInterval is the time between two reads of --watch.
 const pollInterval = 2 * time.Second
 
-// errProblems says that --exit-code has found some. They have been printed.
+// errProblems is returned with --exit-code if there are problems. They have been printed.
 var errProblems = errors.New("the clusterset has problems: see above")
 
-// which says which services are listed.
-type which string
+// serviceFilter selects the services that are listed.
+type serviceFilter string
 
 const (
-	someServices which = "some" // all where they are few, else those with problems
-	allServices  which = "all"
+	someServices serviceFilter = "some" // all if they are few, else those with problems
+	allServices  serviceFilter = "all"
 )
 
-// looking is a status under way.
-type looking struct {
-	reading
+// statusCommand is the state of the command status.
+type statusCommand struct {
+	clustersetFlags
 	output    format
-	services  which
+	services  serviceFilter
 	follow    bool
 	exitCode  bool
 	namespace string
@@ -64,7 +64,7 @@ type looking struct {
 }
 
 func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	l := &looking{out: streams.Out, err: streams.ErrOut}
+	l := &statusCommand{out: streams.Out, err: streams.ErrOut}
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "show members, services and problems",
@@ -81,7 +81,7 @@ func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	return cmd
 }
 
-func (l *looking) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
+func (l *statusCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
 	if err := l.output.check(formatTable, formatWide, formatJSON, formatYAML); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *looking) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 	return nil
 }
 
-func (l *looking) print(status survey.Status) error {
+func (l *statusCommand) print(status survey.Status) error {
 	if l.output.isData() {
 		return printData(l.out, l.output, status)
 	}
@@ -118,8 +118,8 @@ func (l *looking) print(status survey.Status) error {
 	return nil
 }
 
-// watch prints what changes, until the person has seen enough. A hub that is away for a while is told once, and waited for.
-func (l *looking) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
+// watch prints changes until ctx ends. If the hub does not answer, it reports that once, and waits for the hub.
+func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	away := false
@@ -129,7 +129,7 @@ func (l *looking) watch(ctx context.Context, found *survey.Clusterset, before su
 			return nil
 		case <-ticker.C:
 		}
-		h, err := survey.ReadHub(ctx, found.Hub.Place)
+		h, err := survey.ReadHub(ctx, found.Hub.KubeContext)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -17,18 +17,18 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// How much of a large clusterset a table shows unless all is asked for.
+// Limits of the tables, unless all is requested.
 const (
-	fewServices       = 50
+	maxListedServices = 50
 	problemsPerReason = 10
 )
 
-// statusPrinter prints a Status for people.
+// statusPrinter prints a Status as text.
 type statusPrinter struct {
 	out      io.Writer
 	paint    func(colour, string) string
 	output   format
-	services which
+	services serviceFilter
 }
 
 func (p statusPrinter) write(s survey.Status) {
@@ -45,7 +45,7 @@ func (p statusPrinter) write(s survey.Status) {
 	}
 }
 
-// problems come first, of each kind only so many unless all is asked for.
+// problems prints the problems. It limits the number for each reason unless all is requested.
 func (p statusPrinter) problems(problems []survey.Problem) {
 	if len(problems) == 0 {
 		fmt.Fprintln(p.out, p.paint(green, "No problems."))
@@ -69,11 +69,11 @@ func (p statusPrinter) problems(problems []survey.Problem) {
 
 func (p statusPrinter) problem(problem survey.Problem) string {
 	marks := map[survey.Severity]string{survey.SeverityError: p.paint(red, "ERROR"), survey.SeverityWarning: p.paint(yellow, "WARN ")}
-	return marks[problem.Severity] + " " + string(problem.Reason) + whose(problem) + ": " + plain(problem.Message)
+	return marks[problem.Severity] + " " + string(problem.Reason) + subjectOf(problem) + ": " + plain(problem.Message)
 }
 
-// whose returns whose problem it is, and of which service.
-func whose(problem survey.Problem) string {
+// subjectOf returns the member and the service of a problem.
+func subjectOf(problem survey.Problem) string {
 	var words []string
 	for _, word := range []string{string(problem.Member), problem.Service} {
 		if word != "" {
@@ -89,11 +89,11 @@ func whose(problem survey.Problem) string {
 func (p statusPrinter) members(members []survey.MemberStatus) *table {
 	t := &table{header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
 	for _, m := range members {
-		heard := "never"
+		lastHeartbeat := "never"
 		if m.SilentSeconds != nil {
-			heard = duration.HumanDuration(m.Silence()) + " ago"
+			lastHeartbeat = duration.HumanDuration(m.Silence()) + " ago"
 		}
-		t.add(string(m.ID), stateWords[m.State], heard, m.Version, m.Publication, strconv.Itoa(m.Exports),
+		t.add(string(m.ID), stateWords[m.State], lastHeartbeat, m.Version, m.Publication, strconv.Itoa(m.Exports),
 			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions), m.Context)
 	}
 	return t
@@ -103,7 +103,7 @@ var stateWords = map[survey.State]string{
 	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverHeard: "NO HEARTBEAT",
 }
 
-// readyOf returns "2/3": so many of so many endpoints are ready.
+// readyOf returns the numbers of ready endpoints and of all, as in "2/3".
 func readyOf(ready, all int) string { return fmt.Sprintf("%d/%d", ready, all) }
 
 func optional(n *int) string {
@@ -115,7 +115,7 @@ func optional(n *int) string {
 
 // shown returns the services to list.
 func (p statusPrinter) shown(s survey.Status) []survey.ServiceStatus {
-	if len(s.Services) <= fewServices || p.services == allServices || p.output == formatWide {
+	if len(s.Services) <= maxListedServices || p.services == allServices || p.output == formatWide {
 		return s.Services
 	}
 	troubled := map[string]bool{}
@@ -180,7 +180,7 @@ func ids(all []clusterset.ClusterID) string {
 	return strings.Join(words, ",")
 }
 
-// printChanges tells what has changed, a line for each.
+// printChanges prints one line for each change.
 func printChanges(out io.Writer, paint func(colour, string) string, c survey.Changes) {
 	p := statusPrinter{out: out, paint: paint}
 	at := c.Time.Format(time.TimeOnly)
@@ -188,7 +188,7 @@ func printChanges(out io.Writer, paint func(colour, string) string, c survey.Cha
 		fmt.Fprintf(out, "%s  %s\n%s     -> %s\n", at, p.problem(problem), strings.Repeat(" ", len(at)), plain(problem.Next))
 	}
 	for _, problem := range c.Solved {
-		fmt.Fprintf(out, "%s  %s %s%s\n", at, paint(green, "SOLVED"), problem.Reason, whose(problem))
+		fmt.Fprintf(out, "%s  %s %s%s\n", at, paint(green, "SOLVED"), problem.Reason, subjectOf(problem))
 	}
 	for _, m := range c.Members {
 		fmt.Fprintf(out, "%s  member %s: %s, version %s, publication %s, %d exports, %s endpoints, %s imports, %s pending deletions\n", at, m.ID, stateWords[m.State],

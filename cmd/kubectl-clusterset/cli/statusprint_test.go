@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares text with a file of testdata. go test ./cmd/kubectl-clusterset/cli -update writes them anew.
+// golden compares text with a file of testdata. go test ./cmd/kubectl-clusterset/cli -update writes the files again.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -38,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// read reads a golden file of cmd/kubectl-clusterset/survey: what it finds is what is printed here.
+// read reads a golden file of cmd/kubectl-clusterset/survey, whose results are printed here.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "survey", "testdata", name))
@@ -50,7 +50,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-func printed(s survey.Status, output format, services which) string {
+func printed(s survey.Status, output format, services serviceFilter) string {
 	var out bytes.Buffer
 	statusPrinter{out: &out, paint: paint(&out), output: output, services: services}.write(s)
 	return out.String()
@@ -63,7 +63,7 @@ func TestStatusTables(t *testing.T) {
 	golden(t, "status-wide.txt", printed(s, formatWide, someServices))
 }
 
-// TestManyServices: of many services, a table lists those with problems, and says how many it does not list.
+// TestManyServices: of many services, a table lists those with problems, and the number of the others.
 func TestManyServices(t *testing.T) {
 	var s survey.Status
 	for i := range 10_000 {
@@ -75,7 +75,7 @@ func TestManyServices(t *testing.T) {
 	}
 	for _, test := range []struct {
 		output   format
-		services which
+		services serviceFilter
 		lines    int
 		says     string
 	}{
@@ -91,7 +91,7 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// TestManyConflicts: of many conflicts, and of long names, a table has the first and the number of the others.
+// TestManyConflicts: a table has a limited number of conflicts, and cuts long names.
 func TestManyConflicts(t *testing.T) {
 	service := survey.ServiceStatus{Namespace: "shop", Name: "web"}
 	for i := range 60 {
@@ -103,7 +103,7 @@ func TestManyConflicts(t *testing.T) {
 	}
 }
 
-// TestNothingSteersTheTerminal: what members say is text.
+// TestNothingSteersTheTerminal: control characters in the data of members are replaced.
 func TestNothingSteersTheTerminal(t *testing.T) {
 	const evil = "v1\x1b[2J\x07\u202e\u009b31m\nmember"
 	s := survey.Status{

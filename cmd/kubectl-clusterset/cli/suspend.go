@@ -22,7 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// How long leave waits for the heartbeats of the other members: so many of their intervals, and never longer than a minute.
+// How long leave waits for the heartbeats of the other members: three of their intervals, at most a minute.
 const (
 	suspensionIntervals = 3
 	suspensionAtMost    = time.Minute
@@ -31,14 +31,14 @@ const (
 
 // suspend sets suspended on the Member and waits until the connected members have sent a heartbeat since. A member that was
 // disconnected when the Member was deleted keeps what it exported for a while, unless it has seen the suspension.
-func (l *leaving) suspend(ctx context.Context) error {
+func (l *leaveCommand) suspend(ctx context.Context) error {
 	outcome, err := l.setSuspended(ctx)
 	if err != nil || outcome == install.NotFound {
 		return err // an earlier run has deleted it
 	}
-	l.r.did(outcome, fmt.Sprintf("Member %s/%s: suspended", l.id.HubNamespace(), hubv1alpha1.MemberName))
+	l.r.outcome(outcome, fmt.Sprintf("Member %s/%s: suspended", l.id.HubNamespace(), hubv1alpha1.MemberName))
 	// After the write: a heartbeat that is newer than what is read here was sent after the suspension.
-	seen, err := survey.ReadHub(ctx, survey.Place{Config: l.hub.config})
+	seen, err := survey.ReadHub(ctx, survey.KubeContext{Config: l.hub.config})
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l *leaving) suspend(ctx context.Context) error {
 }
 
 // setSuspended returns NotFound if the Member does not exist.
-func (l *leaving) setSuspended(ctx context.Context) (outcome install.Outcome, err error) {
+func (l *leaveCommand) setSuspended(ctx context.Context) (outcome install.Outcome, err error) {
 	key := client.ObjectKey{Namespace: l.id.HubNamespace(), Name: hubv1alpha1.MemberName}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		member := &hubv1alpha1.Member{}
@@ -84,13 +84,13 @@ func suspensionLimit(connected map[clusterset.ClusterID]time.Duration) time.Dura
 	return min(suspensionIntervals*longest, suspensionAtMost)
 }
 
-// heartbeats are those that a hub holds.
+// heartbeats returns the heartbeats of a snapshot.
 type heartbeats interface {
 	Heartbeat(clusterset.ClusterID) *hubv1alpha1.Heartbeat
 }
 
-// awaitHeartbeats returns when each of the members has another heartbeat than before, or none, or the limit has passed.
-func (l *leaving) awaitHeartbeats(ctx context.Context, before heartbeats, members map[clusterset.ClusterID]time.Duration, limit time.Duration) error {
+// awaitHeartbeats waits until each of the members has another heartbeat than before, or none, or until the limit.
+func (l *leaveCommand) awaitHeartbeats(ctx context.Context, before heartbeats, members map[clusterset.ClusterID]time.Duration, limit time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	awaited := maps.Clone(members)
@@ -114,7 +114,7 @@ func (l *leaving) awaitHeartbeats(ctx context.Context, before heartbeats, member
 	return err
 }
 
-// unanswered returns those of the members whose Heartbeat is still the one from before.
+// unanswered returns the members whose Heartbeat has not changed.
 func unanswered(members map[clusterset.ClusterID]time.Duration, before heartbeats, now []hubv1alpha1.Heartbeat) map[clusterset.ClusterID]time.Duration {
 	result := map[clusterset.ClusterID]time.Duration{}
 	for _, beat := range now {

@@ -14,7 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestSuspensionLimit: a slow heartbeat is waited for, within a bound.
+// TestSuspensionLimit: the limit depends on the slowest heartbeat, up to a maximum.
 func TestSuspensionLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		intervals map[clusterset.ClusterID]time.Duration
@@ -33,7 +33,7 @@ func TestSuspensionLimit(t *testing.T) {
 // beats are heartbeats by cluster, with their versions.
 type beats map[clusterset.ClusterID]string
 
-// Heartbeat returns that of a cluster.
+// Heartbeat returns the heartbeat of a cluster.
 func (b beats) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
 	version, known := b[id]
 	if !known {
@@ -50,7 +50,7 @@ func (b beats) list() []hubv1alpha1.Heartbeat {
 	return result
 }
 
-// TestUnanswered: a member has answered if its Heartbeat is another one than before, or is gone because it has left.
+// TestUnanswered: a member has answered if its Heartbeat has changed, or does not exist because the member has left.
 func TestUnanswered(t *testing.T) {
 	before := beats{"a": "1", "b": "2", "c": "3", "other": "4"}
 	awaited := map[clusterset.ClusterID]time.Duration{"a": 1, "b": 2, "c": 3}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// table is one of columns as kubectl prints them.
+// table is printed in columns, as kubectl prints tables.
 type table struct {
 	header []string
 	rows   [][]string
@@ -25,7 +25,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table, indented by two spaces. Empty cells become "-"; what comes from clusters cannot steer the terminal.
+// write prints the table, indented by two spaces. Empty cells become "-". It replaces the control characters in data of clusters.
 func (t *table) write(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -38,10 +38,10 @@ func (t *table) write(out io.Writer) {
 		}
 		fmt.Fprintln(w, "  "+strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // output of a command: where it cannot be written there is nobody to tell
+	_ = w.Flush() // a command cannot report that its output cannot be written
 }
 
-// plain returns text in which nothing is left that a terminal would obey.
+// plain replaces the control characters of a terminal in text.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -54,10 +54,10 @@ func plain(text string) string {
 	}, text)
 }
 
-// format is how a command prints what it has found.
+// format is the output format of a command.
 type format string
 
-// How a command prints what it has found.
+// The output formats of tables and data.
 const (
 	formatTable format = ""
 	formatWide  format = "wide"
@@ -65,7 +65,7 @@ const (
 	formatYAML  format = "yaml"
 )
 
-// check returns an error where a command does not know a format.
+// check returns an error if the format is none of the known ones.
 func (f format) check(known ...format) error {
 	var words []string
 	for _, k := range known {
@@ -79,10 +79,10 @@ func (f format) check(known ...format) error {
 	return usageError{fmt.Errorf("-o %s: must be one of %s", f, strings.Join(words, ", "))}
 }
 
-// isData reports whether a format is for programs.
+// isData reports whether programs read the format.
 func (f format) isData() bool { return f == formatJSON || f == formatYAML }
 
-// printData writes a value for programs.
+// printData writes a value as JSON or YAML.
 func printData(out io.Writer, f format, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -99,17 +99,16 @@ func printData(out io.Writer, f format, value any) error {
 	return nil
 }
 
-// colour is a sequence that gives what follows a colour on a terminal.
+// colour is the escape sequence of a colour on a terminal.
 type colour string
 
-// The colours there are.
 const (
 	red    colour = "\x1b[31m"
 	yellow colour = "\x1b[33m"
 	green  colour = "\x1b[32m"
 )
 
-// paint returns what colours text for a writer: nothing, unless that is a terminal and NO_COLOR is not set
+// paint returns a function that colours text. It returns the text unchanged if out is not a terminal or NO_COLOR is set
 // (https://no-color.org).
 func paint(out io.Writer) func(colour, string) string {
 	if file, ok := out.(*os.File); ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd())) {

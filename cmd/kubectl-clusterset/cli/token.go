@@ -21,23 +21,22 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// isGood reports whether the token in the agent's Secret is good for long enough, and the hub knows it: that of a
-// ServiceAccount that was deleted and made anew is not, nor that of a hub that has been rebuilt, however long they would
-// have been good.
-func (j *joining) isGood(ctx context.Context, secret *corev1.Secret) (bool, error) {
+// isTokenValid reports whether the token in the agent's Secret is valid for long enough, and this hub accepts it. The hub rejects
+// tokens of a ServiceAccount that was created again, and those of a hub that was rebuilt, before they expire.
+func (j *joinCommand) isTokenValid(ctx context.Context, secret *corev1.Secret) (bool, error) {
 	expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires])
 	if err != nil || time.Until(expires) <= clusterset.TokenLifetime/3 {
-		return false, nil //nolint:nilerr // without a date it is not ours
+		return false, nil //nolint:nilerr // a token without a date is replaced
 	}
-	if issued, err := j.isIssuedHere(ctx, secret); err != nil || !issued { // an API server goes on accepting a token for seconds
+	if issued, err := j.isIssuedByHub(ctx, secret); err != nil || !issued { // an API server accepts a token for some seconds after its account is deleted
 		return false, err
 	}
 	return isAccepted(j.hub.config, string(secret.Data[clusterset.HubSecretToken]))
 }
 
-// isIssuedHere reports whether the token in the agent's Secret says that it is for the very account that the hub has for this
-// member, whether or not it is still good.
-func (j *joining) isIssuedHere(ctx context.Context, secret *corev1.Secret) (bool, error) {
+// isIssuedByHub reports whether the token in the agent's Secret is for the existing ServiceAccount of this member on the hub. The
+// token may have expired.
+func (j *joinCommand) isIssuedByHub(ctx context.Context, secret *corev1.Secret) (bool, error) {
 	account := &corev1.ServiceAccount{}
 	err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}, account)
 	if isAbsentKind(err) {
@@ -46,11 +45,11 @@ func (j *joining) isIssuedHere(ctx context.Context, secret *corev1.Secret) (bool
 	if err != nil {
 		return false, fmt.Errorf("get ServiceAccount %s of %s: %w", manifests.MemberServiceAccount, j.hub.what, err)
 	}
-	uid := accountOf(string(secret.Data[clusterset.HubSecretToken]))
+	uid := accountUID(string(secret.Data[clusterset.HubSecretToken]))
 	return uid != "" && uid == string(account.UID), nil
 }
 
-// isAccepted reports whether an API server knows whose token it is. What that one may do is another question.
+// isAccepted reports whether an API server authenticates a token. It does not check the rights.
 func isAccepted(config *rest.Config, token string) (bool, error) {
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = token
@@ -67,9 +66,9 @@ func isAccepted(config *rest.Config, token string) (bool, error) {
 	return true, nil
 }
 
-// accountOf returns the UID of the ServiceAccount that a token says it is for (RFC 7519, the private claim
-// kubernetes.io); empty where it says none. Nothing is verified.
-func accountOf(token string) string {
+// accountUID returns the UID of the ServiceAccount in a token (RFC 7519, the private claim kubernetes.io), empty if there is
+// none. It does not verify the token.
+func accountUID(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
 	content, err := base64.RawURLEncoding.DecodeString(payload)

@@ -32,11 +32,11 @@ const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --from west
   kubectl clusterset trace cart --namespace shop --contexts east,west --hub-context hub -o yaml`
 
-// errBroken says that a service's way is broken. What is wrong has been printed.
+// errBroken is returned if a hop is broken. It has been printed.
 var errBroken = errors.New("the service is broken: see above")
 
 func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	t := &tracing{}
+	t := &traceCommand{}
 	cmd := &cobra.Command{
 		Use:     "trace NAMESPACE/SERVICE",
 		Short:   "follow a service from its pods to its name, and find the first broken hop",
@@ -55,16 +55,16 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	return cmd
 }
 
-// tracing is a trace that is asked for.
-type tracing struct {
-	reading
+// traceCommand is the state of the command trace.
+type traceCommand struct {
+	clustersetFlags
 	from    string
 	servers map[string]string
 	settle  time.Duration
 	output  format
 }
 
-func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, service string) error {
+func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, service string) error {
 	key, err := serviceKey(usual, service)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil {
 		return usageError{fmt.Errorf("--from=%s: none of the contexts leads to such a member", t.from)}
 	}
-	result, err := survey.Trace(ctx, survey.Tracing{
+	result, err := survey.Trace(ctx, survey.TraceOptions{
 		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Resolve: t.resolvers, Settle: t.settle,
 	})
 	if err != nil {
@@ -98,8 +98,8 @@ func (t *tracing) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	return nil
 }
 
-// resolvers returns who answer a member's DNS questions.
-func (t *tracing) resolvers(ctx context.Context, m *survey.Member) ([]survey.Resolver, error) {
+// resolvers returns the DNS servers to query for a member.
+func (t *traceCommand) resolvers(ctx context.Context, m *survey.Member) ([]survey.Resolver, error) {
 	switch server := t.servers[string(m.ID)]; server {
 	case "none":
 		return nil, nil
@@ -110,13 +110,13 @@ func (t *tracing) resolvers(ctx context.Context, m *survey.Member) ([]survey.Res
 	}
 }
 
-// marks of the states of a hop.
+// marks are the printed states of a hop.
 var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
 
-// printTrace prints the verdict first, then the hops. What was found quotes API servers and other members.
-func printTrace(w io.Writer, t survey.Traced) {
+// printTrace prints the result first, then the hops. It escapes the text, which quotes API servers and other members.
+func printTrace(w io.Writer, t survey.TraceResult) {
 	if broken := t.Broken(); broken != nil {
-		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, where(broken.Cluster), plain(broken.Found))
+		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, ofCluster(broken.Cluster), plain(broken.Found))
 		fmt.Fprintf(w, "What to do:\n  %s\n\n", plain(broken.Fix))
 	} else {
 		fmt.Fprintf(w, "%s works, as far as can be seen from here.\n\n", t.Key)
@@ -130,7 +130,7 @@ func printTrace(w io.Writer, t survey.Traced) {
 	}
 }
 
-func where(id clusterset.ClusterID) string {
+func ofCluster(id clusterset.ClusterID) string {
 	if id == "" {
 		return ""
 	}

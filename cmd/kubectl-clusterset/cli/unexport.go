@@ -23,11 +23,11 @@ are deleted. The Services themselves stay. Select Services by name, by label wit
 const examplesUnexport = `  kubectl clusterset unexport web -n shop
   kubectl clusterset unexport --all -n shop --context east --dry-run`
 
-// unexporting is an unexport under way.
-type unexporting struct{ picking }
+// unexportCommand is the state of the command unexport.
+type unexportCommand struct{ serviceSelection }
 
 func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	u := &unexporting{}
+	u := &unexportCommand{}
 	cmd := &cobra.Command{
 		Use:     "unexport SERVICE...",
 		Short:   "stop exporting Services of a cluster",
@@ -46,13 +46,13 @@ func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.
 	return cmd
 }
 
-func (u *unexporting) run(ctx context.Context) error {
+func (u *unexportCommand) run(ctx context.Context) error {
 	u.r.titlef("Checking")
 	names, err := u.check(ctx)
 	if err != nil {
 		return err
 	}
-	if err := u.r.verdict(); err != nil {
+	if err := u.r.checkError(); err != nil {
 		return err
 	}
 	u.r.titlef("%s", u.heading("In this cluster"))
@@ -62,14 +62,14 @@ func (u *unexporting) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.r.did(outcome, nameOf(object))
+		u.r.outcome(outcome, nameOf(object))
 	}
 	return nil
 }
 
-// check returns the ServiceExports to delete, sorted. A named one that does not exist is a failure: it may be misspelt.
-func (u *unexporting) check(ctx context.Context) ([]string, error) {
-	if err := u.knowsKinds(ctx); err != nil {
+// check returns the ServiceExports to delete, sorted. It fails for a name without a ServiceExport, which may be a typing error.
+func (u *unexportCommand) check(ctx context.Context) ([]string, error) {
+	if err := u.checkKinds(ctx); err != nil {
 		return nil, err
 	}
 	list := &mcsv1beta1.ServiceExportList{}
@@ -92,17 +92,17 @@ func (u *unexporting) check(ctx context.Context) ([]string, error) {
 			u.r.failf("there is no ServiceExport %s in namespace %s: see kubectl get serviceexports -A", name, u.namespace)
 		}
 	}
-	if len(names) == 0 && u.picks() {
+	if len(names) == 0 && u.isSelector() {
 		u.r.notef("no ServiceExport of namespace %s is picked", u.namespace)
 	}
 	slices.Sort(names)
 	return names, nil
 }
 
-// wanted returns the names of the services that are named or picked by labels.
-func (u *unexporting) wanted(ctx context.Context) ([]string, error) {
-	if u.all || !u.picks() {
-		return u.names, nil // their Services may be gone
+// wanted returns the names of the selected Services.
+func (u *unexportCommand) wanted(ctx context.Context) ([]string, error) {
+	if u.all || !u.isSelector() {
+		return u.names, nil // the Services may not exist
 	}
 	services, err := u.services(ctx)
 	if err != nil {

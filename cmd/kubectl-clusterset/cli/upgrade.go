@@ -22,7 +22,7 @@ Upgrade the hub first with "kubectl clusterset init-hub", then the members, one 
 meanwhile. Arguments of the agent that another user has changed are kept and listed.`
 
 func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	u := &upgrading{runtimeOptions: runtimeOptions{build: build}}
+	u := &upgradeCommand{runtimeOptions: runtimeOptions{build: build}}
 	cmd := &cobra.Command{
 		Use:     "upgrade",
 		Short:   "upgrade a member to this version",
@@ -38,7 +38,7 @@ func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams gener
 				return usageError{err}
 			}
 			u.r = &report{out: streams.Out}
-			if u.member, err = connect("this cluster", "--kubeconfig and --context", config, u.installing); err != nil {
+			if u.member, err = connect("this cluster", "--kubeconfig and --context", config, u.writeFlags); err != nil {
 				return err
 			}
 			return u.run(cmd.Context())
@@ -49,15 +49,15 @@ func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams gener
 	return cmd
 }
 
-// upgrading is an upgrade under way.
-type upgrading struct {
-	installing
+// upgradeCommand is the state of the command upgrade.
+type upgradeCommand struct {
+	writeFlags
 	runtimeOptions
 	member *cluster
 	r      *report
 }
 
-func (u *upgrading) run(ctx context.Context) error {
+func (u *upgradeCommand) run(ctx context.Context) error {
 	u.r.titlef("Checking this cluster at %s", u.member.config.Host)
 	before, err := installed(ctx, u.member, manifests.AgentDeployment)
 	if err != nil {
@@ -65,7 +65,7 @@ func (u *upgrading) run(ctx context.Context) error {
 	}
 	if before == nil {
 		u.r.failf("no agent runs in this cluster: \"kubectl clusterset join\" installs one")
-		return u.r.verdict()
+		return u.r.checkError()
 	}
 	if _, byUs := before.Annotations[annotationProfile]; !byUs {
 		u.r.failf("the agent has been installed by kustomize: upgrade it by applying the newer kustomization")
@@ -79,11 +79,11 @@ func (u *upgrading) run(ctx context.Context) error {
 	}
 	u.checkImages(before, dns)
 	u.hub = before.Spec.Template.Annotations[annotationHub]
-	definitions, err := checkMemberDefinitions(ctx, u.member, renew, u.r)
+	definitions, err := checkMemberDefinitions(ctx, u.member, upgradeDefinitions, u.r)
 	if err != nil {
 		return err
 	}
-	if err := u.r.verdict(); err != nil {
+	if err := u.r.checkError(); err != nil {
 		return err
 	}
 	u.r.titlef("%s", u.heading("In this cluster"))
@@ -91,7 +91,7 @@ func (u *upgrading) run(ctx context.Context) error {
 		return err
 	}
 	u.running = before
-	objects, err := u.renderOver(rangesArgument(before), u.r)
+	objects, err := u.renderUpdate(serviceCIDRsArgument(before), u.r)
 	if err != nil {
 		return err
 	}
@@ -105,22 +105,22 @@ func (u *upgrading) run(ctx context.Context) error {
 	return nil
 }
 
-// checkImages fails rather than put an image of this release in the place of one that somebody has chosen: the nodes might
-// not get it.
-func (u *upgrading) checkImages(agent, dns *appsv1.Deployment) {
+// checkImages fails if an existing image is not of the release's repository and no flag is given: the nodes may not be able to
+// pull the release's image.
+func (u *upgradeCommand) checkImages(agent, dns *appsv1.Deployment) {
 	for _, part := range []struct {
 		name, image, flag, given string
-		there                    *appsv1.Deployment
+		running                  *appsv1.Deployment
 	}{
 		{manifests.AgentDeployment, manifests.AgentImageName, agentImageFlag, u.agentImage, agent},
 		{manifests.DNSDeployment, manifests.DNSImageName, dnsImageFlag, u.dnsImage, dns},
 	} {
 		standard := u.build.image(part.image)
-		if part.there == nil || part.given != "" || standard == "" {
+		if part.running == nil || part.given != "" || standard == "" {
 			continue
 		}
-		if there := imageIn(part.there); repository(there) != repository(standard) {
-			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", there, part.name, part.flag)
+		if running := imageIn(part.running); repository(running) != repository(standard) {
+			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", running, part.name, part.flag)
 		}
 	}
 	if err := u.completeImages(); err != nil {

@@ -15,21 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Installer applies and deletes whole objects at an administrator's command, by server-side apply and with the
-// administrator's rights.
+// Installer applies and deletes whole objects with the administrator's rights, by server-side apply.
 type Installer struct {
 	client client.Client
 	dryRun bool
 	force  bool
 }
 
-// installerOwner is the field manager of what an Installer applies.
+// installerOwner is the field manager of the objects that an Installer applies.
 const installerOwner = client.FieldOwner("kubectl-clusterset")
 
-// Outcome says what became of an object, or would in a dry run.
+// Outcome is the outcome of a write, also of a dry run.
 type Outcome string
 
-// What becomes of an object.
+// The outcomes.
 const (
 	Created    Outcome = "created"
 	Configured Outcome = "configured"
@@ -41,16 +40,16 @@ const (
 // New returns an Installer for the cluster of a client.
 func New(c client.Client) Installer { return Installer{client: c} }
 
-// DryRun returns an Installer that changes nothing, but has the API server check what it is given.
+// DryRun returns an Installer that sends dry-run requests, which the API server validates.
 func (i Installer) DryRun() Installer { i.dryRun = true; return i }
 
-// Force returns an Installer that takes over fields that another field manager has set.
+// Force returns an Installer that takes over fields of other field managers.
 func (i Installer) Force() Installer { i.force = true; return i }
 
-// IsDryRun reports whether nothing is changed.
+// IsDryRun reports whether it sends dry-run requests.
 func (i Installer) IsDryRun() bool { return i.dryRun }
 
-// Apply applies an object and returns what that changed. It does not change its argument. The error names the object.
+// Apply applies an object and returns the outcome. It does not change its argument. The error names the object.
 func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
 	before, err := i.get(ctx, object)
 	if err != nil {
@@ -100,7 +99,7 @@ func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, e
 	return Configured, nil
 }
 
-// Delete deletes an object; if it is a namespace, also what is in it, after Delete has returned.
+// Delete deletes an object. The API server deletes the content of a namespace after Delete has returned.
 func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
 	before, err := i.get(ctx, object)
 	if err != nil {
@@ -131,7 +130,7 @@ func (i Installer) get(ctx context.Context, object *unstructured.Unstructured) (
 	return result, err
 }
 
-// NameOf returns what people call an object, such as "Deployment tombolo-system/tombolo-agent".
+// NameOf returns the kind and the name of an object, such as "Deployment tombolo-system/tombolo-agent".
 func NameOf(object *unstructured.Unstructured) string {
 	name := object.GetName()
 	if object.GetNamespace() != "" {
@@ -140,7 +139,7 @@ func NameOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + name
 }
 
-// content returns an object without what the API server keeps about it.
+// content returns an object without its status and the metadata that the API server sets.
 func content(object *unstructured.Unstructured) map[string]any {
 	result := object.DeepCopy()
 	result.SetManagedFields(nil)

@@ -19,51 +19,50 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Assess returns the clusterset at a glance, from what the hub holds and what the members say that could be reached. It
-// asks nobody.
-func Assess(h *Hub, sights []Sight, unreached []Unreached) Status {
-	a := assessment{hub: h, sights: map[clusterset.ClusterID]Sight{}, tally: map[clusterset.ClusterID]*MemberStatus{}}
-	for _, s := range sights {
-		a.sights[s.ID] = s
+// Assess computes the status of the clusterset from the hub and the objects of the reachable members. It is pure.
+func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
+	a := assessment{hub: h, objects: map[clusterset.ClusterID]MemberObjects{}, members: map[clusterset.ClusterID]*MemberStatus{}}
+	for _, s := range members {
+		a.objects[s.ID] = s
 	}
 	status := Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: StatusVersion, Kind: StatusKind},
-		Time:     metav1.NewTime(h.Now.UTC()), Hub: h.Place.Config.Host,
+		Time:     metav1.NewTime(h.Now.UTC()), Hub: h.KubeContext.Config.Host,
 		Problems: []Problem{}, Members: []MemberStatus{}, Services: []ServiceStatus{},
 	}
 	for _, u := range unreached {
-		status.Unreached = append(status.Unreached, UnreachedStatus{u.Place, u.Err.Error()})
+		status.Unreached = append(status.Unreached, UnreachedStatus{u.Context, u.Err.Error()})
 	}
 	ids := h.Records.Members()
 	slices.Sort(ids)
 	for _, id := range ids {
-		m := a.member(id)
-		a.tally[id] = &m
+		m := a.memberStatus(id)
+		a.members[id] = &m
 	}
 	importers := a.importers()
 	for _, key := range sortedKeys(h.Records.Keys()) {
 		known := h.Records.Service(key)
-		status.Services = append(status.Services, a.service(key, known, importers[key]))
+		status.Services = append(status.Services, a.serviceStatus(key, known, importers[key]))
 		a.problemsOfService(key, known, status.Services[len(status.Services)-1])
 	}
 	for _, id := range ids {
-		status.Members = append(status.Members, *a.tally[id])
-		a.problemsOfMember(*a.tally[id])
-		if s, ok := a.sights[id]; ok {
-			a.problemsOfSight(s)
+		status.Members = append(status.Members, *a.members[id])
+		a.problemsOfMember(*a.members[id])
+		if s, ok := a.objects[id]; ok {
+			a.problemsOfObjects(s)
 		}
 	}
 	a.problemOfSkew(status.Members)
 	status.Problems = append(status.Problems, a.problems...)
-	slices.SortStableFunc(status.Problems, byImportance)
+	slices.SortStableFunc(status.Problems, bySeverity)
 	return status
 }
 
-// assessment is a Status in the making.
+// assessment collects the parts of a Status.
 type assessment struct {
 	hub      *Hub
-	sights   map[clusterset.ClusterID]Sight
-	tally    map[clusterset.ClusterID]*MemberStatus
+	objects  map[clusterset.ClusterID]MemberObjects
+	members  map[clusterset.ClusterID]*MemberStatus
 	problems []Problem
 }
 
@@ -75,31 +74,31 @@ func sortedKeys(keys []clusterset.ServiceKey) []clusterset.ServiceKey {
 	})
 }
 
-// member returns a member without what its services say of it.
-func (a *assessment) member(id clusterset.ClusterID) MemberStatus {
-	life := a.hub.lifeOf(id)
-	m := MemberStatus{ID: id, State: life.state(), Publication: string(a.hub.Publication(id))}
+// memberStatus returns the status of a member without the totals of its services.
+func (a *assessment) memberStatus(id clusterset.ClusterID) MemberStatus {
+	heartbeat := a.hub.lastHeartbeat(id)
+	m := MemberStatus{ID: id, State: heartbeat.state(), Publication: string(a.hub.Publication(id))}
 	if beat := a.hub.Records.Heartbeat(id); beat != nil {
 		m.Version = beat.Spec.AgentVersion
 	}
-	if life.known {
-		m.SilentSeconds = new(int64(life.silence / time.Second))
+	if heartbeat.received {
+		m.SilentSeconds = new(int64(heartbeat.age / time.Second))
 	}
-	sight, reached := a.sights[id]
+	objects, reached := a.objects[id]
 	if !reached {
 		return m
 	}
-	m.Context = sight.Context
-	if sight.Err != nil {
+	m.Context = objects.Context
+	if objects.Err != nil {
 		return m
 	}
 	imports, pending := 0, 0
-	for i := range sight.Imports {
-		if !clusterset.IsManaged(sight.Imports[i].Labels) {
+	for i := range objects.Imports {
+		if !clusterset.IsManaged(objects.Imports[i].Labels) {
 			continue
 		}
 		imports++
-		if isPending(&sight.Imports[i]) {
+		if isPending(&objects.Imports[i]) {
 			pending++
 		}
 	}
@@ -111,10 +110,10 @@ func isPending(serviceImport *mcsv1beta1.ServiceImport) bool {
 	return meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionPending)
 }
 
-// importers returns who of those that were reached imports what, sorted.
+// importers returns the reachable members that import each service, sorted.
 func (a *assessment) importers() map[clusterset.ServiceKey][]clusterset.ClusterID {
 	result := map[clusterset.ServiceKey][]clusterset.ClusterID{}
-	for id, s := range a.sights {
+	for id, s := range a.objects {
 		for i := range s.Imports {
 			if object := &s.Imports[i]; clusterset.IsManaged(object.Labels) {
 				key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
@@ -128,8 +127,8 @@ func (a *assessment) importers() map[clusterset.ServiceKey][]clusterset.ClusterI
 	return result
 }
 
-// service returns a service, and adds it to what its exporters have.
-func (a *assessment) service(key clusterset.ServiceKey, known hub.Service, importers []clusterset.ClusterID) ServiceStatus {
+// serviceStatus returns the status of a service, and adds its endpoints to the totals of its exporters.
+func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service, importers []clusterset.ClusterID) ServiceStatus {
 	s := ServiceStatus{
 		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: known.RefusedTotal,
 	}
@@ -137,7 +136,7 @@ func (a *assessment) service(key clusterset.ServiceKey, known hub.Service, impor
 	for _, export := range known.Exports {
 		e := ExporterStatus{Cluster: export.Cluster, Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints}
 		s.Exporters = append(s.Exporters, e)
-		if m := a.tally[export.Cluster]; m != nil {
+		if m := a.members[export.Cluster]; m != nil {
 			m.Exports++
 			m.Endpoints += e.Endpoints
 			m.ReadyEndpoints += e.ReadyEndpoints
@@ -157,8 +156,8 @@ func (a *assessment) service(key clusterset.ServiceKey, known hub.Service, impor
 	return s
 }
 
-// endpointCounts counts the endpoints of each cluster. One with addresses of both families stands in a slice of each, and
-// is counted once: the larger family counts.
+// endpointCounts counts the endpoints of each cluster. A dual-stack endpoint is in one slice per family, so the count of the
+// larger family is used.
 func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterStatus {
 	type family struct {
 		cluster clusterset.ClusterID
@@ -185,14 +184,14 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 	return result
 }
 
-// reasons are the kinds of problems in the order in which they are told.
+// reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
 	ReasonImportNotReady, ReasonImportObstructed, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
 	ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 
-func byImportance(a, b Problem) int {
+func bySeverity(a, b Problem) int {
 	return cmp.Or(
 		strings.Compare(string(a.Severity), string(b.Severity)), // "error" is before "warning"
 		cmp.Compare(slices.Index(reasons, a.Reason), slices.Index(reasons, b.Reason)),

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Changes is what a newer Status says that an older did not. What merely passes, as the seconds of a silence, is no change.
+// Changes are the differences between two statuses. The age of a heartbeat is not a change.
 type Changes struct {
 	Time time.Time
-	// Appeared and Solved are problems.
+	// Appeared and Solved are new problems, and problems that no longer exist.
 	Appeared, Solved []Problem
-	// Members and Services are those that are new or have changed, as they are now.
+	// Members and Services are new or changed, with their new values.
 	Members  []MemberStatus
 	Services []ServiceStatus
-	// MembersGone and ServicesGone are those that are no more, as they were.
+	// MembersGone and ServicesGone no longer exist; they have their old values.
 	MembersGone  []MemberStatus
 	ServicesGone []ServiceStatus
 }
@@ -27,7 +27,7 @@ func (c Changes) IsEmpty() bool {
 	return len(c.Appeared)+len(c.Solved)+len(c.Members)+len(c.Services)+len(c.MembersGone)+len(c.ServicesGone) == 0
 }
 
-// ChangesBetween returns what has changed from one Status to another.
+// ChangesBetween compares two statuses.
 func ChangesBetween(before, after Status) Changes {
 	result := Changes{Time: after.Time.Time}
 	result.Appeared, result.Solved = difference(before.Problems, after.Problems, problemKey, func(_, _ Problem) bool { return true })
@@ -42,7 +42,8 @@ func ChangesBetween(before, after Status) Changes {
 	return result
 }
 
-// problemKey returns what makes two problems the same. That of a silent member is, though its message tells for how long.
+// problemKey returns the identity of a problem. It leaves out the message of a silent member, which contains the age of the
+// heartbeat.
 func problemKey(p Problem) string {
 	key := string(p.Reason) + " " + string(p.Member) + " " + p.Service
 	if p.Reason == ReasonMemberSilent {
@@ -51,20 +52,20 @@ func problemKey(p Problem) string {
 	return key + " " + p.Message
 }
 
-// difference returns what is new or not the same, in the order of after, and what is gone, in the order of before.
+// difference returns the items of after that are new or differ, and the items of before that are not in after, in their order.
 func difference[T any](before, after []T, key func(T) string, same func(a, b T) bool) (changed, gone []T) {
-	old, there := map[string]T{}, map[string]bool{}
+	old, present := map[string]T{}, map[string]bool{}
 	for _, item := range before {
 		old[key(item)] = item
 	}
 	for _, item := range after {
-		there[key(item)] = true
+		present[key(item)] = true
 		if was, ok := old[key(item)]; !ok || !same(was, item) {
 			changed = append(changed, item)
 		}
 	}
 	for _, item := range before {
-		if !there[key(item)] {
+		if !present[key(item)] {
 			gone = append(gone, item)
 		}
 	}

@@ -20,32 +20,31 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// zone is that of the clusterset (KEP-1645).
+// zone is the DNS zone of the clusterset (KEP-1645).
 const zone = "clusterset.local"
 
-// Resolver is one of those who answer the DNS questions of a member's pods.
+// Resolver is a DNS server of a member.
 type Resolver interface {
 	fmt.Stringer
-	// Exchange returns the answer to a question.
+	// Exchange sends a query and returns the response.
 	Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error)
 }
 
-// answer is what a member's DNS says of a service's name.
+// answer is the response of one DNS server for the name of a service.
 type answer struct {
-	// by is who says so, where others are asked too.
+	// by names the DNS server; empty if there is only one.
 	by        string
 	code      string
 	addresses []string // sorted
 	err       error
 }
 
-// dnsTime is how long a DNS server may take: as long as resolvers in pods wait.
-const dnsTime = 5 * time.Second
+// dnsTimeout is the timeout of a query, the same as that of resolvers in pods.
+const dnsTimeout = 5 * time.Second
 
-// ask asks each of a member's DNS servers for the service's addresses of both families: a pod may come to any. It returns none
-// where nobody is to be asked.
-func (t *tracer) ask(ctx context.Context, v *view) []answer {
-	resolvers, err := t.Resolve(ctx, v.look.Member)
+// queryDNS queries each DNS server of a member for the service's addresses of both families, because a pod may use any of them.
+func (t *tracer) queryDNS(ctx context.Context, v *memberTrace) []answer {
+	resolvers, err := t.Resolve(ctx, v.view.Member)
 	if err != nil {
 		return []answer{{err: err}}
 	}
@@ -53,7 +52,7 @@ func (t *tracer) ask(ctx context.Context, v *view) []answer {
 	var group sync.WaitGroup
 	for i, resolver := range resolvers {
 		group.Go(func() {
-			answers[i] = t.askOne(ctx, resolver)
+			answers[i] = t.queryResolver(ctx, resolver)
 			if len(resolvers) > 1 {
 				answers[i].by = resolver.String()
 			}
@@ -63,12 +62,12 @@ func (t *tracer) ask(ctx context.Context, v *view) []answer {
 	return answers
 }
 
-func (t *tracer) askOne(ctx context.Context, resolver Resolver) answer {
-	ctx, cancel := context.WithTimeout(ctx, dnsTime)
+func (t *tracer) queryResolver(ctx context.Context, resolver Resolver) answer {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	result := answer{}
 	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		question := new(dns.Msg).SetQuestion(nameInDNS(t.Key), kind)
+		question := new(dns.Msg).SetQuestion(dnsName(t.Key), kind)
 		reply, err := resolver.Exchange(ctx, question)
 		if err != nil {
 			return answer{err: err}
@@ -83,7 +82,7 @@ func (t *tracer) askOne(ctx context.Context, resolver Resolver) answer {
 	return result
 }
 
-func nameInDNS(key clusterset.ServiceKey) string {
+func dnsName(key clusterset.ServiceKey) string {
 	return fmt.Sprintf("%s.%s.svc.%s.", key.Name, key.Namespace, zone)
 }
 
@@ -100,27 +99,27 @@ func addressesIn(reply *dns.Msg) []string {
 	return result
 }
 
-// resolved compares what the member's DNS servers say with what its import says: the first that says something else is told.
-func (v *view) resolved() []Step {
-	want := v.resolvable()
+// dnsSteps compares the answers of the member's DNS servers with the import, and returns the first that differs.
+func (v *memberTrace) dnsSteps() []Step {
+	want := v.expectedAddresses()
 	for _, a := range v.answers {
-		if wrong := v.misresolved(a, want); wrong != nil {
+		if wrong := v.dnsFault(a, want); wrong != nil {
 			return wrong
 		}
 	}
 	if len(v.answers) == 0 {
 		return nil
 	}
-	return []Step{v.step(HopDNS, OK, strings.TrimSuffix(nameInDNS(v.Known.Key), ".")+" is "+listed(want), "")}
+	return []Step{v.step(HopDNS, OK, strings.TrimSuffix(dnsName(v.Sources.Key), ".")+" is "+listed(want), "")}
 }
 
-// misresolved returns what is wrong with an answer.
-func (v *view) misresolved(a answer, want []string) []Step {
-	name := strings.TrimSuffix(nameInDNS(v.Known.Key), ".")
+// dnsFault returns a step if an answer differs from the import, otherwise nil.
+func (v *memberTrace) dnsFault(a answer, want []string) []Step {
+	name := strings.TrimSuffix(dnsName(v.Sources.Key), ".")
 	if a.by != "" {
 		name = a.by + ": " + name
 	}
-	context := v.look.Member.Place.Name
+	context := v.view.Member.KubeContext.Name
 	switch {
 	case errors.Is(a.err, errOtherDNS):
 		return []Step{v.step(HopDNS, Note, fmt.Sprintf("%s was not asked for: %v. Pass --dns-server %s=HOST:PORT to ask the one that it has", name, a.err, v.id()), "")}
@@ -140,15 +139,15 @@ func (v *view) misresolved(a answer, want []string) []Step {
 	return nil
 }
 
-// resolvable returns the addresses that the service's name stands for, sorted: those of the import, or of the ready
-// endpoints where it is headless.
-func (v *view) resolvable() []string {
+// expectedAddresses returns the addresses of the service's name, sorted: those of the import, or of the ready endpoints if it is
+// headless.
+func (v *memberTrace) expectedAddresses() []string {
 	var result []string
 	if v.serviceImport.Spec.Type != mcsv1beta1.Headless {
 		result = slices.Clone(v.serviceImport.Spec.IPs)
 	} else {
 		for _, slice := range v.slices {
-			result = append(result, resolvableOf(slice)...)
+			result = append(result, readyAddresses(slice)...)
 		}
 	}
 	for i, address := range result {
@@ -160,8 +159,8 @@ func (v *view) resolvable() []string {
 	return slices.Compact(result)
 }
 
-// resolvableOf returns the addresses of a slice's ready endpoints; a name of the clusterset stands for no others.
-func resolvableOf(slice discoveryv1.EndpointSlice) []string {
+// readyAddresses returns the addresses of the slice's ready endpoints. Host names are not answered.
+func readyAddresses(slice discoveryv1.EndpointSlice) []string {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return nil
 	}
@@ -184,20 +183,20 @@ func listed(addresses []string) string {
 	return strings.Join(addresses, ", ")
 }
 
-// Server returns a Resolver that asks the DNS server at an address, over TCP: answers come whole.
+// Server returns a Resolver that queries the DNS server at an address over TCP, so that answers are not truncated.
 func Server(address string) Resolver { return server(address) }
 
 type server string
 
-// String returns its address.
+// String returns the address.
 func (s server) String() string { return string(s) }
 
-// Exchange asks the server.
+// Exchange queries the server.
 func (s server) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {
-	client := &dns.Client{Net: "tcp", Timeout: dnsTime}
+	client := &dns.Client{Net: "tcp", Timeout: dnsTimeout}
 	reply, _, err := client.ExchangeContext(ctx, question, string(s))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("no answer within %s", dnsTime)
+		return nil, fmt.Errorf("no answer within %s", dnsTimeout)
 	}
 	return reply, err
 }

@@ -1,13 +1,13 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package survey looks at a clusterset from outside, as an administrator who can reach its hub and some or all of its
-// members. It changes nothing. The data flow:
+// Package survey reads a clusterset from outside, for an administrator who can reach its hub and some or all of its members.
+// It changes nothing. The data flow:
 //
-//	Find         asks API servers who they are, and reads the hub
-//	Member.Look  reads a member, of one namespace or all, through the caches that its agent would have
-//	Look.Rehearse runs the agent's own controllers on one service, against an API server that only judges their writes
-//	Trace        follows one service from its Service to its DNS answer, and says where it ends
+//	Find               identifies API servers, and reads the hub
+//	Member.Read        reads one or all namespaces of a member, through the caches that its agent uses
+//	MemberView.DryRun  runs the controllers of the agent for one service, with dry-run requests
+//	Trace              follows one service from its Service to its DNS answer, and reports where it is broken
 //
-// So what is said about a cluster is what its agent would say and do, by the same code.
+// It runs the code of the agent, so its results are those of the agent.
 package survey

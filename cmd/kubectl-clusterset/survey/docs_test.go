@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestReasonsAreDocumented: every reason that the sources have is told in its order, and stands in docs/see.md.
+// TestReasonsAreDocumented: every reason in the sources is in the order of reasons and in docs/see.md.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	documented, err := os.ReadFile("../../../docs/see.md")

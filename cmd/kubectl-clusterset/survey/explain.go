@@ -16,53 +16,54 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// ExplanationKind says what a printed Explanation is; its version is StatusVersion.
+// ExplanationKind is the kind of a printed Explanation; its version is StatusVersion.
 const ExplanationKind = "ServiceExplanation"
 
-// Explanation says how the exports of a service become one service.
+// Explanation describes how the exports of a service are merged.
 type Explanation struct {
 	metav1.TypeMeta `json:",inline"`
 	Namespace       string                       `json:"namespace"`
 	Name            string                       `json:"name"`
 	Type            mcsv1beta1.ServiceImportType `json:"type,omitempty"`
-	// Exports are those that are accepted, from the oldest, whose word counts, to the youngest.
+	// Exports are the accepted exports, oldest first. The oldest wins conflicts.
 	Exports []ExplainedExport `json:"exports"`
 	Fields  []ExplainedField  `json:"fields,omitempty"`
-	// Ports are the merged service's. LostPorts are those of exports that nobody can reach.
+	// Ports are those of the merged service. LostPorts are ports of exports that cannot be reached as exported.
 	Ports     []ExplainedPort `json:"ports,omitempty"`
 	LostPorts []LostPort      `json:"lostPorts,omitempty"`
-	// Refused says which records are not accepted, or what in them, and why.
+	// Refused describes the records, or parts of records, that are refused, and why.
 	Refused []string `json:"refused,omitempty"`
 }
 
-// ExplainedExport is an export that takes part.
+// ExplainedExport is an accepted export.
 type ExplainedExport struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
-	// State is that of its member.
+	// State is the state of its member.
 	State State `json:"state"`
-	// Since is its effective age, by which the oldest is found; Claimed is what its cluster says, where that is not believed.
+	// Since is the effective time of the export, which decides which one is the oldest. Claimed is the time in the record if it
+	// differs.
 	Since   metav1.Time  `json:"since"`
 	Claimed *metav1.Time `json:"claimed,omitempty"`
-	// Endpoints are its backends.
+	// Endpoints and ReadyEndpoints count its endpoints.
 	Endpoints      int `json:"endpoints"`
 	ReadyEndpoints int `json:"readyEndpoints"`
 }
 
-// ExplainedField is one of the things that exports should agree on.
+// ExplainedField is a field of the exports that should be equal.
 type ExplainedField struct {
 	Field string `json:"field"`
-	// Using is the value that counts. From is whose it is; empty where it is made of all exports.
+	// Using is the value of the merged service. From is the cluster of that value; empty if it is computed from all exports.
 	Using    string               `json:"using"`
 	From     clusterset.ClusterID `json:"from,omitempty"`
 	Disagree []Disagreement       `json:"disagree,omitempty"`
-	// Reason is that of the condition Conflict.
+	// Reason is the reason of the condition Conflict.
 	Reason mcsv1beta1.ServiceExportConditionReason `json:"reason"`
 }
 
-// Disagreement is what a cluster says instead.
+// Disagreement is a cluster that exports another value.
 type Disagreement struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
-	Says    string               `json:"says"`
+	Value   string               `json:"says"`
 }
 
 // ExplainedPort is a port of the merged service.
@@ -70,20 +71,20 @@ type ExplainedPort struct {
 	// Port is "name:number/protocol".
 	Port        string `json:"port"`
 	AppProtocol string `json:"appProtocol,omitempty"`
-	// From is the oldest export with it, ServedBy who answers on it.
+	// From is the oldest export with the port, ServedBy are the clusters that serve it.
 	From     clusterset.ClusterID   `json:"from"`
 	ServedBy []clusterset.ClusterID `json:"servedBy"`
 }
 
-// LostPort is a port that an export has and the merged service has not, or not as the export has it.
+// LostPort is a port of an export that the merged service lacks or changes.
 type LostPort struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
 	Port    string               `json:"port"`
-	Why     string               `json:"why"`
+	Reason  string               `json:"why"`
 }
 
-// Explain returns how the exports of a service become one, as nobody in particular sees it; false where the hub has no
-// record of it.
+// Explain describes how the exports of a service are merged, without a local cluster. It returns false if the hub has no record
+// of the service.
 func (h *Hub) Explain(key clusterset.ServiceKey) (Explanation, bool) {
 	known := h.Records.Service(key)
 	result := Explanation{
@@ -112,7 +113,7 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 	var result []ExplainedExport
 	for _, export := range byAge {
 		e := ExplainedExport{
-			Cluster: export.Cluster, State: h.lifeOf(export.Cluster).state(), Since: metav1.NewTime(export.Age),
+			Cluster: export.Cluster, State: h.lastHeartbeat(export.Cluster).state(), Since: metav1.NewTime(export.Age),
 			Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints,
 		}
 		own := h.Records.Record(export.Cluster, export.Key)
@@ -141,7 +142,7 @@ func explainField(f merge.Field, merged merge.Merged, byAge []clusterset.Export)
 func explainPorts(merged merge.Merged, byAge []clusterset.Export) []ExplainedPort {
 	var result []ExplainedPort
 	for _, port := range merged.Ports {
-		p := ExplainedPort{Port: port.String(), AppProtocol: port.AppProtocol, From: origin(port, byAge), ServedBy: []clusterset.ClusterID{}}
+		p := ExplainedPort{Port: port.String(), AppProtocol: port.AppProtocol, From: oldestWithPort(port, byAge), ServedBy: []clusterset.ClusterID{}}
 		for _, export := range byAge {
 			for _, own := range export.Ports {
 				if _, served := merged.PortNames[export.Cluster][own.Name]; served && own.ID() == port.ID() {
@@ -155,8 +156,8 @@ func explainPorts(merged merge.Merged, byAge []clusterset.Export) []ExplainedPor
 	return result
 }
 
-// origin returns the oldest export with a port.
-func origin(port clusterset.Port, byAge []clusterset.Export) clusterset.ClusterID {
+// oldestWithPort returns the cluster of the oldest export with a port.
+func oldestWithPort(port clusterset.Port, byAge []clusterset.Export) clusterset.ClusterID {
 	for _, export := range byAge {
 		if slices.Contains(export.Ports, port) {
 			return export.Cluster
@@ -165,23 +166,23 @@ func origin(port clusterset.Port, byAge []clusterset.Export) clusterset.ClusterI
 	return ""
 }
 
-// lostPorts returns which ports of the exports are not as their clusters want them, and why.
+// lostPorts returns the ports of the exports that the merged service lacks or changes, with the reason.
 func lostPorts(merged merge.Merged, byAge []clusterset.Export) []LostPort {
 	var result []LostPort
 	for _, export := range byAge {
 		for _, own := range export.Ports {
-			if why := fate(own, merged, byAge); why != "" {
-				result = append(result, LostPort{export.Cluster, own.String(), why})
+			if reason := lostReason(own, merged, byAge); reason != "" {
+				result = append(result, LostPort{export.Cluster, own.String(), reason})
 			}
 		}
 	}
 	return result
 }
 
-// fate returns why a port is not as its cluster wants it; empty where it is.
-func fate(own clusterset.Port, merged merge.Merged, byAge []clusterset.Export) string {
+// lostReason returns why the merged service lacks or changes a port; empty if it does not.
+func lostReason(own clusterset.Port, merged merge.Merged, byAge []clusterset.Export) string {
 	for _, port := range merged.Ports {
-		from := origin(port, byAge)
+		from := oldestWithPort(port, byAge)
 		switch {
 		case port == own:
 			return ""
@@ -195,7 +196,7 @@ func fate(own clusterset.Port, merged merge.Merged, byAge []clusterset.Export) s
 	for _, port := range merged.Ports {
 		if port.Name == own.Name {
 			return fmt.Sprintf("no client reaches it: %s means %s, of the older export of %s. Give it another name, or the same number",
-				named(port), port.ID(), origin(port, byAge))
+				named(port), port.ID(), oldestWithPort(port, byAge))
 		}
 	}
 	return "no client reaches it"
@@ -215,11 +216,11 @@ func quoted(value string) string {
 	return fmt.Sprintf("%q", value)
 }
 
-// maxSimilar is how many names are proposed.
+// maxSimilar is the number of names that Similar returns at most.
 const maxSimilar = 5
 
-// Similar returns the services that somebody may mean who names one that does not exist: those of the same name elsewhere;
-// then, of the namespace, those whose names contain each other; then the rest of the namespace. At most 5.
+// Similar returns at most maxSimilar services that are similar to one that does not exist: first those of the same name in other
+// namespaces; then, in the same namespace, those whose names contain each other; then the rest of the namespace.
 func Similar(key clusterset.ServiceKey, known []clusterset.ServiceKey) []clusterset.ServiceKey {
 	var same, near, rest []clusterset.ServiceKey
 	for _, k := range sortedKeys(known) {
@@ -238,7 +239,7 @@ func Similar(key clusterset.ServiceKey, known []clusterset.ServiceKey) []cluster
 	return all[:min(maxSimilar, len(all))]
 }
 
-// resemble reports whether one name contains the other. A single letter is in many.
+// resemble reports whether one name contains the other. It ignores names of one letter, which are part of many others.
 func resemble(a, b string) bool {
 	return len(a) > 1 && strings.Contains(b, a) || len(b) > 1 && strings.Contains(a, b)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestExplain shows a whole explanation. go test ./cmd/kubectl-clusterset/survey -update writes the file anew.
+// TestExplain compares a whole explanation. go test ./cmd/kubectl-clusterset/survey -update writes the file again.
 //
 // spec: R1, R2, R3, R8
 func TestExplain(t *testing.T) {

@@ -20,30 +20,31 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// Place is an API server that may belong to the clusterset, and what people call it: a context of a kubeconfig.
-type Place struct {
+// KubeContext is a context of a kubeconfig: its name, and how to reach its API server.
+type KubeContext struct {
 	Name   string
 	Config *rest.Config
 }
 
-// Clusterset is what can be seen of a clusterset.
+// Clusterset is the reachable part of a clusterset.
 type Clusterset struct {
 	Hub *Hub
-	// Members are those that can be reached, by ID.
+	// Members are the reachable members, sorted by ID.
 	Members []*Member
-	// Unreached are the places that do not answer, and those that claim to be a member and are none, with the reason.
+	// Unreached are the contexts whose API server does not answer, and the clusters that are not members of this clusterset
+	// although they have a cluster ID.
 	Unreached []Unreached
 }
 
-// Unreached is a place of which nothing is known, and why.
+// Unreached is a context that is left out, with the reason.
 type Unreached struct {
-	Place string
-	// Cluster is what it calls itself where it says that it belongs to the same clusterset; else empty.
+	Context string
+	// Cluster is its cluster ID if its ClusterProperty names the same clusterset, otherwise empty.
 	Cluster clusterset.ClusterID
 	Err     error
 }
 
-// Member returns a member that can be reached; nil where there is none of that ID.
+// Member returns the reachable member with an ID, nil if there is none.
 func (c *Clusterset) Member(id clusterset.ClusterID) *Member {
 	for _, m := range c.Members {
 		if m.ID == id {
@@ -53,14 +54,14 @@ func (c *Clusterset) Member(id clusterset.ClusterID) *Member {
 	return nil
 }
 
-// Hub is what the hub of a clusterset holds.
+// Hub is the content of a hub.
 type Hub struct {
-	Place    Place
-	Snapshot *hub.Snapshot
-	// Records is the snapshot as nobody in particular sees it.
+	KubeContext KubeContext
+	Snapshot    *hub.Snapshot
+	// Records is the snapshot as a store without a local cluster.
 	Records *hub.Store
-	// Now is the time of the snapshot, and Renewed when the hub received the members' last heartbeats: both by its clock,
-	// so that the difference means something.
+	// Now is the time of the snapshot, and Renewed the times at which the hub received the last heartbeats. Both are by the hub's
+	// clock, so that they can be compared.
 	Now     time.Time
 	Renewed map[clusterset.ClusterID]time.Time
 }
@@ -72,13 +73,13 @@ var (
 	ErrTwoHubs = errors.New("more than one context leads to a hub: say which with --hub-context")
 )
 
-// Find asks all places at once who they are, and reads the hub. hubPlace is where the hub is; nil to look for it among
-// the places. A place that does not answer in patience is reported, and does not keep others waiting.
-func Find(ctx context.Context, places []Place, hubPlace *Place, patience time.Duration) (*Clusterset, error) {
-	found, unreached := ask(ctx, places, patience)
-	at, err := hubAmong(found, hubPlace)
+// Find identifies all contexts in parallel, and reads the hub. If hubContext is nil, it searches the contexts for the hub. A
+// context that does not answer within timeout is reported in Unreached.
+func Find(ctx context.Context, contexts []KubeContext, hubContext *KubeContext, timeout time.Duration) (*Clusterset, error) {
+	found, unreached := identifyAll(ctx, contexts, timeout)
+	at, err := selectHub(found, hubContext)
 	if err != nil {
-		return nil, explained(err, unreached)
+		return nil, withUnreached(err, unreached)
 	}
 	h, err := ReadHub(ctx, *at)
 	if err != nil {
@@ -86,58 +87,58 @@ func Find(ctx context.Context, places []Place, hubPlace *Place, patience time.Du
 	}
 	result := &Clusterset{Hub: h, Unreached: unreached}
 	seen := map[string]bool{}
-	var strangers []stranger
+	var rejected []nonMember
 	for _, m := range found {
 		if m.ID == "" || seen[m.UID] {
-			continue // no member of anything, or a second context for the same cluster
+			continue // not a member, or a second context for the same cluster
 		}
 		seen[m.UID] = true
-		if err := h.admits(m); err != nil {
-			strangers = append(strangers, stranger{m, err})
+		if err := h.checkMembership(m); err != nil {
+			rejected = append(rejected, nonMember{m, err})
 			continue
 		}
 		result.Members = append(result.Members, m)
 	}
-	for _, s := range strangers {
+	for _, s := range rejected {
 		result.Unreached = append(result.Unreached, s.unreached(result.Members))
 	}
 	slices.SortFunc(result.Members, func(a, b *Member) int { return cmp.Compare(a.ID, b.ID) })
 	return result, nil
 }
 
-// stranger is a cluster that calls itself a member, and why it is none.
-type stranger struct {
+// nonMember is a cluster that has a cluster ID but is not a member, with the reason.
+type nonMember struct {
 	*Member
-	why error
+	err error
 }
 
-// unreached names the stranger's ID only where it says that it is of the members' clusterset: a kubeconfig may well lead
-// to the clusters of several.
-func (s stranger) unreached(members []*Member) Unreached {
-	result := Unreached{Place: s.Place.Name, Err: s.why}
+// unreached sets the cluster ID only if the cluster names the clusterset of the members: a kubeconfig may have contexts of
+// several clustersets.
+func (s nonMember) unreached(members []*Member) Unreached {
+	result := Unreached{Context: s.KubeContext.Name, Err: s.err}
 	if len(members) == 0 || slices.ContainsFunc(members, func(m *Member) bool { return m.Clusterset == s.Clusterset }) {
 		result.Cluster = s.ID
 	}
 	return result
 }
 
-// ask returns the places that answer, in their order.
-func ask(ctx context.Context, places []Place, patience time.Duration) ([]*Member, []Unreached) {
-	members, errs := make([]*Member, len(places)), make([]error, len(places))
+// identifyAll returns the clusters that answer, in their order, and the contexts that do not.
+func identifyAll(ctx context.Context, contexts []KubeContext, timeout time.Duration) ([]*Member, []Unreached) {
+	members, errs := make([]*Member, len(contexts)), make([]error, len(contexts))
 	var group sync.WaitGroup
-	for i, place := range places {
+	for i, kubeContext := range contexts {
 		group.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			members[i], errs[i] = identify(ctx, place)
+			members[i], errs[i] = identify(ctx, kubeContext)
 		})
 	}
 	group.Wait()
 	var found []*Member
 	var unreached []Unreached
-	for i := range places {
+	for i := range contexts {
 		if errs[i] != nil {
-			unreached = append(unreached, Unreached{places[i].Name, "", errs[i]})
+			unreached = append(unreached, Unreached{contexts[i].Name, "", errs[i]})
 			continue
 		}
 		found = append(found, members[i])
@@ -145,8 +146,8 @@ func ask(ctx context.Context, places []Place, patience time.Duration) ([]*Member
 	return found, unreached
 }
 
-// hubAmong returns where the hub is.
-func hubAmong(found []*Member, given *Place) (*Place, error) {
+// selectHub returns the given context, or that of the only hub among the clusters.
+func selectHub(found []*Member, given *KubeContext) (*KubeContext, error) {
 	if given != nil {
 		return given, nil
 	}
@@ -160,46 +161,46 @@ func hubAmong(found []*Member, given *Place) (*Place, error) {
 	case 0:
 		return nil, ErrNoHub
 	case 1:
-		return &hubs[0].Place, nil
+		return &hubs[0].KubeContext, nil
 	}
 	var names []string
 	for _, h := range hubs {
-		names = append(names, h.Place.Name)
+		names = append(names, h.KubeContext.Name)
 	}
 	return nil, fmt.Errorf("%w (%s)", ErrTwoHubs, strings.Join(names, ", "))
 }
 
-// explained adds why places did not answer, of which one may have been the hub.
-func explained(err error, unreached []Unreached) error {
+// withUnreached adds the contexts that did not answer, because one of them may be the hub.
+func withUnreached(err error, unreached []Unreached) error {
 	for _, u := range unreached {
-		err = fmt.Errorf("%w\n  %s: %w", err, u.Place, u.Err)
+		err = fmt.Errorf("%w\n  %s: %w", err, u.Context, u.Err)
 	}
 	return err
 }
 
-// ReadHub returns what a hub holds.
-func ReadHub(ctx context.Context, place Place) (*Hub, error) {
-	var told serverTime
-	config := rest.CopyConfig(place.Config)
-	config.Wrap(told.watch)
+// ReadHub reads a hub.
+func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
+	var clock serverTime
+	config := rest.CopyConfig(kubeContext.Config)
+	config.Wrap(clock.wrap)
 	c, err := hub.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("the hub: %w", err)
 	}
 	snapshot, err := hub.Read(ctx, c)
-	if absent(err) {
-		return nil, fmt.Errorf("%s at %s: %w", place.Name, place.Config.Host, ErrNotHub)
+	if isNotFound(err) {
+		return nil, fmt.Errorf("%s at %s: %w", kubeContext.Name, kubeContext.Config.Host, ErrNotHub)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the hub at %s: %w", place.Config.Host, err)
+		return nil, fmt.Errorf("read the hub at %s: %w", kubeContext.Config.Host, err)
 	}
 	return &Hub{
-		Place: place, Snapshot: snapshot, Now: told.now(), Renewed: snapshot.Renewed(),
+		KubeContext: kubeContext, Snapshot: snapshot, Now: clock.now(), Renewed: snapshot.Renewed(),
 		Records: snapshot.Store("", clusterset.AddressRanges{}),
 	}, nil
 }
 
-// Silence returns how long the hub has not heard from a member, and false where it never has.
+// Silence returns the age of the member's last heartbeat, and false if the hub has never received one.
 func (h *Hub) Silence(id clusterset.ClusterID) (time.Duration, bool) {
 	at, ok := h.Renewed[id]
 	if !ok || at.IsZero() {
@@ -208,8 +209,8 @@ func (h *Hub) Silence(id clusterset.ClusterID) (time.Duration, bool) {
 	return max(0, h.Now.Sub(at)), true
 }
 
-// admits returns nil where a cluster is the member whose ID it bears.
-func (h *Hub) admits(m *Member) error {
+// checkMembership returns nil if a cluster is the member whose ID it has.
+func (h *Hub) checkMembership(m *Member) error {
 	if h.Records.Member(m.ID) == nil {
 		return fmt.Errorf("it calls itself %s, and the hub has no such member: another clusterset's, or one that has not joined", m.ID)
 	}
@@ -219,7 +220,7 @@ func (h *Hub) admits(m *Member) error {
 	return nil
 }
 
-// Publication returns how far a member says that its publication has come; Partial if it says nothing.
+// Publication returns the publication state of a member's heartbeat; Partial if there is no heartbeat.
 func (h *Hub) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
 	if beat := h.Records.Heartbeat(id); beat != nil {
 		return beat.Spec.Publication

@@ -25,20 +25,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// dnsService is the name of the Service that pods ask, in kube-system, by convention whatever answers there.
+// dnsService is the Service of the cluster DNS in kube-system, by convention for any DNS server.
 const dnsService = "kube-dns"
 
-// errNoDNS says that no pod of a cluster answers DNS questions.
+// errNoDNS is returned if the cluster DNS has no ready pod.
 var errNoDNS = errors.New("no ready pod is behind Service kube-system/" + dnsService)
 
-// errOtherDNS says that a cluster's DNS is not where it usually is: that is no fault, and nothing is known of its answers.
+// errOtherDNS is returned if the cluster DNS is not the usual Service. This is not a fault, but it cannot be queried.
 var errOtherDNS = errors.New("no pods of a Service kube-system/" + dnsService + " are this cluster's DNS")
 
-// mostAsked is how many of a cluster's DNS pods are asked.
-const mostAsked = 10
+// maxResolvers is the number of DNS pods of a cluster that are queried at most.
+const maxResolvers = 10
 
-// ClusterDNS returns Resolvers that ask the ready pods of the cluster's own DNS, at most ten of them, through the API server,
-// over TCP.
+// ClusterDNS returns Resolvers for the ready pods of the cluster DNS, at most ten. They query over TCP, through the API server.
 func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
 	found := &discoveryv1.EndpointSliceList{}
 	if err := m.Client.List(ctx, found, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{discoveryv1.LabelServiceName: dnsService}); err != nil {
@@ -50,7 +49,7 @@ func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
 		return nil, fmt.Errorf("get Service %s: %w", dnsService, err)
 	}
 	isElsewhere := err != nil
-	pods := map[forwarded]bool{} // a pod has an endpoint of each family
+	pods := map[dnsPod]bool{} // a pod has one endpoint per family
 	for _, slice := range found.Items {
 		port := portNamed(slice.Ports, "dns-tcp")
 		for _, endpoint := range slice.Endpoints {
@@ -58,7 +57,7 @@ func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
 			isPod := endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod"
 			isElsewhere = isElsewhere || !isPod || port == 0
 			if ready && port != 0 && isPod {
-				pods[forwarded{m, endpoint.TargetRef.Name, port}] = true
+				pods[dnsPod{m, endpoint.TargetRef.Name, port}] = true
 			}
 		}
 	}
@@ -68,9 +67,9 @@ func ClusterDNS(ctx context.Context, m *Member) ([]Resolver, error) {
 	case len(pods) == 0:
 		return nil, errNoDNS
 	}
-	sorted := slices.SortedFunc(maps.Keys(pods), func(a, b forwarded) int { return strings.Compare(a.pod, b.pod) })
-	result := make([]Resolver, 0, mostAsked)
-	for _, pod := range sorted[:min(mostAsked, len(sorted))] {
+	sorted := slices.SortedFunc(maps.Keys(pods), func(a, b dnsPod) int { return strings.Compare(a.pod, b.pod) })
+	result := make([]Resolver, 0, maxResolvers)
+	for _, pod := range sorted[:min(maxResolvers, len(sorted))] {
 		result = append(result, pod)
 	}
 	return result, nil
@@ -85,18 +84,18 @@ func portNamed(ports []discoveryv1.EndpointPort, name string) int32 {
 	return 0
 }
 
-// forwarded is a pod that answers DNS questions.
-type forwarded struct {
+// dnsPod is a pod of the cluster DNS.
+type dnsPod struct {
 	member *Member
 	pod    string
 	port   int32
 }
 
 // String returns the pod's name.
-func (f forwarded) String() string { return "pod " + f.pod }
+func (f dnsPod) String() string { return "pod " + f.pod }
 
-// Exchange forwards a port to the pod for as long as the question takes.
-func (f forwarded) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {
+// Exchange forwards a port to the pod for the duration of one query.
+func (f dnsPod) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	forwarder, ready, err := f.forwarder(ctx)
@@ -124,12 +123,12 @@ func (f forwarded) Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, e
 	return reply, err
 }
 
-func (f forwarded) forwarder(ctx context.Context) (*portforward.PortForwarder, <-chan struct{}, error) {
-	set, err := kubernetes.NewForConfig(f.member.Place.Config)
+func (f dnsPod) forwarder(ctx context.Context) (*portforward.PortForwarder, <-chan struct{}, error) {
+	set, err := kubernetes.NewForConfig(f.member.KubeContext.Config)
 	if err != nil {
 		return nil, nil, err
 	}
-	transport, upgrader, err := spdy.RoundTripperFor(f.member.Place.Config)
+	transport, upgrader, err := spdy.RoundTripperFor(f.member.KubeContext.Config)
 	if err != nil {
 		return nil, nil, err
 	}

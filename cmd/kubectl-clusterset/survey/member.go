@@ -28,24 +28,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Member is a member cluster that can be reached.
+// Member is a reachable member cluster.
 type Member struct {
-	Place Place
-	// ID is what the cluster calls itself; UID is that of its namespace kube-system.
+	KubeContext KubeContext
+	// ID is the value of its ClusterProperty; UID is the UID of its namespace kube-system.
 	ID  clusterset.ClusterID
 	UID string
-	// Clusterset is what the cluster calls the clusterset; empty where it does not say.
+	// Clusterset is the value of its ClusterProperty for the clusterset; empty if there is none.
 	Clusterset string
-	// Agent is the agent's Deployment; nil where the cluster has none, as where it runs beside the hub.
+	// Agent is the agent's Deployment; nil if the cluster has none, for example if the agent runs beside the hub.
 	Agent    *appsv1.Deployment
 	Settings Settings
-	// Client reads the cluster, and asks it for everything anew.
+	// Client reads from the API server, without a cache.
 	Client client.Client
-	// hasMembers says that this is a hub too.
+	// hasMembers is true if this cluster is a hub too.
 	hasMembers bool
 }
 
-// Settings are what the agent of a member has been told, as far as it matters to what it does.
+// Settings are the flags of the member's agent that affect its decisions.
 type Settings struct {
 	ServiceCIDRs                      []netip.Prefix
 	AllowedNamespaces, DenyNamespaces []string
@@ -53,7 +53,7 @@ type Settings struct {
 	Selector                          clusterset.DerivedSelector
 }
 
-// scheme returns the kinds that are read.
+// scheme returns a scheme with the kinds that are read.
 func scheme() (*runtime.Scheme, error) {
 	result := runtime.NewScheme()
 	return result, errors.Join(
@@ -61,18 +61,18 @@ func scheme() (*runtime.Scheme, error) {
 	)
 }
 
-// identify asks a place who it is.
-func identify(ctx context.Context, place Place) (*Member, error) {
+// identify reads the identity of a cluster. The ID is empty if the cluster is not a member.
+func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
 	kinds, err := scheme()
 	if err != nil {
 		return nil, err
 	}
-	place.Config = unthrottled(place.Config)
-	c, err := client.New(place.Config, client.Options{Scheme: kinds})
+	kubeContext.Config = unthrottled(kubeContext.Config)
+	c, err := client.New(kubeContext.Config, client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Place: place, Client: c}
+	m := &Member{KubeContext: kubeContext, Client: c}
 	system := &metav1.PartialObjectMetadata{}
 	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -82,13 +82,13 @@ func identify(ctx context.Context, place Place) (*Member, error) {
 	members := &hubv1alpha1.MemberList{}
 	if err := c.List(ctx, members, client.Limit(1)); err == nil {
 		m.hasMembers = len(members.Items) > 0
-	} else if !absent(err) && !apierrors.IsForbidden(err) {
+	} else if !isNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list Members: %w", err)
 	}
 	property := &aboutv1beta1.ClusterProperty{}
 	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
-	if absent(err) {
-		return m, nil // no member
+	if isNotFound(err) {
+		return m, nil // not a member
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
@@ -97,7 +97,7 @@ func identify(ctx context.Context, place Place) (*Member, error) {
 		return nil, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
 	}
 	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterSetProperty}, property)
-	if err != nil && !absent(err) {
+	if err != nil && !isNotFound(err) {
 		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterSetProperty, err)
 	}
 	if err == nil {
@@ -107,7 +107,7 @@ func identify(ctx context.Context, place Place) (*Member, error) {
 	return m, err
 }
 
-// unthrottled returns a configuration without limits of its own: a person waits, and the API server has its own.
+// unthrottled returns a configuration without client-side rate limits: a user waits, and the API server has its own limits.
 func unthrottled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
@@ -115,7 +115,7 @@ func unthrottled(config *rest.Config) *rest.Config {
 	return config
 }
 
-// readSettings takes what the agent has been told from its command line.
+// readSettings reads the settings from the agent's command line, and the service CIDRs from the cluster if no flag sets them.
 func (m *Member) readSettings(ctx context.Context) error {
 	m.Settings = Settings{}
 	agent := &appsv1.Deployment{}
@@ -123,7 +123,7 @@ func (m *Member) readSettings(ctx context.Context) error {
 	switch {
 	case err == nil:
 		m.Agent = agent
-	case !absent(err):
+	case !isNotFound(err):
 		return fmt.Errorf("get Deployment %s: %w", manifests.AgentDeployment, err)
 	}
 	if err := m.Settings.parse(m.Agent); err != nil {
@@ -134,7 +134,7 @@ func (m *Member) readSettings(ctx context.Context) error {
 		return nil
 	}
 	objects := &networkingv1.ServiceCIDRList{}
-	if err := m.Client.List(ctx, objects); err != nil && !absent(err) { // absent before Kubernetes 1.33
+	if err := m.Client.List(ctx, objects); err != nil && !isNotFound(err) { // not served before Kubernetes 1.33
 		return fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
 	m.Settings.ServiceCIDRs, err = clusterset.ServiceRanges(objects.Items)
@@ -170,5 +170,5 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 	return nil
 }
 
-// absent reports whether an object, or its whole kind, does not exist.
-func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// isNotFound reports whether an object, or its whole kind, does not exist.
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -14,8 +14,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
-// problemsOfExport finds what a ServiceExport says of itself.
-func (a *assessment) problemsOfExport(s Sight, export *mcsv1beta1.ServiceExport) {
+// problemsOfExport adds the problems in the conditions of a ServiceExport.
+func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.ServiceExport) {
 	problem := Problem{Member: s.ID, Service: export.Namespace + "/" + export.Name}
 	valid := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
@@ -28,20 +28,20 @@ func (a *assessment) problemsOfExport(s Sight, export *mcsv1beta1.ServiceExport)
 	case ready.Status == metav1.ConditionFalse && ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
 		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
-	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.Exported(nil, wholly).Message:
+	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.Exported(nil, completePublication).Message:
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonEndpointsLeftOut, ready.Message
-		problem.Next = fmt.Sprintf("See which addresses the member may announce: kubectl --context %s -n %s get member -o yaml", a.hub.Place.Name, s.ID.HubNamespace())
+		problem.Next = fmt.Sprintf("See which addresses the member may announce: kubectl --context %s -n %s get member -o yaml", a.hub.KubeContext.Name, s.ID.HubNamespace())
 	default:
 		return
 	}
 	a.add(problem)
 }
 
-// wholly is the publication of an export of which nothing is left out.
-var wholly = conditions.Publication{Hub: conditions.HubSynced, Published: true}
+// completePublication is the state of an export without endpoints that are left out.
+var completePublication = conditions.Publication{Hub: conditions.HubSynced, Published: true}
 
-// problemsOfImport finds what a ServiceImport of ours says of itself.
-func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport) {
+// problemsOfImport adds the problems in the conditions of a managed ServiceImport.
+func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.ServiceImport) {
 	problem := Problem{Member: s.ID, Service: object.Namespace + "/" + object.Name}
 	ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 	switch {
@@ -59,9 +59,9 @@ func (a *assessment) problemsOfImport(s Sight, object *mcsv1beta1.ServiceImport)
 	a.add(problem)
 }
 
-// problemOfObstacle finds a ServiceImport that is somebody else's in the place of one of ours. An agent gives one of ours that
-// has lost its label the label back.
-func (a *assessment) problemOfObstacle(s Sight, object *mcsv1beta1.ServiceImport) {
+// problemOfUnmanagedImport adds a problem if an unmanaged ServiceImport has the name of an exported service. An agent restores
+// the label of a managed one that has lost it.
+func (a *assessment) problemOfUnmanagedImport(s MemberObjects, object *mcsv1beta1.ServiceImport) {
 	key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
 	if clusterset.HasLostMark(object) || !s.Namespaces.Allows(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// PendingDeletions returns the imports that a cluster keeps until a member confirms a deletion, by that member.
-func (h *Hub) PendingDeletions(s Sight) map[clusterset.ClusterID][]clusterset.ServiceKey {
+// PendingDeletions returns the imports that a cluster keeps until a member confirms their deletion, by that member.
+func (h *Hub) PendingDeletions(s MemberObjects) map[clusterset.ClusterID][]clusterset.ServiceKey {
 	result := map[clusterset.ClusterID][]clusterset.ServiceKey{}
 	for i := range s.Imports {
 		object := &s.Imports[i]
@@ -18,16 +18,16 @@ func (h *Hub) PendingDeletions(s Sight) map[clusterset.ClusterID][]clusterset.Se
 			continue
 		}
 		key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
-		for _, id := range h.awaitedFor(key, s.ID, object.Status.Clusters) {
+		for _, id := range h.unconfirmedExporters(key, s.ID, object.Status.Clusters) {
 			result[id] = append(result[id], key)
 		}
 	}
 	return result
 }
 
-// awaitedFor returns the members whose confirmation an import awaits: the exporters that it names and of which the hub has no
-// record. If the hub has a record of each, endpoints are missing: then it is those without any.
-func (h *Hub) awaitedFor(key clusterset.ServiceKey, own clusterset.ClusterID, exporters []mcsv1beta1.ClusterStatus) []clusterset.ClusterID {
+// unconfirmedExporters returns the exporters of an import that the hub has no record of. If it has a record of each, it returns
+// those without endpoints.
+func (h *Hub) unconfirmedExporters(key clusterset.ServiceKey, own clusterset.ClusterID, exporters []mcsv1beta1.ClusterStatus) []clusterset.ClusterID {
 	known := h.Records.Service(key)
 	recorded, serving := map[clusterset.ClusterID]bool{own: true}, map[clusterset.ClusterID]bool{own: true}
 	for _, export := range known.Exports {

@@ -14,20 +14,20 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// problemsOfMember finds what the hub itself tells of a member.
+// problemsOfMember adds the problems of a member that the hub's records show.
 func (a *assessment) problemsOfMember(m MemberStatus) {
 	switch m.State {
 	case StateSilent:
 		a.add(Problem{
 			Severity: SeverityError, Reason: ReasonMemberSilent, Member: m.ID,
 			Message: fmt.Sprintf("The hub has received no heartbeat of %s for %s. Other members use its endpoints only if no other exporter serves.", m.ID, m.Silence()),
-			Next:    a.lookAtAgent(m),
+			Next:    a.nextStepForAgent(m),
 		})
 	case StateNeverHeard:
 		a.add(Problem{
 			Severity: SeverityError, Reason: ReasonMemberNeverHeard, Member: m.ID,
 			Message: fmt.Sprintf("%s has been admitted, but has never sent a heartbeat.", m.ID),
-			Next:    a.lookAtAgent(m),
+			Next:    a.nextStepForAgent(m),
 		})
 	case StateConnected:
 		if m.Publication == string(hubv1alpha1.PublicationComplete) {
@@ -42,20 +42,20 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 	}
 }
 
-// lookAtAgent returns what to do where nothing is heard of a member.
-func (a *assessment) lookAtAgent(m MemberStatus) string {
-	sight, reached := a.sights[m.ID]
+// nextStepForAgent returns what to do about an agent that sends no heartbeats.
+func (a *assessment) nextStepForAgent(m MemberStatus) string {
+	objects, reached := a.objects[m.ID]
 	switch {
 	case !reached:
 		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts here leads there. If it is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
-			m.ID, m.ID, a.hub.Place.Name)
-	case sight.Agent == Missing && m.State == StateNeverHeard:
-		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", sight.Context, m.ID, a.hub.Place.Name)
-	case sight.Agent == Missing:
+			m.ID, m.ID, a.hub.KubeContext.Name)
+	case objects.Agent == Missing && m.State == StateNeverHeard:
+		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", objects.Context, m.ID, a.hub.KubeContext.Name)
+	case objects.Agent == Missing:
 		return fmt.Sprintf("It has no agent of its own. If it is to run beside the hub, look there: kubectl -n %s get pods. Otherwise: kubectl clusterset join --context %s --cluster-id %s --hub-context %s",
-			m.ID.HubNamespace(), sight.Context, m.ID, a.hub.Place.Name)
+			m.ID.HubNamespace(), objects.Context, m.ID, a.hub.KubeContext.Name)
 	}
-	return fmt.Sprintf("See what its agent says: kubectl --context %s -n tombolo-system logs deployment/tombolo-agent", sight.Context)
+	return fmt.Sprintf("See what its agent says: kubectl --context %s -n tombolo-system logs deployment/tombolo-agent", objects.Context)
 }
 
 func contextFlag(context string) string {
@@ -65,7 +65,7 @@ func contextFlag(context string) string {
 	return " --context " + context
 }
 
-// problemsOfService finds what the records of a service tell.
+// problemsOfService adds the problems that the records of a service show.
 func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Service, s ServiceStatus) {
 	explain := "kubectl clusterset explain " + key.String()
 	for _, err := range known.Refused {
@@ -88,14 +88,13 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 	if ready == 0 && len(s.Exporters) > 0 {
 		a.add(Problem{
 			Severity: SeverityWarning, Reason: ReasonNoReadyEndpoints, Service: key.String(),
-			Message: fmt.Sprintf("None of the clusters that export it (%s) has a ready endpoint.", joined(exporterIDs(s))),
+			Message: fmt.Sprintf("None of the clusters that export it (%s) has a ready endpoint.", joinIDs(exporterIDs(s))),
 			Next:    fmt.Sprintf("Check its pods there: kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", key.Namespace, key.Name),
 		})
 	}
 }
 
-// conflictsOf returns the fields on which exporters disagree and what counts, of many only the first and of long ones the
-// beginning: Status.Services has all.
+// conflictsOf describes the conflicts of a service. It limits their number and length; Status.Services has all of them.
 func conflictsOf(s ServiceStatus) string {
 	const most = 5
 	var words []string
@@ -109,7 +108,7 @@ func conflictsOf(s ServiceStatus) string {
 	return strings.Join(words, ", ")
 }
 
-// Shortened returns a value that fits a table, or a sentence.
+// Shortened returns a value, cut to fit into a table or a sentence.
 func Shortened(value string) string {
 	const most = 60
 	if runes := []rune(value); len(runes) > most {
@@ -130,11 +129,11 @@ func disagreement(ids []clusterset.ClusterID) string {
 	if len(ids) == 1 {
 		return string(ids[0]) + " disagrees"
 	}
-	return joined(ids) + " disagree"
+	return joinIDs(ids) + " disagree"
 }
 
-// joined returns IDs as people write them, and of many only the first.
-func joined(ids []clusterset.ClusterID) string {
+// joinIDs returns IDs separated by commas; of many, the first five and the number of the others.
+func joinIDs(ids []clusterset.ClusterID) string {
 	const most = 5
 	var words []string
 	for i, id := range ids {
@@ -147,8 +146,8 @@ func joined(ids []clusterset.ClusterID) string {
 	return strings.Join(words, ", ")
 }
 
-// problemsOfSight finds what a member tells itself.
-func (a *assessment) problemsOfSight(s Sight) {
+// problemsOfObjects adds the problems that the objects of a member show.
+func (a *assessment) problemsOfObjects(s MemberObjects) {
 	if s.Err != nil {
 		a.add(Problem{
 			Severity: SeverityError, Reason: ReasonMemberUnreadable, Member: s.ID, Message: s.Err.Error(),
@@ -163,14 +162,14 @@ func (a *assessment) problemsOfSight(s Sight) {
 		if clusterset.IsManaged(s.Imports[i].Labels) {
 			a.problemsOfImport(s, &s.Imports[i])
 		} else {
-			a.problemOfObstacle(s, &s.Imports[i])
+			a.problemOfUnmanagedImport(s, &s.Imports[i])
 		}
 	}
 	a.problemsOfDeletions(s)
 }
 
 // problemsOfDeletions reports, once for each member whose confirmation a cluster awaits, how many imports that concerns.
-func (a *assessment) problemsOfDeletions(s Sight) {
+func (a *assessment) problemsOfDeletions(s MemberObjects) {
 	pending := a.hub.PendingDeletions(s)
 	for _, id := range slices.Sorted(maps.Keys(pending)) {
 		a.add(Problem{
@@ -178,12 +177,12 @@ func (a *assessment) problemsOfDeletions(s Sight) {
 			Message: fmt.Sprintf("%s keeps what it has of %s, which the hub no longer lists, in %s until %s's heartbeat confirms that it is gone.",
 				s.ID, id, counted(len(pending[id]), "import"), id),
 			Next: fmt.Sprintf("Check that the agent of %s runs. If %s is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
-				id, id, id, a.hub.Place.Name),
+				id, id, id, a.hub.KubeContext.Name),
 		})
 	}
 }
 
-// problemOfSkew tells of agents of several versions.
+// problemOfSkew adds a problem if the agents have different versions.
 func (a *assessment) problemOfSkew(members []MemberStatus) {
 	by := map[string][]clusterset.ClusterID{}
 	for _, m := range members {
@@ -196,7 +195,7 @@ func (a *assessment) problemOfSkew(members []MemberStatus) {
 	}
 	var words []string
 	for _, v := range slices.Sorted(maps.Keys(by)) {
-		words = append(words, fmt.Sprintf("%s (%s)", v, joined(by[v])))
+		words = append(words, fmt.Sprintf("%s (%s)", v, joinIDs(by[v])))
 	}
 	a.add(Problem{
 		Severity: SeverityWarning, Reason: ReasonVersionSkew,

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// serverTime is an API server's, as its answers tell it (RFC 9110, Date): exact to a second, which is enough for people.
+// serverTime is the clock of an API server, read from the Date header of its responses (RFC 9110), to a second.
 type serverTime struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (c *serverTime) watch(next http.RoundTripper) http.RoundTripper {
+func (c *serverTime) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		if err != nil {
@@ -30,7 +30,7 @@ func (c *serverTime) watch(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// now returns the time of the last answer; our own where none has told it.
+// now returns the time of the last response, or the local time if there was none.
 func (c *serverTime) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

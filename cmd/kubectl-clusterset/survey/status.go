@@ -15,124 +15,125 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// StatusVersion and StatusKind say what a printed Status is. Within a version, fields and reasons are added, but neither
-// taken away nor given another meaning.
+// StatusVersion and StatusKind identify a printed Status. Within a version, fields and reasons are added, but not removed, and
+// their meaning does not change.
 const (
 	StatusVersion = "cli.tombolo-mcs.io/v1"
 	StatusKind    = "ClustersetStatus"
 )
 
-// Status is a clusterset at a glance.
+// Status summarizes a clusterset.
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
-	// Time is that of the hub, by its clock.
+	// Time is the time of the snapshot, by the hub's clock.
 	Time metav1.Time `json:"time"`
-	// Hub is the URL of its API server.
+	// Hub is the URL of the hub's API server.
 	Hub string `json:"hub"`
-	// Problems are what somebody should look into: errors first, each kind together.
+	// Problems are sorted: errors first, then by reason.
 	Problems []Problem `json:"problems"`
-	// Members are all that the hub admits, by ID.
+	// Members are all members on the hub, sorted by ID.
 	Members []MemberStatus `json:"members"`
-	// Services are all that the hub has records of, by namespace and name.
+	// Services are all services with records on the hub, sorted by namespace and name.
 	Services []ServiceStatus `json:"services"`
-	// Unreached are the contexts of the kubeconfig of which nothing is told here, and why.
+	// Unreached are the contexts of the kubeconfig that are left out, with the reason.
 	Unreached []UnreachedStatus `json:"unreached,omitempty"`
 }
 
-// Severity says how bad a problem is.
+// Severity is the severity of a problem.
 type Severity string
 
-// How bad a problem is.
+// Values of Severity.
 const (
-	// SeverityError: something does not work.
+	// SeverityError means that something does not work.
 	SeverityError Severity = "error"
-	// SeverityWarning: something works otherwise than somebody may think, or soon may not work.
+	// SeverityWarning means that something works in an unexpected manner, or may soon not work.
 	SeverityWarning Severity = "warning"
 )
 
-// Reason is the kind of a problem.
+// Reason is the reason of a problem.
 type Reason string
 
-// The kinds of problems, in the order in which they are told.
+// The reasons, in the order in which they are listed.
 const (
-	ReasonMemberSilent       Reason = "MemberSilent"       // the hub has not heard from it for its grace period
-	ReasonMemberNeverHeard   Reason = "MemberNeverHeard"   // admitted, but it has never sent a heartbeat
-	ReasonRecordRefused      Reason = "RecordRefused"      // members do not take over what the hub holds
+	ReasonMemberSilent       Reason = "MemberSilent"       // the hub has received no heartbeat for the grace period
+	ReasonMemberNeverHeard   Reason = "MemberNeverHeard"   // it is on the hub, but has never sent a heartbeat
+	ReasonRecordRefused      Reason = "RecordRefused"      // members refuse a record
 	ReasonExportInvalid      Reason = "ExportInvalid"      // a ServiceExport cannot be exported
 	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
-	ReasonImportObstructed   Reason = "ImportObstructed"   // somebody else's ServiceImport is in the place of one
-	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but what it holds may not be read
+	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
+	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
 	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
-	ReasonConflict           Reason = "Conflict"           // exporters of one service disagree
-	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service that nobody answers
+	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
+	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
 	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
-	ReasonPublicationPartial Reason = "PublicationPartial" // not everything that it exports is on the hub
+	ReasonPublicationPartial Reason = "PublicationPartial" // not all of its exports are on the hub
 	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions
 )
 
-// Problem is something that somebody should look into.
+// Problem is a problem of the clusterset, a member or a service.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Reason   Reason   `json:"reason"`
-	// Member is whose problem it is; empty where it is everybody's.
+	// Member is the member that has the problem; empty if it is not one member's.
 	Member clusterset.ClusterID `json:"member,omitempty"`
-	// Service is "namespace/name"; empty where it is not about one.
+	// Service is "namespace/name"; empty if the problem is not about a service.
 	Service string `json:"service,omitempty"`
-	// Message says what is wrong, Next what to do about it.
+	// Message states what is wrong, Next what to do about it.
 	Message string `json:"message"`
 	Next    string `json:"next"`
 }
 
-// State says whether the hub hears of a member.
+// State states whether the hub receives heartbeats of a member.
 type State string
 
-// Whether the hub hears of a member.
+// Values of State.
 const (
 	StateConnected  State = "Connected"
 	StateSilent     State = "Silent"
 	StateNeverHeard State = "NeverHeard"
 )
 
-// MemberStatus is a member at a glance.
+// MemberStatus summarizes a member.
 type MemberStatus struct {
 	ID    clusterset.ClusterID `json:"id"`
 	State State                `json:"state"`
-	// SilentSeconds is how long ago the hub received its last heartbeat; absent where it never has.
+	// SilentSeconds is the age of its last heartbeat; absent if the hub has received none.
 	SilentSeconds *int64 `json:"silentSeconds,omitempty"`
-	// Version is its agent's.
+	// Version is the version of its agent.
 	Version string `json:"version,omitempty"`
-	// Publication is Complete where all that it exports is on the hub, else Partial.
+	// Publication is Complete if the hub stores all of its exports, otherwise Partial.
 	Publication string `json:"publication"`
-	// Exports are the services, Endpoints and ReadyEndpoints the backends that it has on the hub and that others accept.
+	// Exports counts the services, Endpoints and ReadyEndpoints the endpoints on the hub that other members accept.
 	Exports        int `json:"exports"`
 	Endpoints      int `json:"endpoints"`
 	ReadyEndpoints int `json:"readyEndpoints"`
-	// Context is by which it was reached; absent where it was not, and then so are Imports and PendingDeletions.
+	// Context is the context of the kubeconfig that reaches it. If there is none, Context, Imports and PendingDeletions are
+	// absent.
 	Context string `json:"context,omitempty"`
-	// Imports is how many services it imports, and PendingDeletions how many of them it keeps until an exporter confirms
+	// Imports counts the services that it imports, and PendingDeletions those of them that it keeps until an exporter confirms
 	// their deletion.
 	Imports          *int `json:"imports,omitempty"`
 	PendingDeletions *int `json:"pendingDeletions,omitempty"`
 }
 
-// ServiceStatus is a service of the clusterset at a glance.
+// ServiceStatus summarizes a service of the clusterset.
 type ServiceStatus struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Type, Ports and IPFamilies are what the exports are merged to; empty where none of them is accepted.
+	// Type, Ports and IPFamilies are those of the merged service; empty if no export is accepted.
 	Type       mcsv1beta1.ServiceImportType `json:"type,omitempty"`
 	Ports      []string                     `json:"ports,omitempty"`
 	IPFamilies []corev1.IPFamily            `json:"ipFamilies,omitempty"`
-	// Exporters are the clusters whose exports are accepted, by ID; Oldest is the one whose word counts.
+	// Exporters are the clusters whose exports are accepted, by ID; Oldest is the one that wins conflicts.
 	Exporters []ExporterStatus     `json:"exporters"`
 	Oldest    clusterset.ClusterID `json:"oldest,omitempty"`
-	// Importers are the members that import it, among those that were reached.
+	// Importers are the reachable members that import it.
 	Importers []clusterset.ClusterID `json:"importers,omitempty"`
-	// Conflicts are where the exporters disagree.
+	// Conflicts are the fields in which the exports differ.
 	Conflicts []ConflictStatus `json:"conflicts,omitempty"`
-	// Refused is how many of its records, or of their endpoints, are not accepted.
+	// Refused counts its records and endpoints that are not accepted.
 	Refused int `json:"refused,omitempty"`
 }
 
@@ -146,23 +147,23 @@ type ExporterStatus struct {
 	ReadyEndpoints int                  `json:"readyEndpoints"`
 }
 
-// ConflictStatus is a field in which exporters disagree.
+// ConflictStatus is a field in which exports differ.
 type ConflictStatus struct {
 	Reason mcsv1beta1.ServiceExportConditionReason `json:"reason"`
 	Field  string                                  `json:"field"`
-	// Using is the value that counts, Disagree whose export has another.
+	// Using is the value of the merged service, Disagree are the clusters whose exports have another.
 	Using    string                 `json:"using"`
 	Disagree []clusterset.ClusterID `json:"disagree"`
 }
 
-// UnreachedStatus is a context of which nothing is told.
+// UnreachedStatus is a context that is left out, with the reason.
 type UnreachedStatus struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// InNamespace returns the status of the services of a namespace, or of all where it is empty. Problems that are about no service
-// stay.
+// InNamespace returns the status with the services of a namespace only, or all if it is empty. Problems that are not about a
+// service are kept.
 func (s Status) InNamespace(namespace string) Status {
 	if namespace == "" {
 		return s
@@ -174,7 +175,7 @@ func (s Status) InNamespace(namespace string) Status {
 	return s
 }
 
-// Silence returns how long the hub has not heard of a member; 0 where it never has.
+// Silence returns the age of the member's last heartbeat; 0 if there is none.
 func (m MemberStatus) Silence() time.Duration {
 	if m.SilentSeconds == nil {
 		return 0

@@ -48,8 +48,8 @@ func golden(t *testing.T, name string, value any) {
 	}
 }
 
-// troubled is a clusterset in which everything is wrong that can be, and a service that is right.
-func troubled() (*records, []survey.Sight, []survey.Unreached) {
+// troubled returns a clusterset with every kind of problem, and one service without any.
+func troubled() (*records, []survey.MemberObjects, []survey.Unreached) {
 	const complete, partial = hubv1alpha1.PublicationComplete, hubv1alpha1.PublicationPartial
 	r := &records{}
 	for _, id := range []clusterset.ClusterID{"dead", "east", "ghost", "north", "west"} {
@@ -59,7 +59,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 	r.beats("east", "v1.1.0", complete, 40*time.Second)
 	r.beats("north", "v1.1.0", partial, time.Second)
 	r.beats("west", "v1.1.0", complete, 20*time.Second)
-	r.heartbeats[len(r.heartbeats)-1].Spec.IntervalSeconds = 2 // so it is silent after 8 s
+	r.heartbeats[len(r.heartbeats)-1].Spec.IntervalSeconds = 2 // so that it is silent after 8 s
 
 	r.exports("east", "shop/web", 48, port("http", 80))
 	r.serves("east", "shop/web", 2, 1)
@@ -72,7 +72,7 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 	r.exports("north", "shop/refused", 5, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 
 	pending := conditions.DeletionPending([]clusterset.ClusterID{"north"})
-	east := survey.Sight{
+	east := survey.MemberObjects{
 		ID: "east", Context: "admin@east", Agent: survey.Present,
 		Exports: []mcsExport{
 			exported("shop/missing", metav1.Condition{Type: "Valid", Status: "False", Reason: "NoService", Message: "There is no Service missing in namespace shop."},
@@ -93,18 +93,18 @@ func troubled() (*records, []survey.Sight, []survey.Unreached) {
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "idle"}},
 		},
 	}
-	west := survey.Sight{ID: "west", Context: "admin@west", Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
-	return r, []survey.Sight{east, west}, []survey.Unreached{{Place: "old", Err: errors.New("connection refused")}}
+	west := survey.MemberObjects{ID: "west", Context: "admin@west", Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
+	return r, []survey.MemberObjects{east, west}, []survey.Unreached{{Context: "old", Err: errors.New("connection refused")}}
 }
 
-// TestAssess shows a whole status. go test ./cmd/kubectl-clusterset/survey -update writes the file anew.
+// TestAssess compares a whole status. go test ./cmd/kubectl-clusterset/survey -update writes the file again.
 func TestAssess(t *testing.T) {
 	t.Parallel()
-	r, sights, unreached := troubled()
-	golden(t, "status.json", survey.Assess(r.hub(t), sights, unreached))
+	r, members, unreached := troubled()
+	golden(t, "status.json", survey.Assess(r.hub(t), members, unreached))
 }
 
-// TestHubAlone: with the hub alone, there is all that the hub knows, and what is not known is not said to be none.
+// TestHubAlone: without members, the status has the data of the hub, and does not report missing data as zero.
 func TestHubAlone(t *testing.T) {
 	t.Parallel()
 	r, _, _ := troubled()
@@ -127,7 +127,7 @@ func TestHubAlone(t *testing.T) {
 	}
 }
 
-// TestObstructed: a ServiceImport is in the way if it is somebody else's and the clusterset exports a service of its name here.
+// TestObstructed: a ServiceImport is reported if it is unmanaged and a cluster exports a service of its name.
 func TestObstructed(t *testing.T) {
 	t.Parallel()
 	r := &records{}
@@ -159,19 +159,19 @@ func TestObstructed(t *testing.T) {
 		"nobody exports it":    {named("shop/other"), imports.NamespacePolicy{}, nil},
 		"namespace denied":     {named("shop/web"), imports.NamespacePolicy{Denied: []string{"shop"}}, nil},
 	} {
-		sight := survey.Sight{ID: "a", Context: "admin@a", Imports: []mcsImport{test.object}, Namespaces: test.policy}
-		got := survey.Assess(r.hub(t), []survey.Sight{sight}, nil).Problems
+		objects := survey.MemberObjects{ID: "a", Context: "admin@a", Imports: []mcsImport{test.object}, Namespaces: test.policy}
+		got := survey.Assess(r.hub(t), []survey.MemberObjects{objects}, nil).Problems
 		if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestInNamespace: members and their problems are of no namespace.
+// TestInNamespace: members and their problems belong to no namespace.
 func TestInNamespace(t *testing.T) {
 	t.Parallel()
-	r, sights, unreached := troubled()
-	all := survey.Assess(r.hub(t), sights, unreached)
+	r, members, unreached := troubled()
+	all := survey.Assess(r.hub(t), members, unreached)
 	for namespace, want := range map[string]struct{ services, problems int }{
 		"": {len(all.Services), len(all.Problems)}, "shop": {len(all.Services), len(all.Problems)}, "other": {0, 7},
 	} {
@@ -182,7 +182,7 @@ func TestInNamespace(t *testing.T) {
 	}
 }
 
-// TestConnected: members that are not silent, each by its own interval.
+// TestConnected: each member is silent by its own interval.
 func TestConnected(t *testing.T) {
 	t.Parallel()
 	r, _, _ := troubled()
@@ -192,7 +192,7 @@ func TestConnected(t *testing.T) {
 	}
 }
 
-// TestPendingDeletions: an import awaits the exporters that the hub has no record of; if it has one of each, those without
+// TestPendingDeletions: an import waits for the exporters without a record on the hub; if each has a record, for those without
 // endpoints.
 func TestPendingDeletions(t *testing.T) {
 	t.Parallel()
@@ -213,45 +213,45 @@ func TestPendingDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sight := survey.Sight{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionPending(nil), test.exporters...)}}
+			objects := survey.MemberObjects{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionPending(nil), test.exporters...)}}
 			want := map[clusterset.ClusterID][]clusterset.ServiceKey{test.want: {keyOf("shop/web")}}
-			if diff := cmp.Diff(want, r.hub(t).PendingDeletions(sight)); diff != "" {
+			if diff := cmp.Diff(want, r.hub(t).PendingDeletions(objects)); diff != "" {
 				t.Errorf("pending deletions (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestChangesBetween: seconds that pass are no change; all else is.
+// TestChangesBetween: the age of a heartbeat is not a change; all other differences are.
 func TestChangesBetween(t *testing.T) {
 	t.Parallel()
-	r, sights, unreached := troubled()
-	before := survey.Assess(r.hub(t), sights, unreached)
+	r, members, unreached := troubled()
+	before := survey.Assess(r.hub(t), members, unreached)
 	later := *r
 	later.heartbeats = nil
 	for _, beat := range r.heartbeats {
 		later.beats(clusterset.ClusterID(beat.Namespace[len("member-"):]), beat.Spec.AgentVersion, beat.Spec.Publication, now.Sub(beat.ManagedFields[0].Time.Time)+time.Hour)
 	}
 	later.heartbeats[3] = r.heartbeats[3]
-	if got := survey.ChangesBetween(before, survey.Assess(r.hub(t), sights, unreached)); !got.IsEmpty() {
+	if got := survey.ChangesBetween(before, survey.Assess(r.hub(t), members, unreached)); !got.IsEmpty() {
 		t.Errorf("between a status and itself: %+v", got)
 	}
-	got := survey.ChangesBetween(before, survey.Assess(later.hub(t), sights, unreached))
-	var said []string
+	got := survey.ChangesBetween(before, survey.Assess(later.hub(t), members, unreached))
+	var changes []string
 	for _, p := range got.Appeared {
-		said = append(said, fmt.Sprintf("+%s %s", p.Reason, p.Member))
+		changes = append(changes, fmt.Sprintf("+%s %s", p.Reason, p.Member))
 	}
 	for _, p := range got.Solved {
-		said = append(said, fmt.Sprintf("-%s %s", p.Reason, p.Member))
+		changes = append(changes, fmt.Sprintf("-%s %s", p.Reason, p.Member))
 	}
 	for _, m := range got.Members {
-		said = append(said, fmt.Sprintf("%s %s", m.ID, m.State))
+		changes = append(changes, fmt.Sprintf("%s %s", m.ID, m.State))
 	}
 	want := []string{"+MemberSilent east", "+MemberSilent north", "-PublicationPartial north", "east Silent", "north Silent"}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	after := survey.Assess(r.hub(t), sights, unreached)
+	after := survey.Assess(r.hub(t), members, unreached)
 	after.Members, after.Services = after.Members[1:], after.Services[:1]
 	after.Services[0].Oldest = "another"
 	gone := survey.ChangesBetween(before, after)
@@ -260,7 +260,7 @@ func TestChangesBetween(t *testing.T) {
 	}
 }
 
-// BenchmarkAssess is a status of 10,000 services of 10 members.
+// BenchmarkAssess computes the status of 10,000 services of 10 members.
 func BenchmarkAssess(b *testing.B) {
 	r := &records{}
 	for i := range 10 {

@@ -15,10 +15,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Hop is a station on the way of a service from the cluster that has its pods to the name that others ask for.
+// Hop is a stage of the data flow from the pods of a service to its DNS name in other clusters.
 type Hop string
 
-// The hops, in the order of the way.
+// The hops, in the order of the data flow.
 const (
 	HopMembership Hop = "membership"
 	HopExport     Hop = "ServiceExport"
@@ -35,36 +35,36 @@ const (
 	HopDNS        Hop = "DNS"
 )
 
-// Health says how a hop is.
+// Health is the result of a check of a hop.
 type Health string
 
-// How a hop can be.
+// Values of Health.
 const (
 	OK Health = "ok"
-	// Note: something that a person should know; the service works all the same, as far as this hop goes.
+	// Note is worth knowing, but does not break the service.
 	Note   Health = "note"
 	Broken Health = "broken"
 )
 
-// Step is what was found at one hop in one cluster.
+// Step is the result of one hop in one cluster.
 type Step struct {
-	// Cluster is where; empty where it is about all of them.
+	// Cluster is empty if the step is about all clusters.
 	Cluster clusterset.ClusterID `json:"cluster,omitempty"`
 	Hop     Hop                  `json:"hop"`
 	State   Health               `json:"state"`
 	Found   string               `json:"found"`
-	// Fix is what to do; empty where there is nothing to do.
+	// Fix is what to do; empty if there is nothing to do.
 	Fix string `json:"fix,omitempty"`
 }
 
-// Traced is the way of a service, as far as it could be followed.
-type Traced struct {
+// TraceResult holds the steps of a trace.
+type TraceResult struct {
 	Key   clusterset.ServiceKey `json:"service"`
 	Steps []Step                `json:"steps"`
 }
 
-// Broken returns the first broken hop, nil where there is none: what comes after it may be broken because of it.
-func (t Traced) Broken() *Step {
+// Broken returns the first broken step, nil if there is none. It may be the cause of later ones.
+func (t TraceResult) Broken() *Step {
 	for i := range t.Steps {
 		if t.Steps[i].State == Broken {
 			return &t.Steps[i]
@@ -73,37 +73,37 @@ func (t Traced) Broken() *Step {
 	return nil
 }
 
-// Tracing says what to follow, and from where.
-type Tracing struct {
+// TraceOptions select the service to trace, and how.
+type TraceOptions struct {
 	Clusterset *Clusterset
 	Key        clusterset.ServiceKey
-	// From is the member in which the service is wanted. Elsewhere it need not be imported. It may be empty.
+	// From is the member that must import the service. Elsewhere, a missing namespace is only a note. It may be empty.
 	From clusterset.ClusterID
-	// Resolve returns all who answer DNS questions in a member; none where the question is not to be asked.
+	// Resolve returns the DNS servers of a member; none if the DNS is not to be checked.
 	Resolve func(context.Context, *Member) ([]Resolver, error)
-	// Settle is how long what is found broken may take to mend itself: changes are on their way all the time.
+	// Settle is the time after which a broken hop is reported: changes take some time to reach all clusters.
 	Settle time.Duration
 }
 
-// settleStep is how often what is broken is looked at again.
-const settleStep = 500 * time.Millisecond
+// settleInterval is the time between two checks of a broken service.
+const settleInterval = 500 * time.Millisecond
 
-// Trace follows a service through every member that can be reached. What is broken at first and mends itself within
-// o.Settle is not reported. It changes nothing: what agents would write, API servers are asked to judge.
-func Trace(ctx context.Context, o Tracing) (Traced, error) {
+// Trace follows a service through every reachable member. It does not report faults that disappear within o.Settle. It changes
+// nothing: the writes of the agents are sent as dry-run requests.
+func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &tracer{Tracing: o, hub: o.Clusterset.Hub}
-	if err := t.look(ctx); err != nil {
-		return Traced{}, err
+	t := &tracer{TraceOptions: o, hub: o.Clusterset.Hub}
+	if err := t.readMembers(ctx); err != nil {
+		return TraceResult{}, err
 	}
-	var result Traced
-	err := wait.PollUntilContextTimeout(ctx, settleStep, max(o.Settle, settleStep), true, func(ctx context.Context) (bool, error) {
-		steps, err := t.round(ctx)
+	var result TraceResult
+	err := wait.PollUntilContextTimeout(ctx, settleInterval, max(o.Settle, settleInterval), true, func(ctx context.Context) (bool, error) {
+		steps, err := t.traceOnce(ctx)
 		if err != nil {
 			return false, err
 		}
-		result = Traced{o.Key, steps}
+		result = TraceResult{o.Key, steps}
 		if result.Broken() == nil {
 			return true, nil
 		}
@@ -115,69 +115,69 @@ func Trace(ctx context.Context, o Tracing) (Traced, error) {
 	return result, err
 }
 
-// tracer is a trace under way.
+// tracer is the state of a trace.
 type tracer struct {
-	Tracing
+	TraceOptions
 	hub   *Hub
-	looks []*Look
-	// exported says whether anybody exports the service.
+	views []*MemberView
+	// exported is true if any cluster exports the service.
 	exported bool
 }
 
-// look opens all members. One that cannot be read is a broken hop and no reason to stop.
-func (t *tracer) look(ctx context.Context) error {
+// readMembers reads all members. It returns the first error.
+func (t *tracer) readMembers(ctx context.Context) error {
 	for _, m := range t.Clusterset.Members {
-		l, err := m.Look(ctx, t.hub, t.Key.Namespace)
+		view, err := m.Read(ctx, t.hub, t.Key.Namespace)
 		if err != nil {
 			return err
 		}
-		t.looks = append(t.looks, l)
+		t.views = append(t.views, view)
 	}
 	return nil
 }
 
 // refresh reads the hub again.
 func (t *tracer) refresh(ctx context.Context) error {
-	h, err := ReadHub(ctx, t.hub.Place)
+	h, err := ReadHub(ctx, t.hub.KubeContext)
 	if err != nil {
 		return err
 	}
 	t.hub = h
-	for _, l := range t.looks {
-		l.Against(h)
+	for _, view := range t.views {
+		view.SetHub(h)
 	}
 	return nil
 }
 
-// round follows the service once: first where it comes from, then where it goes to.
-func (t *tracer) round(ctx context.Context) ([]Step, error) {
-	views := make([]*view, len(t.looks))
-	for i, l := range t.looks {
-		v, err := t.view(ctx, l)
+// traceOnce follows the service once: first in the exporters, then in the importers.
+func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
+	members := make([]*memberTrace, len(t.views))
+	for i, view := range t.views {
+		v, err := t.traceMember(ctx, view)
 		if err != nil {
 			return nil, err
 		}
-		views[i] = v
+		members[i] = v
 	}
-	steps := t.strangers()
+	steps := t.nonMembers()
 	t.exported = len(t.hub.Records.Service(t.Key).Exports) > 0
-	for _, v := range views {
-		steps = append(steps, v.exporting(t.hub)...)
-		t.exported = t.exported || v.Known.Local != nil
+	for _, v := range members {
+		steps = append(steps, v.exportSteps(t.hub)...)
+		t.exported = t.exported || v.Sources.Local != nil
 	}
-	steps = append(steps, t.unreachable(views)...)
+	steps = append(steps, t.unreachableExporters(members)...)
 	if !t.exported && !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken }) {
-		steps = append(steps, t.nobody(ctx, views))
+		steps = append(steps, t.notExported(ctx, members))
 	}
-	excuse(steps)
-	for _, v := range views {
-		steps = append(steps, v.importing(t)...)
+	downgradeEndpointSteps(steps)
+	for _, v := range members {
+		steps = append(steps, v.importSteps(t)...)
 	}
 	return steps, nil
 }
 
-// excuse makes the lack of endpoints in one exporter a note where another has some.
-func excuse(steps []Step) {
+// downgradeEndpointSteps turns missing endpoints of one exporter into a note if another exporter has ready ones.
+func downgradeEndpointSteps(steps []Step) {
 	some := slices.ContainsFunc(steps, func(s Step) bool { return s.Hop == HopEndpoints && s.State == OK })
 	for i := range steps {
 		if some && steps[i].Hop == HopEndpoints && steps[i].State == Broken {
@@ -186,44 +186,44 @@ func excuse(steps []Step) {
 	}
 }
 
-// strangers returns the clusters that should be members and are not.
-func (t *tracer) strangers() []Step {
+// nonMembers returns a step for each cluster that names this clusterset but is not a member.
+func (t *tracer) nonMembers() []Step {
 	var steps []Step
 	for _, u := range t.Clusterset.Unreached {
 		if u.Cluster == "" {
 			continue
 		}
 		steps = append(steps, Step{
-			u.Cluster, HopMembership, Broken, fmt.Sprintf("context %s: %v", u.Place, u.Err),
-			fmt.Sprintf("have it join: kubectl clusterset join --context %s --hub-context %s --cluster-id %s", u.Place, t.hub.Place.Name, u.Cluster),
+			u.Cluster, HopMembership, Broken, fmt.Sprintf("context %s: %v", u.Context, u.Err),
+			fmt.Sprintf("have it join: kubectl clusterset join --context %s --hub-context %s --cluster-id %s", u.Context, t.hub.KubeContext.Name, u.Cluster),
 		})
 	}
 	return steps
 }
 
-// unreachable returns the exporters of which only the records are known.
-func (t *tracer) unreachable(views []*view) []Step {
+// unreachableExporters returns a step for each exporter of which only the records on the hub can be read.
+func (t *tracer) unreachableExporters(members []*memberTrace) []Step {
 	var steps []Step
 	for _, export := range t.hub.Records.Service(t.Key).Exports {
-		if slices.ContainsFunc(views, func(v *view) bool { return v.id() == export.Cluster }) {
+		if slices.ContainsFunc(members, func(v *memberTrace) bool { return v.id() == export.Cluster }) {
 			continue
 		}
 		step := Step{export.Cluster, HopRecord, Note, "exports it; none of the contexts leads to this cluster, so only its records on the hub are known", ""}
-		if life := t.hub.lifeOf(export.Cluster); life.state() != StateConnected {
-			step.Found += "; " + life.String()
+		if last := t.hub.lastHeartbeat(export.Cluster); last.state() != StateConnected {
+			step.Found += "; " + last.String()
 		}
 		steps = append(steps, step)
 	}
 	return steps
 }
 
-// nobody says that no cluster exports the service, and where there is one.
-func (t *tracer) nobody(ctx context.Context, views []*view) Step {
+// notExported returns a step for a service that no cluster exports. It names a cluster that has the Service.
+func (t *tracer) notExported(ctx context.Context, members []*memberTrace) Step {
 	step := Step{Hop: HopExport, State: Broken, Found: "no cluster exports it", Fix: "create the Service, and then a ServiceExport beside it"}
-	for _, v := range views {
+	for _, v := range members {
 		if v.hasService(ctx) {
 			step.Found = fmt.Sprintf("no cluster exports it, though %s has the Service", v.id())
-			step.Fix = fmt.Sprintf("kubectl clusterset export %s --namespace %s --context %s", t.Key.Name, t.Key.Namespace, v.look.Member.Place.Name)
+			step.Fix = fmt.Sprintf("kubectl clusterset export %s --namespace %s --context %s", t.Key.Name, t.Key.Namespace, v.view.Member.KubeContext.Name)
 			return step
 		}
 	}

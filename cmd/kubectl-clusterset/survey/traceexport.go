@@ -14,43 +14,43 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// exporting follows the service from its Service to the hub, in a cluster that exports it or has done so; it returns
-// nothing for others.
-func (v *view) exporting(h *Hub) []Step {
-	if v.Known.Export == nil && v.Known.Hub.Local == nil && len(v.Published) == 0 {
+// exportSteps follows the service from its Service to the hub, in a cluster that exports it or did so. It returns nothing for
+// other clusters.
+func (v *memberTrace) exportSteps(h *Hub) []Step {
+	if v.Sources.Export == nil && v.Sources.Hub.Local == nil && len(v.Published) == 0 {
 		return nil
 	}
 	var steps []Step
-	switch rejection := v.Known.Rejection; {
-	case v.Known.Export == nil:
+	switch rejection := v.Sources.Rejection; {
+	case v.Sources.Export == nil:
 		steps = append(steps, v.step(HopExport, Note, "no longer exports it", ""))
 	case rejection != nil && rejection.Reason != mcsv1beta1.ServiceExportReasonNoService && rejection.Reason != mcsv1beta1.ServiceExportReasonInvalidServiceType:
 		return append(steps, v.step(HopExport, Broken, rejection.Message, "see the message"))
 	case rejection != nil:
 		return append(steps, v.step(HopService, Broken, rejection.Message, "see the message"))
 	default:
-		steps = append(steps, v.exported()...)
+		steps = append(steps, v.validExportSteps()...)
 	}
-	if step, due := v.pending(HopRecord, v.Published); due {
+	if step, due := v.dueStep(HopRecord, v.Published); due {
 		return append(steps, step)
 	}
 	if v.PublishedErr != nil {
-		return append(steps, v.step(HopRecord, Broken, apply.Reason(v.PublishedErr), v.logs()))
+		return append(steps, v.step(HopRecord, Broken, apply.Reason(v.PublishedErr), v.logsCommand()))
 	}
-	steps = append(steps, v.recorded(h)...)
+	steps = append(steps, v.recordSteps(h)...)
 	if v.isSilent() {
-		steps = append(steps, v.step(HopAgent, Note, v.life.String()+": its next change will not be seen by others", v.logs()))
+		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": its next change will not be seen by others", v.logsCommand()))
 	}
 	return steps
 }
 
-// exported says what the cluster exports, and whether there is anybody behind it.
-func (v *view) exported() []Step {
+// validExportSteps returns the steps of a valid export and its endpoints.
+func (v *memberTrace) validExportSteps() []Step {
 	var ports []string
-	for _, port := range v.Known.Local.Ports {
+	for _, port := range v.Sources.Local.Ports {
 		ports = append(ports, port.String())
 	}
-	steps := []Step{v.step(HopExport, OK, fmt.Sprintf("exported, as %s %s", v.Known.Local.Type, strings.Join(ports, ", ")), "")}
+	steps := []Step{v.step(HopExport, OK, fmt.Sprintf("exported, as %s %s", v.Sources.Local.Type, strings.Join(ports, ", ")), "")}
 	ready, all := 0, 0
 	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {
@@ -67,19 +67,19 @@ func (v *view) exported() []Step {
 	if all > 0 {
 		found, fix = fmt.Sprintf("none of %d endpoints is ready", all), "see why its pods are not ready"
 	}
-	key := v.Known.Key
-	fix = fmt.Sprintf("%s: kubectl --context %s --namespace %s describe service %s", fix, v.look.Member.Place.Name, key.Namespace, key.Name)
+	key := v.Sources.Key
+	fix = fmt.Sprintf("%s: kubectl --context %s --namespace %s describe service %s", fix, v.view.Member.KubeContext.Name, key.Namespace, key.Name)
 	return append(steps, v.step(HopEndpoints, Broken, found, fix))
 }
 
-// recorded says what the hub holds of the cluster, and what it lacks.
-func (v *view) recorded(h *Hub) []Step {
+// recordSteps returns the steps of the records on the hub.
+func (v *memberTrace) recordSteps(h *Hub) []Step {
 	var steps []Step
 	member := fmt.Sprintf("the hub's administrator corrects the ranges of Member %s/%s", v.id().HubNamespace(), hubv1alpha1.MemberName)
 	switch {
-	case v.Known.Export == nil:
-	case v.Known.Hub.NotAllowed != nil:
-		steps = append(steps, v.step(HopRecord, Broken, v.Known.Hub.NotAllowed.Error(), "see the message"))
+	case v.Sources.Export == nil:
+	case v.Sources.Hub.NotAllowed != nil:
+		steps = append(steps, v.step(HopRecord, Broken, v.Sources.Hub.NotAllowed.Error(), "see the message"))
 	case len(v.Outcome.LeftOut) > 0:
 		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.LeftOut, "; "), member))
 	case v.Outcome.Surplus != "":
@@ -90,7 +90,7 @@ func (v *view) recorded(h *Hub) []Step {
 		steps = append(steps, v.step(HopRecord, OK, "the hub holds what it exports", ""))
 	}
 	if h.Publication(v.id()) != hubv1alpha1.PublicationComplete {
-		steps = append(steps, v.step(HopHeartbeat, Note, "it says that not all of its exports are on the hub yet: until then missing data is not deleted", v.logs()))
+		steps = append(steps, v.step(HopHeartbeat, Note, "it says that not all of its exports are on the hub yet: until then missing data is not deleted", v.logsCommand()))
 	}
 	return steps
 }

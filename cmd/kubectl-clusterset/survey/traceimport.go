@@ -20,36 +20,36 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// importing follows the service from the hub to its name, in one cluster.
-func (v *view) importing(t *tracer) []Step {
+// importSteps follows the service from the hub to its DNS name, in one cluster.
+func (v *memberTrace) importSteps(t *tracer) []Step {
 	if !t.exported {
-		return v.leftover(t)
+		return v.leftoverSteps(t)
 	}
-	if step, ok := v.place(t.From); !ok {
+	if step, ok := v.namespaceStep(t.From); !ok {
 		return []Step{step}
 	}
-	steps := v.refused()
-	obstacles := v.obstacles()
+	steps := v.refusedSteps()
+	obstacles := v.importFaults()
 	switch {
 	case len(obstacles) > 0:
 		return append(steps, obstacles...)
 	case v.serviceImport == nil:
-		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logs()))
+		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logsCommand()))
 	}
 	steps = append(steps, v.step(HopImport, OK, "imported, as "+v.describe(), ""))
 	if v.isSilent() {
-		steps = append(steps, v.step(HopAgent, Note, v.life.String()+": what changes from now on is not imported", v.logs()))
+		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": what changes from now on is not imported", v.logsCommand()))
 	}
-	steps = append(steps, v.proxied()...)
-	return append(steps, v.resolved()...)
+	steps = append(steps, v.proxySteps()...)
+	return append(steps, v.dnsSteps()...)
 }
 
-// leftover says what there is of an import that nobody exports.
-func (v *view) leftover(t *tracer) []Step {
+// leftoverSteps returns the steps of an import that no cluster exports.
+func (v *memberTrace) leftoverSteps(t *tracer) []Step {
 	if v.serviceImport == nil {
 		return nil
 	}
-	if steps := v.obstacles(); len(steps) > 0 {
+	if steps := v.importFaults(); len(steps) > 0 {
 		return steps
 	}
 	for _, c := range v.serviceImport.Status.Clusters {
@@ -65,9 +65,9 @@ func (v *view) leftover(t *tracer) []Step {
 	return nil
 }
 
-// place says whether services of the namespace are imported here at all; false where they are not.
-func (v *view) place(from clusterset.ClusterID) (Step, bool) {
-	namespace := v.Known.Key.Namespace
+// namespaceStep returns a step and false if the member imports nothing into the namespace.
+func (v *memberTrace) namespaceStep(from clusterset.ClusterID) (Step, bool) {
+	namespace := v.Sources.Key.Namespace
 	state := Note
 	if v.id() == from {
 		state = Broken
@@ -75,18 +75,18 @@ func (v *view) place(from clusterset.ClusterID) (Step, bool) {
 	switch {
 	case v.namespace == nil:
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: there is no namespace %s here", namespace),
-			fmt.Sprintf("kubectl --context %s create namespace %s", v.look.Member.Place.Name, namespace)), false
-	case !v.look.namespaces.Allows(namespace):
+			fmt.Sprintf("kubectl --context %s create namespace %s", v.view.Member.KubeContext.Name, namespace)), false
+	case !v.view.namespaces.Allows(namespace):
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: the agent is configured to import nothing into namespace %s", namespace),
 			"change --allow-namespaces or --deny-namespaces of the agent"), false
 	}
 	return Step{}, true
 }
 
-// refused returns the records that this cluster does not accept. It is the exporter's record that is at fault.
-func (v *view) refused() []Step {
+// refusedSteps returns a step for each record that this cluster refuses. The step names the exporter, which must correct it.
+func (v *memberTrace) refusedSteps() []Step {
 	var steps []Step
-	for _, err := range v.Known.Hub.Refused {
+	for _, err := range v.Sources.Hub.Refused {
 		step := v.step(HopRecord, Broken, fmt.Sprintf("as seen by %s: %v", v.id(), err), "correct the Member on the hub, or what the cluster publishes")
 		var refusal hub.RefusalError
 		if errors.As(err, &refusal) {
@@ -97,12 +97,12 @@ func (v *view) refused() []Step {
 	return steps
 }
 
-// obstacles returns why the import is not what it should be.
-func (v *view) obstacles() []Step {
-	for _, remark := range v.Remarks {
+// importFaults returns why the existing import differs from the desired one.
+func (v *memberTrace) importFaults() []Step {
+	for _, remark := range v.Events {
 		if remark.Reason == "ServiceImportObstructed" {
 			return []Step{v.step(HopImport, Broken, remark.Note, fmt.Sprintf("kubectl --context %s --namespace %s delete serviceimport %s",
-				v.look.Member.Place.Name, v.Known.Key.Namespace, v.Known.Key.Name))}
+				v.view.Member.KubeContext.Name, v.Sources.Key.Namespace, v.Sources.Key.Name))}
 		}
 	}
 	if v.serviceImport != nil {
@@ -115,7 +115,7 @@ func (v *view) obstacles() []Step {
 		hop  Hop
 		acts []apply.Act
 	}{{HopDerived, services}, {HopSlices, slices}, {HopImport, imports}} {
-		if step, ok := v.pending(due.hop, due.acts); ok {
+		if step, ok := v.dueStep(due.hop, due.acts); ok {
 			return []Step{step}
 		}
 	}
@@ -124,7 +124,7 @@ func (v *view) obstacles() []Step {
 		if errors.Is(v.ImportedErr, apply.ErrForeign) || errors.Is(v.ImportedErr, apply.ErrTaken) {
 			hop = HopDerived
 		}
-		return []Step{v.step(hop, Broken, v.ImportedErr.Error(), v.remedy(hop, v.ImportedErr))}
+		return []Step{v.step(hop, Broken, v.ImportedErr.Error(), v.fixFor(hop, v.ImportedErr))}
 	}
 	if v.serviceImport == nil {
 		return nil
@@ -136,7 +136,7 @@ func (v *view) obstacles() []Step {
 	return nil
 }
 
-// byKind sorts writes into those of ServiceImports, Services and EndpointSlices.
+// byKind groups writes by the kind of their object.
 func byKind(acts []apply.Act) (imports, services, slices []apply.Act) {
 	for _, a := range acts {
 		switch a.Object.(type) {
@@ -151,8 +151,8 @@ func byKind(acts []apply.Act) (imports, services, slices []apply.Act) {
 	return imports, services, slices
 }
 
-// describe says what is imported.
-func (v *view) describe() string {
+// describe returns the type, addresses and exporters of the import.
+func (v *memberTrace) describe() string {
 	spec := v.serviceImport.Spec
 	words := []string{string(spec.Type)}
 	words = append(words, spec.IPs...)

@@ -14,12 +14,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// labelProxyName has kube-proxy leave a Service to somebody else.
+// labelProxyName marks a Service that another proxy than kube-proxy serves.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-// proxied says what kube-proxy makes of the derived Service and its slices: for each port, to how many endpoints it
-// sends connections. A headless service is none of its business.
-func (v *view) proxied() []Step {
+// proxySteps returns a step with the number of endpoints to which kube-proxy sends connections, for each port of the derived
+// Service. kube-proxy ignores headless services.
+func (v *memberTrace) proxySteps() []Step {
 	if v.serviceImport.Spec.Type == mcsv1beta1.Headless || v.derived == nil {
 		return nil
 	}
@@ -31,8 +31,8 @@ func (v *view) proxied() []Step {
 	var counts, without []string
 	here := 0
 	for _, port := range v.derived.Spec.Ports {
-		count := reached(v.slices, port)
-		here += reached(v.localSlices(), port)
+		count := reachableEndpoints(v.slices, port)
+		here += reachableEndpoints(v.localSlices(), port)
 		counts = append(counts, fmt.Sprintf("%s %d", port.Name, count))
 		if count == 0 {
 			without = append(without, port.Name)
@@ -45,9 +45,9 @@ func (v *view) proxied() []Step {
 			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods")}
 	case isLocal && here == 0:
 		return []Step{v.step(HopProxy, Broken, found+"; but internalTrafficPolicy is Local, and none of them is in this cluster: every connection fails here",
-			"run pods of it in this cluster and export it here too, or export it without internalTrafficPolicy Local: kubectl clusterset explain "+v.Known.Key.String()+" says whose setting counts")}
+			"run pods of it in this cluster and export it here too, or export it without internalTrafficPolicy Local: kubectl clusterset explain "+v.Sources.Key.String()+" says whose setting counts")}
 	case len(without) > 0:
-		return []Step{v.step(HopProxy, Note, found, "kubectl clusterset explain "+v.Known.Key.String())}
+		return []Step{v.step(HopProxy, Note, found, "kubectl clusterset explain "+v.Sources.Key.String())}
 	case isLocal:
 		found += "; but internalTrafficPolicy is Local: only pods on nodes that have one of them reach it"
 		return []Step{v.step(HopProxy, Note, found, "")}
@@ -55,8 +55,8 @@ func (v *view) proxied() []Step {
 	return []Step{v.step(HopProxy, OK, found, "")}
 }
 
-// portNames says by which names the derived Service and its slices call their ports: kube-proxy matches them by name.
-func (v *view) portNames() string {
+// portNames lists the port names of the derived Service and its slices: kube-proxy matches ports by name.
+func (v *memberTrace) portNames() string {
 	wanted, offered := map[string]bool{}, map[string]bool{}
 	for _, port := range v.derived.Spec.Ports {
 		wanted[port.Name] = true
@@ -71,18 +71,18 @@ func (v *view) portNames() string {
 	return fmt.Sprintf("the Service has the ports %q, its slices %q", slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(offered)))
 }
 
-// ownSlices returns those with the cluster's own endpoints. A derived Service with a selector has Kubernetes' own besides,
-// which name no cluster.
-func (v *view) localSlices() []discoveryv1.EndpointSlice {
+// localSlices returns the slices of this cluster. Those that Kubernetes creates for a derived Service with a selector have no
+// source cluster label.
+func (v *memberTrace) localSlices() []discoveryv1.EndpointSlice {
 	return slices.DeleteFunc(slices.Clone(v.slices), func(slice discoveryv1.EndpointSlice) bool {
 		source := slice.Labels[mcsv1beta1.LabelSourceCluster]
 		return source != "" && source != string(v.id())
 	})
 }
 
-// reached returns to how many endpoints kube-proxy sends what comes to a port. Where none is ready it takes those that
-// still serve while they end (KEP-1669).
-func reached(all []discoveryv1.EndpointSlice, port corev1.ServicePort) int {
+// reachableEndpoints returns the number of endpoints to which kube-proxy sends the connections of a port: if none is ready, those
+// that are terminating and still serving (KEP-1669).
+func reachableEndpoints(all []discoveryv1.EndpointSlice, port corev1.ServicePort) int {
 	ready, ending := 0, 0
 	for _, slice := range all {
 		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// slice returns one with a ready endpoint, of a cluster; of Kubernetes where that is empty.
+// slice returns a slice with one ready endpoint, of a cluster, or of Kubernetes if cluster is empty.
 func slice(cluster, port string) discoveryv1.EndpointSlice {
 	s := discoveryv1.EndpointSlice{
 		Ports:     []discoveryv1.EndpointPort{{Name: new(port), Protocol: new(corev1.ProtocolTCP)}},
@@ -29,17 +29,17 @@ func slice(cluster, port string) discoveryv1.EndpointSlice {
 	return s
 }
 
-// imported returns a view of the import shop/web in cluster west, with the ports http and admin.
-func imported(policy corev1.ServiceInternalTrafficPolicy, slices ...discoveryv1.EndpointSlice) *view {
+// imported returns the trace of the import shop/web in cluster west, with the ports http and admin.
+func imported(policy corev1.ServiceInternalTrafficPolicy, slices ...discoveryv1.EndpointSlice) *memberTrace {
 	derived := &corev1.Service{}
 	derived.Spec.InternalTrafficPolicy = &policy
 	for _, name := range []string{"http", "admin"} {
 		derived.Spec.Ports = append(derived.Spec.Ports, corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP})
 	}
-	return &view{
-		Rehearsal: &Rehearsal{Known: sources.Sources{Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}},
-		look:      &Look{Member: &Member{ID: "west", Place: Place{Name: "admin@west"}}},
-		derived:   derived, slices: slices,
+	return &memberTrace{
+		DryRunResult: &DryRunResult{Sources: sources.Sources{Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}},
+		view:         &MemberView{Member: &Member{ID: "west", KubeContext: KubeContext{Name: "admin@west"}}},
+		derived:      derived, slices: slices,
 		serviceImport: &mcsv1beta1.ServiceImport{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.1.0.1"}},
@@ -47,7 +47,7 @@ func imported(policy corev1.ServiceInternalTrafficPolicy, slices ...discoveryv1.
 	}
 }
 
-// TestProxied: what kube-proxy makes of a derived Service.
+// TestProxied: the endpoints to which kube-proxy sends connections.
 func TestProxied(t *testing.T) {
 	t.Parallel()
 	const all, local = corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal
@@ -58,7 +58,7 @@ func TestProxied(t *testing.T) {
 			"kubectl clusterset explain shop/web says whose setting counts",
 	}
 	for name, test := range map[string]struct {
-		view *view
+		view *memberTrace
 		want Step
 	}{
 		"all":                  {imported(all, slice("east", "http"), slice("east", "admin")), Step{"west", HopProxy, OK, "ready endpoints by port: http 1, admin 1", ""}},
@@ -71,13 +71,13 @@ func TestProxied(t *testing.T) {
 			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods",
 		}},
 	} {
-		if diff := cmp.Diff([]Step{test.want}, test.view.proxied()); diff != "" {
+		if diff := cmp.Diff([]Step{test.want}, test.view.proxySteps()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestResolved: a DNS in another place is no fault of the service; one that does not answer is.
+// TestResolved: an unusual cluster DNS is not a fault of the service; one that does not answer is.
 func TestResolved(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -101,13 +101,13 @@ func TestResolved(t *testing.T) {
 	} {
 		v := imported(corev1.ServiceInternalTrafficPolicyCluster)
 		v.answers = test.answers
-		if diff := cmp.Diff(test.want, v.resolved()); diff != "" {
+		if diff := cmp.Diff(test.want, v.dnsSteps()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestConflictsOf: of many conflicts, and of long values, only the first is in the message.
+// TestConflictsOf: the message has a limited number of conflicts, and cuts long values.
 func TestConflictsOf(t *testing.T) {
 	t.Parallel()
 	long := "values: " + string(make([]byte, 4096))

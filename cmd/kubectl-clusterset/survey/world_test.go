@@ -26,10 +26,10 @@ type (
 	mcsImport = mcsv1beta1.ServiceImport
 )
 
-// now is when everybody looks.
+// now is the time of each snapshot.
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// records are what a hub holds.
+// records are the objects of a hub.
 type records struct {
 	client.Reader
 	members    []hubv1alpha1.Member
@@ -38,7 +38,7 @@ type records struct {
 	endpoints  []hubv1alpha1.PublishedEndpoints
 }
 
-// List returns them.
+// List returns the objects of a kind.
 func (r *records) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	switch l := into.(type) {
 	case *hubv1alpha1.MemberList:
@@ -55,7 +55,7 @@ func (r *records) List(_ context.Context, into client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// member admits a cluster, whose pods have 10.<number>.0.0/16.
+// member adds a cluster with the pod CIDR 10.<number>.0.0/16.
 func (r *records) member(id clusterset.ClusterID) {
 	m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
 	m.Spec.ClusterID = string(id)
@@ -63,7 +63,7 @@ func (r *records) member(id clusterset.ClusterID) {
 	r.members = append(r.members, m)
 }
 
-// beats gives a cluster a heartbeat that the hub received so long ago.
+// beats adds a heartbeat of a cluster that the hub received at this age.
 func (r *records) beats(id clusterset.ClusterID, version string, publication hubv1alpha1.Publication, ago time.Duration) {
 	at := metav1.NewTime(now.Add(-ago))
 	beat := hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}}
@@ -72,7 +72,7 @@ func (r *records) beats(id clusterset.ClusterID, version string, publication hub
 	r.heartbeats = append(r.heartbeats, beat)
 }
 
-// exports records a service of a cluster, older by so many hours, with ports and endpoints.
+// exports adds an export of a cluster with an age in hours.
 func (r *records) exports(id clusterset.ClusterID, key string, hours int, ports ...hubv1alpha1.PublishedPort) *hubv1alpha1.PublishedService {
 	k := keyOf(key)
 	at := metav1.NewTime(now.Add(-time.Duration(hours) * time.Hour))
@@ -85,7 +85,7 @@ func (r *records) exports(id clusterset.ClusterID, key string, hours int, ports 
 	return &r.services[len(r.services)-1]
 }
 
-// serves records endpoints of a service, so many of them ready and so many not.
+// serves adds endpoints of a service, ready and not ready.
 func (r *records) serves(id clusterset.ClusterID, key string, ready, unready int) {
 	k, net := keyOf(key), 0
 	for i, m := range r.members {
@@ -110,7 +110,7 @@ func (r *records) serves(id clusterset.ClusterID, key string, ready, unready int
 	r.endpoints = append(r.endpoints, e)
 }
 
-// hub returns what can be seen of it.
+// hub returns the hub as survey reads it.
 func (r *records) hub(t testing.TB) *survey.Hub {
 	t.Helper()
 	snapshot, err := hub.Read(t.Context(), r)
@@ -118,7 +118,7 @@ func (r *records) hub(t testing.TB) *survey.Hub {
 		t.Fatal(err)
 	}
 	return &survey.Hub{
-		Place: survey.Place{Name: "hub", Config: &rest.Config{Host: "https://hub.example"}}, Snapshot: snapshot,
+		KubeContext: survey.KubeContext{Name: "hub", Config: &rest.Config{Host: "https://hub.example"}}, Snapshot: snapshot,
 		Records: snapshot.Store("", clusterset.AddressRanges{}), Now: now, Renewed: snapshot.Renewed(),
 	}
 }

@@ -51,7 +51,7 @@ func TestTrace(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", i+1, fault.name), func(t *testing.T) {
 			s := w.stage(t, fmt.Sprintf("draw-%d", i+1), i+1, fault.shape(random))
 			want := fault.inject(t, s)
-			traced, named := w.comesTo(t, s.sick, func(traced survey.Traced) bool {
+			traced, named := w.comesTo(t, s.sick, func(traced survey.TraceResult) bool {
 				got := traced.Broken()
 				return got != nil && got.Hop == want.hop && got.Cluster == want.cluster && got.Fix != ""
 			})
@@ -65,7 +65,7 @@ func TestTrace(t *testing.T) {
 			if fault.scope == allServices {
 				return
 			}
-			traced, healthy := w.comesTo(t, s.well, func(traced survey.Traced) bool { return traced.Broken() == nil })
+			traced, healthy := w.comesTo(t, s.well, func(traced survey.TraceResult) bool { return traced.Broken() == nil })
 			if !healthy {
 				blamed++
 				t.Errorf("the other service is blamed:\n%s", show(traced))
@@ -75,7 +75,7 @@ func TestTrace(t *testing.T) {
 	t.Logf("%d faults of %d kinds: %d not named, %d times a healthy service was blamed", *draws, min(*draws, len(faults)), wrong, blamed)
 }
 
-func show(traced survey.Traced) string {
+func show(traced survey.TraceResult) string {
 	var b strings.Builder
 	for _, step := range traced.Steps {
 		fmt.Fprintf(&b, "  %-6s %-2s %-15s %s [%s]\n", step.State, step.Cluster, step.Hop, step.Found, step.Fix)

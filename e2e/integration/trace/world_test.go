@@ -105,27 +105,27 @@ func (w *env) resolve(_ context.Context, m *survey.Member) ([]survey.Resolver, e
 
 // find returns what an administrator of all clusters sees.
 func (w *env) find(ctx context.Context) (*survey.Clusterset, error) {
-	var places []survey.Place
+	var contexts []survey.KubeContext
 	for _, c := range []*lab.Cluster{w.Hub, w.a.Cluster, w.b.Cluster} {
-		places = append(places, survey.Place{Name: c.Name, Config: c.Config()})
+		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: c.Config()})
 	}
-	return survey.Find(ctx, places, nil, world.Within)
+	return survey.Find(ctx, contexts, nil, world.Within)
 }
 
 // trace follows a service that is wanted in b.
-func (w *env) trace(ctx context.Context, key clusterset.ServiceKey) (survey.Traced, error) {
+func (w *env) trace(ctx context.Context, key clusterset.ServiceKey) (survey.TraceResult, error) {
 	found, err := w.find(ctx)
 	if err != nil {
-		return survey.Traced{}, err
+		return survey.TraceResult{}, err
 	}
-	return survey.Trace(ctx, survey.Tracing{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: time.Second})
+	return survey.Trace(ctx, survey.TraceOptions{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: time.Second})
 }
 
 // comesTo traces a service until the trace is as wanted, and returns the last trace and whether it came to that: an agent that
 // a busy machine holds up for longer than a trace waits is blamed meanwhile.
-func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(survey.Traced) bool) (survey.Traced, bool) {
+func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(survey.TraceResult) bool) (survey.TraceResult, bool) {
 	t.Helper()
-	var last survey.Traced
+	var last survey.TraceResult
 	var failed error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, world.Within, true, func(ctx context.Context) (bool, error) {
 		traced, err := w.trace(ctx, key)
@@ -163,7 +163,7 @@ func (w *env) silent(t *testing.T, m *member) {
 	t.Helper()
 	m.stop()
 	world.Eventually(t, func(ctx context.Context) error {
-		hub, err := survey.ReadHub(ctx, survey.Place{Name: "hub", Config: w.Hub.Config()})
+		hub, err := survey.ReadHub(ctx, survey.KubeContext{Name: "hub", Config: w.Hub.Config()})
 		if err != nil {
 			return err
 		}

@@ -5,18 +5,18 @@ package bundle
 
 import "strings"
 
-// quotes are after what a text quotes exported annotations: conditions, Events and problems of conflicts do. They may cut
-// what they quote, so it is not enough to search for it.
-var quotes = []string{"Conflicting exported annotations", "exported annotations (using"}
+// quotePrefixes precede quoted annotations in conditions, Events and problems of conflicts. A quote may be cut, so a search for
+// the values is not enough.
+var quotePrefixes = []string{"Conflicting exported annotations", "exported annotations (using"}
 
-// annotationField is how statuses and explanations call the annotations that exporters disagree on.
+// annotationField is the name of the field for annotations in statuses and explanations.
 const annotationField = "exported annotations"
 
-// withoutAnnotations returns a JSON value without what it quotes of exported annotations.
+// withoutAnnotations returns a JSON value without quoted annotations.
 func withoutAnnotations(value any) any {
 	switch value := value.(type) {
 	case string:
-		for _, quote := range quotes {
+		for _, quote := range quotePrefixes {
 			if before, _, found := strings.Cut(value, quote); found {
 				return before + quote + " " + removed
 			}
@@ -34,15 +34,15 @@ func withoutAnnotations(value any) any {
 		}
 		if value["field"] == annotationField {
 			result["using"] = removed
-			result["disagree"] = withoutWords(value["disagree"])
+			result["disagree"] = withoutValues(value["disagree"])
 		}
 		return result
 	}
 	return value
 }
 
-// withoutWords returns who disagrees, without what they say.
-func withoutWords(disagree any) any {
+// withoutValues returns the clusters that disagree, without their values.
+func withoutValues(disagree any) any {
 	list, ok := disagree.([]any)
 	if !ok {
 		return disagree
@@ -50,8 +50,8 @@ func withoutWords(disagree any) any {
 	result := make([]any, len(list))
 	for i, item := range list {
 		result[i] = item
-		if who, ok := item.(map[string]any); ok {
-			result[i] = map[string]any{"cluster": who["cluster"]}
+		if disagreement, ok := item.(map[string]any); ok {
+			result[i] = map[string]any{"cluster": disagreement["cluster"]}
 		}
 	}
 	return result

@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle collects what a bug report needs: what a clusterset is like, what its agents say, and what versions there
-// are. No secret goes into it: of objects, only fields that are known to hold none are taken; and all of it is searched for
-// what looks like one.
+// Package bundle collects data for a bug report: the state of a clusterset, the logs of its agents, and all versions. It contains
+// no secrets: it copies only fields of objects that are known to hold none, and removes anything that resembles a secret from all
+// texts.
 package bundle
 
 import (
@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// Bounds of a bundle, before it is compressed.
+// Limits of a bundle in bytes, uncompressed.
 const (
 	maxTotal = 64 << 20
 	maxFile  = 8 << 20
 )
 
-// archive is a bundle in the making.
+// archive writes a bundle.
 type archive struct {
 	zip     *gzip.Writer
 	tar     *tar.Writer
 	at      time.Time
 	secrets scrubber
 	size    int
-	// maxTotal and maxFile bound it.
+	// maxTotal and maxFile limit its size.
 	maxTotal, maxFile int
-	// notes are what could not be had, or was left out.
+	// notes list what is missing or left out.
 	notes []string
 }
 
@@ -41,7 +41,7 @@ func newArchive(out io.Writer, at time.Time) *archive {
 	return &archive{zip: zip, tar: tar.NewWriter(zip), at: at, maxTotal: maxTotal, maxFile: maxFile}
 }
 
-// notef notes what is missing.
+// notef adds a note about missing data.
 func (a *archive) notef(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
@@ -62,8 +62,7 @@ func (a *archive) object(name string, value any) error {
 	return a.text(name, string(content)+"\n")
 }
 
-// text adds a text, without the secrets in it, and not more of it than there is room for: its end, which tells of the last
-// that has happened.
+// text adds a text without secrets. If the text is too long, it keeps the end, which has the latest lines.
 func (a *archive) text(name, content string) error {
 	content = a.secrets.scrub(content)
 	room := min(a.maxFile, a.maxTotal-a.size)
@@ -76,7 +75,7 @@ func (a *archive) text(name, content string) error {
 }
 
 func (a *archive) write(name, content string) error {
-	header := &tar.Header{Name: path.Join("clusterset", safe(name)), Mode: 0o600, Size: int64(len(content)), ModTime: a.at}
+	header := &tar.Header{Name: path.Join("clusterset", safePath(name)), Mode: 0o600, Size: int64(len(content)), ModTime: a.at}
 	if err := a.tar.WriteHeader(header); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -86,12 +85,12 @@ func (a *archive) write(name, content string) error {
 	return nil
 }
 
-// safe returns a path that lies below where the archive is unpacked.
-func safe(name string) string {
+// safePath returns a path within the folder in which the archive is unpacked.
+func safePath(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+name), "/")
 }
 
-// close writes what is missing, and ends the archive.
+// close writes the notes, and closes the archive.
 func (a *archive) close() error {
 	if len(a.notes) > 0 {
 		if err := a.write("left-out.txt", a.secrets.scrub(strings.Join(a.notes, "\n")+"\n")); err != nil {

@@ -19,26 +19,26 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// maxExplained is how many services with problems are explained.
+// maxExplained limits the number of services with an explanation.
 const maxExplained = 100
 
-// Write writes a gzipped tar archive of what can be seen of a clusterset. version is that of the command. What cannot be had
-// is noted in it, and no error.
+// Write writes a gzipped tar archive of the data. version is that of the command. It notes missing data in the archive, and does
+// not fail for it.
 func Write(ctx context.Context, out io.Writer, found *survey.Clusterset, version string) error {
 	a := newArchive(out, found.Hub.Now)
-	a.learnCredentials(found.Hub.Place.Config)
-	hubClient, err := hub.Client(found.Hub.Place.Config)
+	a.addCredentials(found.Hub.KubeContext.Config)
+	hubClient, err := hub.Client(found.Hub.KubeContext.Config)
 	if err != nil {
 		return err
 	}
 	for _, m := range found.Members {
-		a.learnCredentials(m.Place.Config)
+		a.addCredentials(m.KubeContext.Config)
 	}
-	// What is exported as annotations is a user's: it goes to all clusters, but not to us.
-	sights := found.Sights(ctx)
-	a.learnAnnotations(ctx, hubClient, sights)
+	// Exported annotations are users' data: they must not be in a bug report.
+	members := found.ReadObjects(ctx)
+	a.addAnnotations(ctx, hubClient, members)
 
-	status := survey.Assess(found.Hub, sights, found.Unreached)
+	status := survey.Assess(found.Hub, members, found.Unreached)
 	versions := map[string]string{"kubectl-clusterset": version}
 	if err := a.object("status.json", status); err != nil {
 		return err
@@ -49,15 +49,15 @@ func Write(ctx context.Context, out io.Writer, found *survey.Clusterset, version
 	if err := a.hub(ctx, hubClient); err != nil {
 		return err
 	}
-	a.serverVersion(versions, "hub", found.Hub.Place.Config)
+	a.serverVersion(versions, "hub", found.Hub.KubeContext.Config)
 	for _, m := range found.Members {
 		if err := a.member(ctx, m); err != nil {
 			return err
 		}
-		a.serverVersion(versions, string(m.ID), m.Place.Config)
+		a.serverVersion(versions, string(m.ID), m.KubeContext.Config)
 	}
 	for _, u := range found.Unreached {
-		a.notef("context %s: %v", u.Place, u.Err)
+		a.notef("context %s: %v", u.Context, u.Err)
 	}
 	if err := a.object("versions.json", versions); err != nil {
 		return err
@@ -65,24 +65,24 @@ func Write(ctx context.Context, out io.Writer, found *survey.Clusterset, version
 	return a.close()
 }
 
-// learnCredentials has the user's own credentials taken out of all texts.
-func (a *archive) learnCredentials(config *rest.Config) {
-	a.secrets.learn(config.BearerToken, config.Password, string(config.KeyData), string(config.CertData))
+// addCredentials adds the user's own credentials to the secrets.
+func (a *archive) addCredentials(config *rest.Config) {
+	a.secrets.add(config.BearerToken, config.Password, string(config.KeyData), string(config.CertData))
 }
 
-// learnAnnotations has the values of exported annotations taken out of all texts, such as conditions that quote them.
-func (a *archive) learnAnnotations(ctx context.Context, c client.Reader, sights []survey.Sight) {
-	learn := func(key, value string) { a.secrets.learn(value, key+"="+value) }
-	for _, s := range sights {
+// addAnnotations adds the values of exported annotations to the secrets, because conditions and other texts quote them.
+func (a *archive) addAnnotations(ctx context.Context, c client.Reader, members []survey.MemberObjects) {
+	add := func(key, value string) { a.secrets.add(value, key+"="+value) }
+	for _, s := range members {
 		for i := range s.Exports {
 			for key, value := range s.Exports[i].Spec.ExportedAnnotations {
-				learn(key, value)
+				add(key, value)
 			}
 		}
 		for i := range s.Imports {
 			for key, value := range s.Imports[i].Annotations {
 				if !isOurAnnotation(key) {
-					learn(key, value)
+					add(key, value)
 				}
 			}
 		}
@@ -94,12 +94,12 @@ func (a *archive) learnAnnotations(ctx context.Context, c client.Reader, sights 
 	}
 	for i := range records.Items {
 		for key, value := range records.Items[i].Spec.Annotations {
-			learn(key, string(value))
+			add(key, string(value))
 		}
 	}
 }
 
-// explanations adds how the services with problems are merged.
+// explanations adds the explanations of services with problems.
 func (a *archive) explanations(h *survey.Hub, status survey.Status) error {
 	troubled := map[string]bool{}
 	for _, p := range status.Problems {
@@ -127,7 +127,7 @@ func (a *archive) explanations(h *survey.Hub, status survey.Status) error {
 	return nil
 }
 
-// hub adds what the hub holds.
+// hub adds the objects of the hub.
 func (a *archive) hub(ctx context.Context, c client.Reader) error {
 	for _, kind := range []struct {
 		name string
@@ -146,7 +146,7 @@ func (a *archive) hub(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// list adds the objects of a kind. Those that may not be read are noted.
+// list adds the objects of a kind. If they cannot be read, it adds a note.
 func (a *archive) list(ctx context.Context, c client.Reader, name string, list client.ObjectList, take fields, options ...client.ListOption) error {
 	if err := c.List(ctx, list, append(options, client.Limit(maxObjects))...); err != nil {
 		a.notef("%s: %v", name, err)

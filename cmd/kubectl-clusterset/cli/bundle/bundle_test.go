@@ -21,7 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// files returns what an archive holds, by name.
+// files returns the files of an archive, by name.
 func files(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(content))
@@ -45,7 +45,7 @@ func files(t *testing.T, content []byte) map[string]string {
 	}
 }
 
-// TestSecretsAreScrubbed: what looks like a secret goes, and what is about it stays.
+// TestSecretsAreScrubbed: text that resembles a secret is removed, and the text around it stays.
 func TestSecretsAreScrubbed(t *testing.T) {
 	t.Parallel()
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
@@ -68,7 +68,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var s scrubber
-			s.learn("planted-value", "True", "")
+			s.add("planted-value", "True", "")
 			if got := s.scrub(tc.text); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
@@ -76,7 +76,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	}
 }
 
-// TestQuotedAnnotations: nothing is left of annotations that are quoted, whole or in part.
+// TestQuotedAnnotations: quoted annotations are removed, whole or in part.
 func TestQuotedAnnotations(t *testing.T) {
 	t.Parallel()
 	value := map[string]any{
@@ -102,7 +102,7 @@ func TestQuotedAnnotations(t *testing.T) {
 	}
 }
 
-// TestCleaned: of an object, there is what is to be taken, and nothing else.
+// TestCleaned: only the given fields of an object are copied.
 func TestCleaned(t *testing.T) {
 	t.Parallel()
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -133,7 +133,8 @@ func TestCleaned(t *testing.T) {
 	}
 }
 
-// TestBounds: an archive has a bound, keeps the ends of texts, says what is left out, and stays below its folder.
+// TestBounds: the size of an archive is limited. It keeps the ends of texts, notes what is left out, and has only paths within
+// its folder.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	const total, each = 800, 100

@@ -22,13 +22,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Bounds of the log of one container.
+// Limits of the log of one container.
 const (
 	logLines = 5000
 	logBytes = 2 << 20
 )
 
-// member adds what Tombolo has in a member, and what its agent says.
+// member adds the objects of Tombolo in a member, and the logs.
 func (a *archive) member(ctx context.Context, m *survey.Member) error {
 	ours := client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}
 	mirrored := client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}
@@ -63,7 +63,7 @@ func (a *archive) logs(ctx context.Context, m *survey.Member) error {
 		a.notef("members/%s/logs: %v", m.ID, err)
 		return nil
 	}
-	api, err := kubernetes.NewForConfig(m.Place.Config)
+	api, err := kubernetes.NewForConfig(m.KubeContext.Config)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func read(ctx context.Context, request *rest.Request) (string, error) {
 	return string(content), err
 }
 
-// serverVersion notes the version of an API server.
+// serverVersion adds the version of an API server.
 func (a *archive) serverVersion(versions map[string]string, name string, config *rest.Config) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// maxObjects is how many objects of a kind a bundle holds.
+// maxObjects limits the number of objects of a kind.
 const maxObjects = 5000
 
-// ourAnnotations are those that Tombolo writes, and whose values are no secrets.
+// ourAnnotations are the annotations that Tombolo writes, without secrets.
 var ourAnnotations = []string{clusterset.AnnotationDerivedService, clusterset.AnnotationTokenExpires}
 
-// ourDomains are those of labels that are known to hold no secrets.
+// ourDomains are the domains of labels that are known to hold no secrets.
 var ourDomains = []string{"kubernetes.io", "tombolo-mcs.io"}
 
-// metadataFields are what is taken of an object's metadata beside its labels and annotations.
+// metadataFields are the copied fields of an object's metadata, besides labels and annotations.
 var metadataFields = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "finalizers"}
 
-// fields are the paths of what is taken of an object; a list is gone through.
+// fields are the paths that are copied from an object, through lists.
 type fields []string
 
-// What is taken of each kind.
+// The fields that are copied from each kind.
 var (
 	whole       = fields{"spec", "status", "endpoints", "ports", "addressType"}
 	exportFacts = fields{"status"}
@@ -50,7 +50,7 @@ var (
 	}
 )
 
-// cleaned returns objects of a list with nothing but what is to be taken of them.
+// cleaned returns the objects of a list with the given fields only.
 func cleaned(list client.ObjectList, take fields) ([]map[string]any, error) {
 	var result []map[string]any
 	err := meta.EachListItem(list, func(object runtime.Object) error {
@@ -117,7 +117,7 @@ func isOurAnnotation(key string) bool {
 	return false
 }
 
-// copyField copies what lies at a path. The same field of each item of a list stands in the same item of the copy.
+// copyField copies the value at a path. For a list, it copies the field of each item to the item with the same index.
 func copyField(from, into map[string]any, path []string) {
 	value, ok := from[path[0]]
 	if !ok {

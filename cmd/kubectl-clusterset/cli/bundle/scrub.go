@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// removed stands where something has been taken out.
+// removed replaces a secret.
 const removed = "(removed)"
 
-// minSecret is the length below which a value is not searched for in texts: it would be found everywhere.
+// minSecret is the minimum length of a value that is replaced: shorter ones occur in unrelated text.
 const minSecret = 6
 
-// scrubber takes secrets out of texts: those that it is told, and what looks like one.
+// scrubber removes secrets from texts: the values that were added, and anything that resembles a secret.
 type scrubber struct {
-	known    map[string]bool
-	replacer *strings.Replacer // of what is known; nil until it is asked for
+	secrets  map[string]bool
+	replacer *strings.Replacer // of the secrets; nil until it is used
 }
 
-// learn adds secrets, in the forms in which they may stand in a text.
-func (s *scrubber) learn(values ...string) {
-	if s.known == nil {
-		s.known = map[string]bool{}
+// add adds secrets, in all encodings in which a text may contain them.
+func (s *scrubber) add(values ...string) {
+	if s.secrets == nil {
+		s.secrets = map[string]bool{}
 	}
 	for _, value := range values {
 		if len(strings.TrimSpace(value)) < minSecret {
@@ -36,20 +36,20 @@ func (s *scrubber) learn(values ...string) {
 		}
 		inJSON, err := json.Marshal(value)
 		if err != nil {
-			continue // no string fails
+			continue // it never fails for a string
 		}
 		quoted := strings.Trim(string(inJSON), `"`)
 		for _, form := range []string{value, quoted, strings.ReplaceAll(quoted, `\"`, `\\\"`), base64.StdEncoding.EncodeToString([]byte(value))} {
-			s.known[form] = true
+			s.secrets[form] = true
 		}
 	}
 	s.replacer = nil
 }
 
-// exact returns what replaces all that is known, the longest first.
-func (s *scrubber) exact() *strings.Replacer {
+// knownSecrets returns a replacer of the secrets, the longest first.
+func (s *scrubber) knownSecrets() *strings.Replacer {
 	if s.replacer == nil {
-		forms := slices.SortedFunc(maps.Keys(s.known), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+		forms := slices.SortedFunc(maps.Keys(s.secrets), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 		var pairs []string
 		for _, form := range forms {
 			pairs = append(pairs, form, removed)
@@ -59,8 +59,8 @@ func (s *scrubber) exact() *strings.Replacer {
 	return s.replacer
 }
 
-// suspicious is what looks like a secret. What stands in the first group stays.
-var suspicious = []*regexp.Regexp{
+// secretPatterns match text that resembles a secret. The first group is kept.
+var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)()-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`),
 	regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`),
 	regexp.MustCompile(`()eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`),
@@ -70,8 +70,8 @@ var suspicious = []*regexp.Regexp{
 
 // scrub returns a text without secrets.
 func (s *scrubber) scrub(text string) string {
-	text = s.exact().Replace(text)
-	for _, pattern := range suspicious {
+	text = s.knownSecrets().Replace(text)
+	for _, pattern := range secretPatterns {
 		text = pattern.ReplaceAllString(text, "${1}"+removed)
 	}
 	return text

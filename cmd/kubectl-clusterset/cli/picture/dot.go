@@ -11,11 +11,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
-// maxLabel is how long a label in a graph may be.
+// maxLabel is the maximum length of a label in a graph.
 const maxLabel = 120
 
-// DOT returns the clusterset as a graph in graphviz' language: an arrow from each exporter to the service, a dashed one from
-// the service to each importer that exports it not.
+// DOT returns the clusterset as a graph in graphviz' language: an arrow from each exporter to the service, and a dashed one from
+// the service to each importer that does not export it.
 func DOT(s survey.Status) []byte {
 	var out bytes.Buffer
 	services, left := shown(s)
@@ -29,15 +29,15 @@ func DOT(s survey.Status) []byte {
 		if m.State != survey.StateConnected {
 			colour = "red"
 		}
-		fmt.Fprintf(&out, "  %s [shape=box, color=%s, label=%s];\n", quote("member "+string(m.ID)), colour, quote(lines(string(m.ID), condition(m))))
+		fmt.Fprintf(&out, "  %s [shape=box, color=%s, label=%s];\n", quote("member "+string(m.ID)), colour, quote(lines(string(m.ID), stateText(m))))
 	}
 	for _, service := range services {
 		colour := "black"
-		if trouble(service) != "" {
+		if problemText(service) != "" {
 			colour = "orange"
 		}
 		fmt.Fprintf(&out, "  %s [shape=ellipse, color=%s, label=%s];\n", quote("service "+service.Key()), colour,
-			quote(lines(service.Key(), strings.Join(service.Ports, ", "), trouble(service))))
+			quote(lines(service.Key(), strings.Join(service.Ports, ", "), problemText(service))))
 		writeEdges(&out, service)
 	}
 	fmt.Fprintln(&out, "}")
@@ -60,7 +60,7 @@ func writeEdges(out *bytes.Buffer, service survey.ServiceStatus) {
 	}
 }
 
-// lines joins what is not empty, a line each.
+// lines joins the words that are not empty, each on a line.
 func lines(words ...string) string {
 	var kept []string
 	for _, w := range words {
@@ -71,7 +71,7 @@ func lines(words ...string) string {
 	return strings.Join(kept, "\n")
 }
 
-// quote returns a string of graphviz' language, in which nothing but \n means anything.
+// quote returns a quoted string of graphviz' language, in which only \n has a meaning.
 func quote(text string) string {
 	parts := strings.Split(text, "\n")
 	for i, part := range parts {

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package picture draws a clusterset: who exports and imports what, where exporters disagree, who is silent. What comes
-// from members is text in these pictures and nothing else.
+// Package picture draws a clusterset: the exporters and importers of each service, conflicts, and silent members. It escapes the
+// data of members.
 package picture
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// maxServices is how many services a picture shows: more are not legible.
+// maxServices limits the number of services in a picture; with more it is not legible.
 const maxServices = 200
 
-// shown returns the services to draw, in their order, and how many are left out. Those with problems go first.
+// shown returns the services to draw, in their order, and the number of those left out. Services with problems are preferred.
 func shown(s survey.Status) ([]survey.ServiceStatus, int) {
 	if len(s.Services) <= maxServices {
 		return s.Services, 0
@@ -46,7 +46,7 @@ func shown(s survey.Status) ([]survey.ServiceStatus, int) {
 	return result, len(s.Services) - maxServices
 }
 
-// exporter returns what a cluster has of a service, and false where it does not export it.
+// exporter returns the exporter status of a cluster, and false if it does not export the service.
 func exporter(s survey.ServiceStatus, id clusterset.ClusterID) (survey.ExporterStatus, bool) {
 	i := slices.IndexFunc(s.Exporters, func(e survey.ExporterStatus) bool { return e.Cluster == id })
 	if i < 0 {
@@ -55,13 +55,13 @@ func exporter(s survey.ServiceStatus, id clusterset.ClusterID) (survey.ExporterS
 	return s.Exporters[i], true
 }
 
-// disagrees reports whether a cluster exports a service otherwise than the oldest exporter.
+// disagrees reports whether a cluster's export differs from the oldest one.
 func disagrees(s survey.ServiceStatus, id clusterset.ClusterID) bool {
 	return slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, id) })
 }
 
-// trouble returns what is the matter with a service, in a few words; empty where nothing is.
-func trouble(s survey.ServiceStatus) string {
+// problemText returns the conflicts and refused records of a service in a few words; empty if there are none.
+func problemText(s survey.ServiceStatus) string {
 	var words []string
 	for _, c := range s.Conflicts {
 		words = append(words, c.Field)
@@ -76,8 +76,8 @@ func trouble(s survey.ServiceStatus) string {
 	return text
 }
 
-// condition returns a member's state in a few words.
-func condition(m survey.MemberStatus) string {
+// stateText returns the state of a member in a few words; empty if it is connected and its imports are known.
+func stateText(m survey.MemberStatus) string {
 	switch {
 	case m.State == survey.StateSilent:
 		return "silent for " + duration.HumanDuration(m.Silence())
@@ -89,13 +89,13 @@ func condition(m survey.MemberStatus) string {
 	return ""
 }
 
-// heading returns what a picture shows.
+// heading returns the title of a picture.
 func heading(s survey.Status, services int) string {
 	return fmt.Sprintf("%d members, %d services, %d problems at %s", len(s.Members), services, len(s.Problems), s.Time.UTC().Format(time.DateTime+"Z"))
 }
 
-// cut returns text of at most so many characters, and none that draws nothing. What is left out is from its middle: names
-// that begin alike often differ at their ends.
+// cut returns the printable text, cut to a number of characters. It cuts the middle, because names with the same beginning often
+// differ at the end.
 func cut(text string, most int) string {
 	runes := []rune(printable(text))
 	if len(runes) <= most {
@@ -105,7 +105,7 @@ func cut(text string, most int) string {
 	return string(runes[:most-1-end]) + "…" + string(runes[len(runes)-end:])
 }
 
-// printable returns text in which a mark stands for each character that draws nothing.
+// printable replaces each character that is not printable.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// drawn returns a clusterset of so many members and services, with all that a picture can show.
+// drawn returns a clusterset with numbers of members and services, with everything that a picture can show.
 func drawn(members, services int) survey.Status {
 	s := survey.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	var ids []clusterset.ClusterID
@@ -67,7 +67,8 @@ func drawn(members, services int) survey.Status {
 	return s
 }
 
-// TestGolden shows a small clusterset. go test ./cmd/kubectl-clusterset/cli/picture -update writes the files anew.
+// TestGolden compares pictures of a small clusterset. go test ./cmd/kubectl-clusterset/cli/picture -update writes the files
+// again.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	small := drawn(4, 9)
@@ -90,7 +91,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// elements returns what an SVG picture consists of, by name, and its text. It fails where it is no XML.
+// elements returns the elements of an SVG picture, by name, and its text. It fails if the picture is not XML.
 func elements(t *testing.T, svg []byte) (map[string]int, string) {
 	t.Helper()
 	count, text := map[string]int{}, ""
@@ -118,7 +119,7 @@ func elements(t *testing.T, svg []byte) (map[string]int, string) {
 	}
 }
 
-// TestNothingIsInjected: whatever members say is text in a picture, and adds nothing to it.
+// TestNothingIsInjected: the data of members adds no elements to a picture.
 func TestNothingIsInjected(t *testing.T) {
 	t.Parallel()
 	with := func(evil string) survey.Status {
@@ -155,7 +156,7 @@ func TestNothingIsInjected(t *testing.T) {
 	}
 }
 
-// openQuotes reports whether a line of graphviz' language ends within a string, or has a statement's end outside of the last place.
+// openQuotes reports whether a line of graphviz' language ends within a string, or has a closing brace after its first character.
 func openQuotes(line string) bool {
 	inside, escaped := false, false
 	for i, r := range strings.TrimRight(line, "\n") {
@@ -173,7 +174,7 @@ func openQuotes(line string) bool {
 	return inside
 }
 
-// TestManyServices: of many services, a picture has those with problems, and says how many it has not.
+// TestManyServices: of many services, a picture has those with problems, and the number of the others.
 func TestManyServices(t *testing.T) {
 	t.Parallel()
 	s := drawn(2, 1000)

@@ -15,12 +15,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Measures of the matrix, in pixels.
+// Sizes of the matrix, in pixels.
 const (
 	margin       = 24
 	nameWidth    = 400
 	columnWidth  = 62
-	troubleWidth = 330
+	problemWidth = 330
 	rowHeight    = 26
 	headerHeight = 190
 	titleHeight  = 40
@@ -28,32 +28,32 @@ const (
 	radius       = 10
 )
 
-// How many characters there is room for.
+// Maximum numbers of characters.
 const (
 	maxMemberName  = 24
 	maxServiceName = 34
 	maxPorts       = 24
-	maxTrouble     = 50
+	maxProblemText = 50
 )
 
-// The colours, which people who tell red from green badly can tell too.
+// The colours, which are distinguishable with colour blindness.
 const (
 	ink, faint, line    = "#1b1f24", "#6a737d", "#e1e4e8"
 	blue, orange, alarm = "#0b62c4", "#c25700", "#b00020"
 	alarmed, conflicted = "#fdeaec", "#fff4e5"
 )
 
-// canvas collects an SVG picture.
+// canvas collects the elements of an SVG picture.
 type canvas struct{ bytes.Buffer }
 
-// escaped returns text as XML that means nothing but it.
+// escaped returns text escaped for XML.
 func escaped(text string) string {
 	var out strings.Builder
-	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder never fails
 	return out.String()
 }
 
-// text writes text. style are further attributes; what is cut off is told when the mouse points at it.
+// text writes text. style are further attributes. If the text is cut, the tooltip has all of it.
 func (c *canvas) text(x, y int, style, text string, most int) {
 	fmt.Fprintf(c, `<text x="%d" y="%d" %s>`, x, y, style)
 	if shortened := cut(text, most); shortened != text {
@@ -71,24 +71,24 @@ func (c *canvas) line(x1, y1, x2, y2 int) {
 	fmt.Fprintf(c, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", x1, y1, x2, y2, line)
 }
 
-// matrix is the picture: a row for each service, a column for each member.
+// matrix is a picture with a row for each service and a column for each member.
 type matrix struct {
 	canvas
 	status   survey.Status
 	services []survey.ServiceStatus
 	left     int
-	// rows holds for each service the y of its row, namespaces the y of each heading between them.
+	// rows holds the y of each service's row, namespaces the y of each heading.
 	rows       []int
 	namespaces map[int]string
 	end        int
 }
 
-// SVG returns the clusterset as a matrix: services are rows, members columns.
+// SVG returns the clusterset as a matrix: services are rows, members are columns.
 func SVG(s survey.Status) []byte {
 	m := &matrix{status: s, namespaces: map[int]string{}}
 	m.services, m.left = shown(s)
-	m.place()
-	width, height := m.right()+troubleWidth+margin, m.end+legendHeight+margin
+	m.setRows()
+	width, height := m.right()+problemWidth+margin, m.end+legendHeight+margin
 	fmt.Fprintf(m, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`+"\n",
 		width, height, width, height)
 	m.rect(0, 0, width, height, "white")
@@ -102,11 +102,11 @@ func SVG(s survey.Status) []byte {
 
 func (m *matrix) right() int { return margin + nameWidth + len(m.status.Members)*columnWidth }
 
-// column returns the middle of a member's column.
+// column returns the x of the middle of a member's column.
 func (m *matrix) column(i int) int { return margin + nameWidth + i*columnWidth + columnWidth/2 }
 
-// place finds where the rows are.
-func (m *matrix) place() {
+// setRows sets the positions of the rows.
+func (m *matrix) setRows() {
 	y, namespace := titleHeight+headerHeight, ""
 	for i, s := range m.services {
 		if i == 0 || s.Namespace != namespace {
@@ -135,8 +135,8 @@ func (m *matrix) drawColumns() {
 			return fmt.Sprintf(`transform="rotate(-50 %d %d)"`, x, y)
 		}
 		m.text(x, top-10, fmt.Sprintf(`%s fill="%s" font-weight="%s"`, slant(x, top-10), colour, weight), string(member.ID), maxMemberName)
-		if said := condition(member); said != "" {
-			m.text(x+18, top-10, fmt.Sprintf(`%s fill="%s" font-size="10"`, slant(x+18, top-10), colour), said, maxMemberName)
+		if text := stateText(member); text != "" {
+			m.text(x+18, top-10, fmt.Sprintf(`%s fill="%s" font-size="10"`, slant(x+18, top-10), colour), text, maxMemberName)
 		}
 	}
 	for i := range len(m.status.Members) + 1 {
@@ -148,27 +148,27 @@ func (m *matrix) drawRows() {
 	for i, s := range m.services {
 		y := m.rows[i]
 		if namespace, first := m.namespaces[y-rowHeight]; first {
-			m.rect(margin, y-rowHeight, m.right()+troubleWidth-margin, rowHeight, "#f0f3f6")
+			m.rect(margin, y-rowHeight, m.right()+problemWidth-margin, rowHeight, "#f0f3f6")
 			m.text(margin+6, y-8, `font-weight="bold" fill="`+ink+`"`, namespace, maxServiceName+maxPorts)
 		}
-		said := trouble(s)
-		if said != "" {
+		text := problemText(s)
+		if text != "" {
 			m.rect(margin, y, nameWidth, rowHeight, conflicted)
-			m.text(m.right()+12, y+18, `fill="`+orange+`"`, said, maxTrouble)
+			m.text(m.right()+12, y+18, `fill="`+orange+`"`, text, maxProblemText)
 		}
 		m.text(margin+18, y+18, `fill="`+ink+`"`, s.Name, maxServiceName)
 		m.text(margin+nameWidth-6, y+17, `text-anchor="end" font-size="10" fill="`+faint+`"`, portsOf(s), maxPorts)
 		for j, member := range m.status.Members {
 			m.drawCell(s, member.ID, m.column(j), y+rowHeight/2)
 		}
-		m.line(margin, y+rowHeight, m.right()+troubleWidth, y+rowHeight)
+		m.line(margin, y+rowHeight, m.right()+problemWidth, y+rowHeight)
 	}
 	if m.left > 0 {
 		m.text(margin+18, m.end+16, `font-style="italic" fill="`+faint+`"`, fmt.Sprintf("%d more services are not shown", m.left), maxLabel)
 	}
 }
 
-// portsOf returns the first of a service's ports and how many more there are, and that it is headless.
+// portsOf returns the first port of a service, the number of the others, and whether it is headless.
 func portsOf(s survey.ServiceStatus) string {
 	var words []string
 	if s.Type == mcsv1beta1.Headless {
@@ -183,7 +183,7 @@ func portsOf(s survey.ServiceStatus) string {
 	return strings.Join(words, " ")
 }
 
-// drawCell draws what a member has to do with a service.
+// drawCell draws whether a member exports or imports a service.
 func (m *matrix) drawCell(s survey.ServiceStatus, id clusterset.ClusterID, x, y int) {
 	if e, exports := exporter(s, id); exports {
 		colour := blue
@@ -200,7 +200,7 @@ func (m *matrix) drawCell(s survey.ServiceStatus, id clusterset.ClusterID, x, y 
 	}
 }
 
-// drawExporter draws a member with endpoints of a service: full where one is ready, else hollow.
+// drawExporter draws a member with endpoints of a service: filled if one is ready, otherwise hollow.
 func (m *matrix) drawExporter(x, y int, colour, label string, ready int) {
 	fill, letters := colour, "white"
 	if ready == 0 {

@@ -15,36 +15,36 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Sight is what a member that can be reached says itself.
-type Sight struct {
+// MemberObjects are the objects of a reachable member.
+type MemberObjects struct {
 	ID      clusterset.ClusterID
 	Context string
-	// Agent says that its agent runs in it, not beside the hub.
+	// Agent is Present if the agent runs in the member, not beside the hub.
 	Agent   Presence
 	Exports []mcsv1beta1.ServiceExport
 	Imports []mcsv1beta1.ServiceImport
-	// Namespaces are those into which it imports.
+	// Namespaces is the policy for the namespaces into which it imports.
 	Namespaces imports.NamespacePolicy
-	// Err is why its exports or imports could not be read; nil where they were.
+	// Err is the error of reading its exports or imports.
 	Err error
 }
 
-// Presence says whether something is there.
+// Presence states whether an object exists.
 type Presence string
 
-// Whether something is there.
+// Values of Presence.
 const (
 	Present Presence = "Present"
 	Missing Presence = "Missing"
 )
 
-// Sight returns what the member says of its exports and imports.
-func (m *Member) Sight(ctx context.Context) Sight {
-	s := Sight{ID: m.ID, Context: m.Place.Name, Agent: Missing, Namespaces: m.namespaces()}
+// ReadObjects lists the exports and imports of the member.
+func (m *Member) ReadObjects(ctx context.Context) MemberObjects {
+	s := MemberObjects{ID: m.ID, Context: m.KubeContext.Name, Agent: Missing, Namespaces: m.namespaces()}
 	if m.Agent != nil {
 		s.Agent = Present
 	}
-	ctx, cancel := context.WithTimeout(ctx, readingTime)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	exported, imported := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
 	for _, list := range []client.ObjectList{exported, imported} {
@@ -57,18 +57,18 @@ func (m *Member) Sight(ctx context.Context) Sight {
 	return s
 }
 
-// Sights returns what all members that can be reached say, in their order. They are asked at once.
-func (c *Clusterset) Sights(ctx context.Context) []Sight {
-	result := make([]Sight, len(c.Members))
+// ReadObjects returns the objects of all reachable members, in their order. It reads them in parallel.
+func (c *Clusterset) ReadObjects(ctx context.Context) []MemberObjects {
+	result := make([]MemberObjects, len(c.Members))
 	var group sync.WaitGroup
 	for i, m := range c.Members {
-		group.Go(func() { result[i] = m.Sight(ctx) })
+		group.Go(func() { result[i] = m.ReadObjects(ctx) })
 	}
 	group.Wait()
 	return result
 }
 
-// Status returns the clusterset at a glance. It asks the members that can be reached.
+// Status reads all reachable members, and returns the status of the clusterset.
 func (c *Clusterset) Status(ctx context.Context) Status {
-	return Assess(c.Hub, c.Sights(ctx), c.Unreached)
+	return Assess(c.Hub, c.ReadObjects(ctx), c.Unreached)
 }

@@ -23,32 +23,32 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// view is one member as a trace sees it.
-type view struct {
-	*Rehearsal
-	look *Look
-	// namespace is nil where there is none, or none that lasts.
+// memberTrace is the state of a trace in one member.
+type memberTrace struct {
+	*DryRunResult
+	view *MemberView
+	// namespace is nil if it does not exist or is being deleted.
 	namespace *corev1.Namespace
-	// serviceImport, derived and the slices of derived are what the member holds; nil where it does not.
+	// serviceImport, derived and slices are the existing objects of the import; nil if there are none.
 	serviceImport *mcsv1beta1.ServiceImport
 	derived       *corev1.Service
 	slices        []discoveryv1.EndpointSlice
-	// life is what the hub has heard of the member's agent.
-	life life
-	// answers are what its DNS servers say; none where they were not asked.
+	// heartbeat is the last heartbeat of the member.
+	heartbeat lastHeartbeat
+	// answers are those of its DNS servers; empty if they were not queried.
 	answers []answer
 }
 
-func (v *view) id() clusterset.ClusterID { return v.look.Member.ID }
+func (v *memberTrace) id() clusterset.ClusterID { return v.view.Member.ID }
 
-// view reads what a member holds of the service.
-func (t *tracer) view(ctx context.Context, l *Look) (*view, error) {
-	rehearsal, err := l.Rehearse(ctx, t.Key)
+// traceMember reads the objects of the service in a member.
+func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, error) {
+	result, err := l.DryRun(ctx, t.Key)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{Rehearsal: rehearsal, look: l}
-	v.life = t.hub.lifeOf(l.Member.ID)
+	v := &memberTrace{DryRunResult: result, view: l}
+	v.heartbeat = t.hub.lastHeartbeat(l.Member.ID)
 	namespace := &corev1.Namespace{}
 	if err := l.Member.Client.Get(ctx, client.ObjectKey{Name: t.Key.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("cluster %s: get namespace %s: %w", v.id(), t.Key.Namespace, err)
@@ -59,15 +59,15 @@ func (t *tracer) view(ctx context.Context, l *Look) (*view, error) {
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
 	if v.serviceImport != nil && t.Resolve != nil {
-		v.answers = t.ask(ctx, v)
+		v.answers = t.queryDNS(ctx, v)
 	}
 	return v, nil
 }
 
-// readImport reads the import as it stands.
-func (v *view) readImport(ctx context.Context, key clusterset.ServiceKey) error {
+// readImport reads the existing objects of the import.
+func (v *memberTrace) readImport(ctx context.Context, key clusterset.ServiceKey) error {
 	found := &mcsv1beta1.ServiceImport{}
-	err := v.look.reader.Member.Get(ctx, key, found)
+	err := v.view.reader.Member.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (v *view) readImport(ctx context.Context, key clusterset.ServiceKey) error 
 	v.serviceImport = found
 	for _, name := range []string{clusterset.ShortDerivedName(key.Name), clusterset.LongDerivedName(key.Name)} {
 		service := &corev1.Service{}
-		err := v.look.reader.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, service)
+		err := v.view.reader.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, service)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get Service %s: %w", name, err)
 		}
@@ -89,7 +89,7 @@ func (v *view) readImport(ctx context.Context, key clusterset.ServiceKey) error 
 		return nil
 	}
 	list := &discoveryv1.EndpointSliceList{}
-	if err := v.look.reader.Member.List(ctx, list, client.InNamespace(key.Namespace),
+	if err := v.view.reader.Member.List(ctx, list, client.InNamespace(key.Namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: v.derived.Name}); err != nil {
 		return fmt.Errorf("list EndpointSlices: %w", err)
 	}
@@ -97,53 +97,53 @@ func (v *view) readImport(ctx context.Context, key clusterset.ServiceKey) error 
 	return nil
 }
 
-// hasService reports whether the member has a Service that could be exported.
-func (v *view) hasService(ctx context.Context) bool {
+// hasService reports whether the member has a Service of this name that can be exported.
+func (v *memberTrace) hasService(ctx context.Context) bool {
 	service := &corev1.Service{}
-	return v.look.reader.Member.Get(ctx, v.Known.Key, service) == nil && !clusterset.IsManaged(service.Labels)
+	return v.view.reader.Member.Get(ctx, v.Sources.Key, service) == nil && !clusterset.IsManaged(service.Labels)
 }
 
-func (v *view) step(hop Hop, state Health, found, fix string) Step {
+func (v *memberTrace) step(hop Hop, state Health, found, fix string) Step {
 	return Step{Cluster: v.id(), Hop: hop, State: state, Found: found, Fix: fix}
 }
 
-// isSilent reports whether the agent has not been heard of for longer than its heartbeats can be late.
-func (v *view) isSilent() bool { return v.life.state() != StateConnected }
+// isSilent reports whether the member is silent, or has never sent a heartbeat.
+func (v *memberTrace) isSilent() bool { return v.heartbeat.state() != StateConnected }
 
-// pending returns the step of a hop at which writes are due; false where none are. That they are due for long means that
-// they are refused, or that nobody is there to make them.
-func (v *view) pending(hop Hop, acts []apply.Act) (Step, bool) {
+// dueStep returns a broken step if writes are pending, otherwise false. Writes that stay pending are refused, or the agent is
+// down.
+func (v *memberTrace) dueStep(hop Hop, acts []apply.Act) (Step, bool) {
 	if len(acts) == 0 {
 		return Step{}, false
 	}
 	for _, a := range acts {
 		if a.Err != nil && !errors.Is(a.Err, apply.ErrStale) {
-			return v.step(hop, Broken, fmt.Sprintf("%s cannot be written: %s", nameOf(a), apply.Reason(a.Err)), v.remedy(hop, a.Err)), true
+			return v.step(hop, Broken, fmt.Sprintf("%s cannot be written: %s", nameOf(a), apply.Reason(a.Err)), v.fixFor(hop, a.Err)), true
 		}
 	}
 	if v.isSilent() {
-		return v.agentDown(fmt.Sprintf("so %s is %s", nameOf(acts[0]), dueOf(acts[0]))), true
+		return v.agentDownStep(fmt.Sprintf("so %s is %s", nameOf(acts[0]), dueText(acts[0]))), true
 	}
 	return v.step(hop, Broken, fmt.Sprintf("%s is %s, though the agent is live (last heartbeat %s ago) and nothing refuses the write",
-		nameOf(acts[0]), dueOf(acts[0]), v.life.silence.Round(time.Second)), v.logs()), true
+		nameOf(acts[0]), dueText(acts[0]), v.heartbeat.age.Round(time.Second)), v.logsCommand()), true
 }
 
-// agentDown says that the agent does not do its work, what is known of its pods, and what comes of it.
-func (v *view) agentDown(consequence string) Step {
-	found := v.life.String()
-	if agent := v.look.Member.Agent; agent != nil {
+// agentDownStep returns a step for an agent that is down, with the state of its pods and the consequence.
+func (v *memberTrace) agentDownStep(consequence string) Step {
+	found := v.heartbeat.String()
+	if agent := v.view.Member.Agent; agent != nil {
 		found += fmt.Sprintf(" (%d of %d pods ready)", agent.Status.ReadyReplicas, agent.Status.Replicas)
 	}
-	fix := fmt.Sprintf("kubectl --context %s --namespace %s get pods; then: %s", v.look.Member.Place.Name, manifests.AgentNamespace, v.logs())
+	fix := fmt.Sprintf("kubectl --context %s --namespace %s get pods; then: %s", v.view.Member.KubeContext.Name, manifests.AgentNamespace, v.logsCommand())
 	return v.step(HopAgent, Broken, found+", "+consequence, fix)
 }
 
-func (v *view) logs() string {
-	return fmt.Sprintf("kubectl --context %s --namespace %s logs deployment/%s", v.look.Member.Place.Name, manifests.AgentNamespace, manifests.AgentDeployment)
+func (v *memberTrace) logsCommand() string {
+	return fmt.Sprintf("kubectl --context %s --namespace %s logs deployment/%s", v.view.Member.KubeContext.Name, manifests.AgentNamespace, manifests.AgentDeployment)
 }
 
-// remedy says what to do about a write that is refused.
-func (v *view) remedy(hop Hop, err error) string {
+// fixFor returns what to do about a refused write.
+func (v *memberTrace) fixFor(hop Hop, err error) string {
 	switch {
 	case errors.Is(err, apply.ErrForeign):
 		return "rename or delete it, or rename the exported Service"
@@ -155,13 +155,13 @@ func (v *view) remedy(hop Hop, err error) string {
 	return "change what refuses it, or the Service that is exported"
 }
 
-// nameOf names the object of a write as kubectl does.
+// nameOf returns the kind, namespace and name of a written object.
 func nameOf(a apply.Act) string {
 	return fmt.Sprintf("%s %s/%s", reflect.TypeOf(a.Object).Elem().Name(), a.Object.GetNamespace(), a.Object.GetName())
 }
 
-// dueOf says what an object lacks for which a write is due.
-func dueOf(a apply.Act) string {
+// dueText describes the state of an object that has a pending write.
+func dueText(a apply.Act) string {
 	return map[plan.Verb]string{
 		plan.Create: "missing", plan.Update: "not up to date", plan.UpdateStatus: "not up to date in its status", plan.Delete: "left over",
 	}[a.Verb]

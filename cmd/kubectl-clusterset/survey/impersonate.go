@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// borrowed returns a client with the rights of a ServiceAccount, so that what the API server says of its writes is what
-// it would say to the agent. Where the ServiceAccount does not exist, or may not be impersonated, the rights are one's own.
-func borrowed(ctx context.Context, config *rest.Config, kinds *runtime.Scheme, namespace, name string) (client.Client, error) {
+// impersonate returns a client with the rights of a ServiceAccount, so that an API server admits or refuses its writes as it does
+// those of the agent. If the ServiceAccount does not exist or must not be impersonated, it returns a client with the user's own
+// rights.
+func impersonate(ctx context.Context, config *rest.Config, kinds *runtime.Scheme, namespace, name string) (client.Client, error) {
 	own, err := client.New(unthrottled(config), client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, err

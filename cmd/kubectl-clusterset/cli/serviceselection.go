@@ -18,8 +18,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// picking says which Services of a namespace are meant.
-type picking struct {
+// serviceSelection selects Services of a namespace.
+type serviceSelection struct {
 	dryRun, all bool
 	selector    string
 
@@ -30,16 +30,16 @@ type picking struct {
 	r         *report
 }
 
-func (p *picking) addFlags(flags *pflag.FlagSet) {
+func (p *serviceSelection) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&p.dryRun, "dry-run", false, "check and print the changes, without making them")
 	flags.BoolVar(&p.all, "all", false, "all Services of the namespace")
 	flags.StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
 }
 
-var errWhich = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace")
+var errNoSelection = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace")
 
-// connect reads the flags, and connects to the cluster of the usual ones.
-func (p *picking) connect(usual *genericclioptions.ConfigFlags, names []string) error {
+// connect validates the flags, and connects to the cluster of the kubeconfig flags.
+func (p *serviceSelection) connect(usual *genericclioptions.ConfigFlags, names []string) error {
 	ways := 0
 	for _, given := range []bool{len(names) > 0, p.selector != "", p.all} {
 		if given {
@@ -47,7 +47,7 @@ func (p *picking) connect(usual *genericclioptions.ConfigFlags, names []string) 
 		}
 	}
 	if ways != 1 {
-		return usageError{errWhich}
+		return usageError{errNoSelection}
 	}
 	p.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var err error
@@ -61,22 +61,22 @@ func (p *picking) connect(usual *genericclioptions.ConfigFlags, names []string) 
 	if err != nil {
 		return usageError{err}
 	}
-	p.member, err = connect("this cluster", "--kubeconfig and --context", config, installing{dryRun: p.dryRun})
+	p.member, err = connect("this cluster", "--kubeconfig and --context", config, writeFlags{dryRun: p.dryRun})
 	return err
 }
 
-// picks reports whether Services are picked rather than named.
-func (p *picking) picks() bool { return len(p.names) == 0 }
+// isSelector reports whether the Services are selected by labels or all, not by name.
+func (p *serviceSelection) isSelector() bool { return len(p.names) == 0 }
 
-func (p *picking) heading(where string) string {
+func (p *serviceSelection) heading(where string) string {
 	if p.dryRun {
 		return where + " (dry run: nothing is changed)"
 	}
 	return where
 }
 
-// knowsKinds returns an error that says what to do where the cluster has no ServiceExports.
-func (p *picking) knowsKinds(ctx context.Context) error {
+// checkKinds returns an error if the cluster has no kind ServiceExport.
+func (p *serviceSelection) checkKinds(ctx context.Context) error {
 	err := p.member.client.List(ctx, &mcsv1beta1.ServiceExportList{}, client.InNamespace(p.namespace), client.Limit(1))
 	if isAbsentKind(err) {
 		return errors.New("this cluster does not know ServiceExports: have it join a clusterset first (kubectl clusterset join)")
@@ -87,25 +87,25 @@ func (p *picking) knowsKinds(ctx context.Context) error {
 	return nil
 }
 
-// services returns what is meant, sorted by name. Services that are derived from imports are never picked.
-func (p *picking) services(ctx context.Context) ([]pickedService, error) {
+// services returns the selected Services, sorted by name. Derived Services are only selected by name.
+func (p *serviceSelection) services(ctx context.Context) ([]selectedService, error) {
 	found := &corev1.ServiceList{}
 	if err := p.member.client.List(ctx, found, client.InNamespace(p.namespace)); err != nil {
 		return nil, fmt.Errorf("list Services of namespace %s: %w", p.namespace, err)
 	}
-	var result []pickedService
+	var result []selectedService
 	for i := range found.Items {
 		service := &found.Items[i]
-		picked := p.picks() && isOwn(service) && p.labels.Matches(labels.Set(service.Labels))
+		picked := p.isSelector() && isOwn(service) && p.labels.Matches(labels.Set(service.Labels))
 		if picked || slices.Contains(p.names, service.Name) {
-			result = append(result, pickedService{service.Name, service})
+			result = append(result, selectedService{service.Name, service})
 		}
 	}
 	for _, name := range p.names {
-		if !slices.ContainsFunc(result, func(s pickedService) bool { return s.name == name }) {
-			result = append(result, pickedService{name: name})
+		if !slices.ContainsFunc(result, func(s selectedService) bool { return s.name == name }) {
+			result = append(result, selectedService{name: name})
 		}
 	}
-	slices.SortFunc(result, func(a, b pickedService) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(result, func(a, b selectedService) int { return cmp.Compare(a.name, b.name) })
 	return result, nil
 }

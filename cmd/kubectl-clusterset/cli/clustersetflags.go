@@ -21,61 +21,61 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// answerTime is how long a cluster that is merely asked who it is may take.
-const answerTime = 5 * time.Second
+// identifyTimeout limits the time to identify a cluster.
+const identifyTimeout = 5 * time.Second
 
-// errNoContexts says that there is nobody to ask.
+// errNoContexts is returned if there is no cluster to read.
 var errNoContexts = errors.New("the kubeconfig has no contexts: pass --kubeconfig, or set KUBECONFIG")
 
-// reading are the flags of the verbs that look at the whole clusterset.
-type reading struct {
-	at       hubFlags
+// clustersetFlags are the flags of the commands that read the whole clusterset.
+type clustersetFlags struct {
+	hubFlags hubFlags
 	contexts []string
 }
 
-func (o *reading) addFlags(flags *pflag.FlagSet) {
-	o.at.add(flags)
+func (o *clustersetFlags) addFlags(flags *pflag.FlagSet) {
+	o.hubFlags.add(flags)
 	flags.Lookup("hub-context").Usage = "context of the hub; defaults to the one of --contexts that is a hub"
 	flags.Lookup("hub-kubeconfig").Usage = "kubeconfig of the hub; defaults to --kubeconfig"
 	flags.StringSliceVar(&o.contexts, "contexts", nil, "comma-separated contexts of the members to read; defaults to all of the kubeconfig")
 }
 
-// find returns what can be seen of the clusterset. Places that do not answer are told on warnings.
-func (o *reading) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
+// find returns the reachable part of the clusterset. It reports the contexts that are left out on warnings.
+func (o *clustersetFlags) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
 	if *usual.Context != "" {
 		return nil, usageError{fmt.Errorf("--context=%s: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub", *usual.Context)}
 	}
-	places, err := o.places(usual)
+	contexts, err := o.kubeContexts(usual)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	var hub *survey.Place
-	if o.at.kubeconfig != "" || o.at.context != "" {
-		config, err := o.at.config(usual)
+	var hub *survey.KubeContext
+	if o.hubFlags.kubeconfig != "" || o.hubFlags.context != "" {
+		config, err := o.hubFlags.config(usual)
 		if err != nil {
 			return nil, usageError{err}
 		}
-		hub = &survey.Place{Name: o.hubName(), Config: config}
+		hub = &survey.KubeContext{Name: o.hubName(), Config: config}
 	}
-	found, err := survey.Find(ctx, places, hub, answerTime)
+	found, err := survey.Find(ctx, contexts, hub, identifyTimeout)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range found.Unreached {
-		fmt.Fprintf(warnings, "note: context %s is left out: %v\n", u.Place, u.Err)
+		fmt.Fprintf(warnings, "note: context %s is left out: %v\n", u.Context, u.Err)
 	}
 	return found, nil
 }
 
-func (o *reading) hubName() string {
-	if o.at.context != "" {
-		return o.at.context
+func (o *clustersetFlags) hubName() string {
+	if o.hubFlags.context != "" {
+		return o.hubFlags.context
 	}
-	return o.at.kubeconfig
+	return o.hubFlags.kubeconfig
 }
 
-// places returns where to look, in the order of their names.
-func (o *reading) places(usual *genericclioptions.ConfigFlags) ([]survey.Place, error) {
+// kubeContexts returns the contexts to read, sorted by name unless --contexts is given.
+func (o *clustersetFlags) kubeContexts(usual *genericclioptions.ConfigFlags) ([]survey.KubeContext, error) {
 	known, err := usual.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, err
@@ -87,15 +87,15 @@ func (o *reading) places(usual *genericclioptions.ConfigFlags) ([]survey.Place, 
 	if len(names) == 0 {
 		return nil, errNoContexts
 	}
-	var places []survey.Place
+	var contexts []survey.KubeContext
 	for _, name := range names {
 		config, err := contextConfig(usual, name)
 		if err != nil {
 			return nil, fmt.Errorf("context %q: %w", name, err)
 		}
-		places = append(places, survey.Place{Name: name, Config: config})
+		contexts = append(contexts, survey.KubeContext{Name: name, Config: config})
 	}
-	return places, nil
+	return contexts, nil
 }
 
 func contextConfig(usual *genericclioptions.ConfigFlags, name string) (*rest.Config, error) {
@@ -104,7 +104,7 @@ func contextConfig(usual *genericclioptions.ConfigFlags, name string) (*rest.Con
 	return flags.ToRESTConfig()
 }
 
-// serviceKey reads NAMESPACE/SERVICE; a name alone is in the namespace of -n, or of the context.
+// serviceKey parses NAMESPACE/SERVICE. The default namespace is that of -n, or of the context.
 func serviceKey(usual *genericclioptions.ConfigFlags, text string) (clusterset.ServiceKey, error) {
 	namespace, name, found := strings.Cut(text, "/")
 	if !found {

@@ -1,0 +1,104 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+)
+
+// DryRunResult is what the agent of a member would write for one service.
+type DryRunResult struct {
+	// Sources are what the agent reads for the service, and LocalSlices the local endpoints.
+	Sources     sources.Sources
+	LocalSlices []clusterset.Slice
+	// Outcome describes what is left out of the records on the hub.
+	Outcome publication.Outcome
+	// Published, Status and Imported are the pending writes: to the hub, to the status of the ServiceExport, and to the objects
+	// of the import. Each error is the reason why some of the writes are not possible.
+	Published, Status, Imported          []apply.Act
+	PublishedErr, StatusErr, ImportedErr error
+	// Events are those that the agent would send.
+	Events []Event
+}
+
+// Event is an Event that an agent would send.
+type Event struct{ Reason, Note string }
+
+// DryRun runs the controllers of the agent for one service. The API servers validate the writes and store none.
+func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*DryRunResult, error) {
+	r := &DryRunResult{}
+	var err error
+	if r.Sources, err = l.reader.Read(ctx, key); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
+	}
+	if r.Sources.Local != nil {
+		if r.LocalSlices, err = l.reader.LocalSlices(ctx, key); err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
+		}
+	}
+	request := reconcile.Request{NamespacedName: key}
+	outcomes := publication.NewOutcomes()
+	published := &publish.Reconciler{
+		Sources: l.reader, Hub: apply.ToHub(l.hubClient, l.Member.ID.HubNamespace()).Rehearse(appendTo(&r.Published)),
+		Allowed: alwaysAllowed, Progress: publication.NewProgress(), Outcomes: outcomes,
+	}
+	r.PublishedErr = reconcileError(ctx, published, request)
+	r.Outcome = outcomes.Of(key)
+	status := &exportstatus.Reconciler{
+		Sources: l.reader, Member: l.writer(&r.Status), Outcomes: outcomes,
+		Refusal: func() string { return "" }, Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+	}
+	r.StatusErr = reconcileError(ctx, status, request)
+	imported := &imports.Reconciler{
+		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: alwaysAllowed,
+		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.livenessOf, Policies: liveness.DefaultPolicies(),
+		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
+		Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+	}
+	r.ImportedErr = reconcileError(ctx, imported, request)
+	return r, nil
+}
+
+// reconcileError runs a controller and returns its error. It ignores apply.ErrStale.
+func reconcileError(ctx context.Context, controller reconcile.Reconciler, request reconcile.Request) error {
+	if _, err := controller.Reconcile(ctx, request); !errors.Is(err, apply.ErrStale) {
+		return err
+	}
+	return nil
+}
+
+// alwaysAllowed allows the member to publish: Find has checked its identity.
+func alwaysAllowed() bool { return true }
+
+// writer returns a writer that sends dry-run requests to the member and records them.
+func (l *MemberView) writer(into *[]apply.Act) apply.Writer {
+	return apply.ToMember(l.memberClient, l.memberClient).Rehearse(appendTo(into))
+}
+
+func appendTo(into *[]apply.Act) func(apply.Act) {
+	return func(a apply.Act) { *into = append(*into, a) }
+}
+
+// eventList records Events instead of sending them.
+type eventList struct{ events *[]Event }
+
+// Eventf records an Event.
+func (r *eventList) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	*r.events = append(*r.events, Event{reason, fmt.Sprintf(note, args...)})
+}
