@@ -20,7 +20,7 @@ var withoutManagedFields = cache.TransformStripManagedFields()
 // keeps the entry that shows that we wrote the object. It returns its argument, changed.
 func StripManagedFields(object any) (any, error) {
 	written, _ := object.(metav1.Object)
-	isLost := written != nil && clusterset.HasLostMark(written)
+	isLost := written != nil && clusterset.HasLostLabel(written)
 	object, err := withoutManagedFields(object)
 	if isLost {
 		written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}})

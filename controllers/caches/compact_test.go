@@ -105,7 +105,7 @@ func TestCompactLost(t *testing.T) {
 			if _, err := Compact(service); err != nil {
 				t.Fatal(err)
 			}
-			if got := clusterset.HasLostMark(service); got != want || len(service.ManagedFields) > 1 {
+			if got := clusterset.HasLostLabel(service); got != want || len(service.ManagedFields) > 1 {
 				t.Errorf("written by %s: lost %v, want %v; managed fields %v", manager, got, want, service.ManagedFields)
 			}
 		}

@@ -91,7 +91,7 @@ func (r *Renewal) renew(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := r.ToMember.KeepSecret(ctx, withToken(secret, token)); err != nil {
+	if err := r.ToMember.UpdateSecret(ctx, withToken(secret, token)); err != nil {
 		return 0, err
 	}
 	expires := token.ExpirationTimestamp.Time

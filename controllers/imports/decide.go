@@ -193,12 +193,12 @@ func exporters(v view, missing map[clusterset.ClusterID]bool) []clusterset.Clust
 // site returns what rendering needs to know of this cluster. Addresses and their order change only if the service changes between
 // headless and not (spec I5).
 func site(v view, merged merge.Merged) render.Site {
-	result := render.Site{IPFamilies: v.localFamilies, Unknown: v.unsupported, MetadataDomains: v.metadataDomains}
+	result := render.Site{IPFamilies: v.localFamilies, UnknownSettings: v.unsupported, MetadataDomains: v.metadataDomains}
 	recorded := ""
 	if i := v.managedImport(); i != nil {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]
 		if i.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) > 0 {
-			result.IPs, result.Established = i.Spec.IPs, i.Spec.IPFamilies
+			result.IPs, result.ExistingFamilies = i.Spec.IPs, i.Spec.IPFamilies
 		}
 	}
 	result.DerivedName = render.DerivedName(v.sources.Key.Name, recorded, v.services, v.takenNames)
@@ -207,7 +207,7 @@ func site(v view, merged merge.Merged) render.Site {
 		if service.Name != result.DerivedName || !sameKind || service.Spec.ClusterIP == "" { // an ExternalName Service has no cluster IP and no families
 			continue
 		}
-		result.Established = service.Spec.IPFamilies
+		result.ExistingFamilies = service.Spec.IPFamilies
 		if merged.Type == mcsv1beta1.ClusterSetIP && len(result.IPs) == 0 { // the import was deleted, and the Service may be replaced
 			result.IPs = service.Spec.ClusterIPs
 		}

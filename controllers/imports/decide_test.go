@@ -296,12 +296,12 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			imported: importOf(held80, "a"),
 			want: render.Site{
 				DerivedName: "derived-43254079", IPs: []string{"10.100.0.7"},
-				Established: []corev1.IPFamily{corev1.IPv4Protocol},
+				ExistingFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 			},
 		},
 		"the import was deleted": {
 			named: []*corev1.Service{derived(long, "fd00::1")},
-			want:  render.Site{DerivedName: long, IPs: []string{"fd00::1"}, Established: dual},
+			want:  render.Site{DerivedName: long, IPs: []string{"fd00::1"}, ExistingFamilies: dual},
 		},
 		"somebody made the Service an ExternalName": {
 			imported: importOf(held80, "a"),
@@ -312,7 +312,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			}()},
 			want: render.Site{
 				DerivedName: "derived-43254079", IPs: []string{"10.100.0.7"},
-				Established: []corev1.IPFamily{corev1.IPv4Protocol},
+				ExistingFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 			},
 		},
 		"it was headless": {

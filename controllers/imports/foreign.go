@@ -19,12 +19,12 @@ import (
 )
 
 // foreignObjects returns an event handler for unmanaged Services and slices. If one is deleted or gets another managed-by label, it
-// enqueues the imports that may need its name (apply.ErrForeign). It lists all imports of the namespace, because such objects are
+// enqueues the imports that may need its name (apply.ErrUnmanaged). It lists all imports of the namespace, because such objects are
 // rare.
 func foreignObjects[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reconcile.Request] {
 	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], object client.Object) {
 		name, ok := clusterset.DerivedNameOf(object.GetName())
-		if !ok || clusterset.MarkOf(object) == clusterset.ManagedBy {
+		if !ok || clusterset.ManagerOf(object) == clusterset.ManagedBy {
 			return
 		}
 		list := &mcsv1beta1.ServiceImportList{}
@@ -35,7 +35,7 @@ func foreignObjects[T client.Object](r *Reconciler) handler.TypedEventHandler[T,
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if clusterset.MarkOf(e.ObjectOld) != clusterset.MarkOf(e.ObjectNew) {
+			if clusterset.ManagerOf(e.ObjectOld) != clusterset.ManagerOf(e.ObjectNew) {
 				enqueue(ctx, q, e.ObjectOld)
 			}
 		},

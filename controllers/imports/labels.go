@@ -46,7 +46,7 @@ func (v view) labelChanges() (imports []plan.Change[*mcsv1beta1.ServiceImport], 
 	recorded := ""
 	if i := v.serviceImport; i != nil && isOrWasManaged(i) {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]
-		if clusterset.HasLostMark(i) {
+		if clusterset.HasLostLabel(i) {
 			imports = append(imports, withLabels(i, map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}))
 		}
 	}
@@ -62,7 +62,7 @@ func (v view) labelChanges() (imports []plan.Change[*mcsv1beta1.ServiceImport], 
 
 // isOrWasManaged reports whether an object has our managed-by label, or has lost it.
 func isOrWasManaged(object client.Object) bool {
-	return clusterset.MarkOf(object) == clusterset.ManagedBy || clusterset.HasLostMark(object)
+	return clusterset.ManagerOf(object) == clusterset.ManagedBy || clusterset.HasLostLabel(object)
 }
 
 // wasDerived reports whether a managed Service was created for this import: by its service name label, or, if that cannot be true,
@@ -83,5 +83,5 @@ func withLabels[T client.Object](observed T, labels map[string]string) plan.Chan
 	maps.Copy(all, object.GetLabels())
 	maps.Copy(all, labels)
 	object.SetLabels(all)
-	return plan.Change[T]{Verb: plan.Update, Object: object, Observed: observed}
+	return plan.Change[T]{Verb: plan.Update, Object: object, Existing: observed}
 }

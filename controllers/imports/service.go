@@ -50,7 +50,7 @@ func (r *Reconciler) writeService(ctx context.Context, v view, d decision) (serv
 			desired = render.Service(d.merged, site)
 			changes = plan.Service(desired, observed)
 			continue
-		case errors.Is(err, apply.ErrForeign):
+		case errors.Is(err, apply.ErrUnmanaged):
 			return serviceResult{foreignErr: err, site: site}, nil
 		case err != nil || desired == nil:
 			return serviceResult{site: site}, err
@@ -72,13 +72,13 @@ type writeResult struct {
 func (r *Reconciler) relaxDesired(ctx context.Context, m merge.Merged, site render.Site, result writeResult) (*render.Site, error) {
 	var unsupported []clusterset.Setting
 	if result.err == nil && len(result.written) > 0 {
-		unsupported = render.Dropped(m, site, result.written[len(result.written)-1])
+		unsupported = render.DroppedSettings(m, site, result.written[len(result.written)-1])
 	} else {
-		unsupported = render.Refused(m, site, fieldsOf(result.err))
+		unsupported = render.RefusedSettings(m, site, fieldsOf(result.err))
 	}
 	if len(unsupported) > 0 {
 		r.Unsupported.add(unsupported)
-		site.Unknown = with(site.Unknown, unsupported)
+		site.UnknownSettings = with(site.UnknownSettings, unsupported)
 		return &site, nil
 	}
 	if !apierrors.IsInvalid(result.err) || len(site.IPs) == 0 {

@@ -32,7 +32,7 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	d.site = derived.site
 	if derived.foreignErr == nil { // an unmanaged Service must not get mirrored slices
 		switch err := r.writeSlices(ctx, v, d); {
-		case errors.Is(err, apply.ErrForeign): // the condition reports it; the other slices are written
+		case errors.Is(err, apply.ErrUnmanaged): // the condition reports it; the other slices are written
 			derived.foreignErr = err
 		case err != nil:
 			return err
@@ -55,7 +55,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		ips = derived.service.Spec.ClusterIPs
 	}
 	written, err := apply.Do(ctx, r.Writer, plan.ServiceImport(render.ServiceImport(d.merged, d.site, ips), v.serviceImport))
-	if errors.Is(err, apply.ErrForeign) && v.serviceImport == nil {
+	if errors.Is(err, apply.ErrUnmanaged) && v.serviceImport == nil {
 		return nil // another client has just created it: the watch event enqueues the service again
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		return err
 	}
 	for _, after := range updated {
-		r.announceLeftOut(current, after, "SettingLeftOut", conditions.SettingsLeftOut(render.LeftOut(d.merged, d.site)))
+		r.announceLeftOut(current, after, "SettingLeftOut", conditions.SettingsLeftOut(render.SettingsLeftOut(d.merged, d.site)))
 		r.announceLeftOut(current, after, "MetadataLeftOut", conditions.MetadataLeftOut(render.MetadataLeftOut(d.merged, d.site)))
 	}
 	return derived.foreignErr
@@ -108,7 +108,7 @@ func ready(d decision, derived serviceResult) metav1.Condition {
 	case derived.service == nil || !render.Supported(d.merged, d.site):
 		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
 	}
-	return conditions.ImportReady(render.LeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
+	return conditions.ImportReady(render.SettingsLeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
 }
 
 // withdraw deletes an import that no cluster exports. It deletes the ServiceImport last: that names the exporters, so that a retry

@@ -43,7 +43,7 @@ func (p *Presence) process(events []hub.MemberEvent) {
 	}
 	for _, id := range expired {
 		p.Log.Info("the hub has had no Member for the cluster for the timeout; its exports are removed", "member", id, "timeout", p.AbsentTimeout)
-		p.Store.Expel(id)
+		p.Store.MarkLeft(id)
 	}
 }
 
@@ -54,13 +54,13 @@ func (p *Presence) changed(events []hub.MemberEvent, absent []clusterset.Cluster
 	for _, event := range events {
 		switch {
 		case event.Type == hub.MemberLeft:
-			p.Tracker.Left(event.Cluster)
+			p.Tracker.Remove(event.Cluster)
 		case event.Cluster == p.Cluster && event.Type == hub.HeartbeatRenewed:
 			changed = append(changed, p.Tracker.LocalRenewed(p.Clock.Now())...)
 			expired = p.Tracker.Absent(absent, p.AbsentTimeout)
 		case event.Cluster == p.Cluster:
 		case event.Type == hub.MemberSeen:
-			p.Tracker.Known(event.Cluster, p.Store.HeartbeatInterval(event.Cluster))
+			p.Tracker.Track(event.Cluster, p.Store.HeartbeatInterval(event.Cluster))
 		case p.Tracker.Renewed(event.Cluster, p.Store.HeartbeatInterval(event.Cluster)):
 			changed = append(changed, event.Cluster)
 		}

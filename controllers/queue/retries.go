@@ -59,7 +59,7 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		r.accept(request)
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil
-	case apply.IsForeign(err):
+	case apply.IsUnmanaged(err):
 		return reconcile.Result{}, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		r.remove(request)

@@ -50,10 +50,10 @@ func TestRetries(t *testing.T) {
 	}{
 		"done":             {},
 		"stale":            {err: fmt.Errorf("import: %w", apply.ErrStale)},
-		"another's object": {err: fmt.Errorf("import: %w", apply.ErrForeign)},
+		"another's object": {err: fmt.Errorf("import: %w", apply.ErrUnmanaged)},
 		"a quota":          {err: errQuota, again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute}},
 		"a quota and another's object": {
-			err: errors.Join(apply.ErrForeign, errQuota), again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute},
+			err: errors.Join(apply.ErrUnmanaged, errQuota), again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute},
 		},
 		"final":                 {err: reconcile.TerminalError(errQuota), want: errQuota},
 		"no answer":             {err: errAway, want: errAway},

@@ -1,10 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply is the only package that changes anything in a cluster. A Writer carries out the plans of the agents and
-// changes only what is ours: the guard stands here, below everything that decides. An Installer does what an administrator
-// has commanded, with that one's rights: it applies and deletes whole objects by their names, and writes an object of
-// somebody else that has been edited.
+// Package apply writes to member clusters and to the hub. It is the only package of the agent that writes. A Writer applies plans,
+// and updates or deletes managed objects only.
 package apply
 
 import (
@@ -26,69 +24,68 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// ErrForeign says that an object which is not ours bears the name that ours needs, or that ours bears somebody else's mark by
-// now. It is left alone.
-var ErrForeign = errors.New("it is not managed by Tombolo and is left alone: rename or delete it")
+// ErrUnmanaged reports that an object with the same name is not managed by Tombolo, or that another manager has taken over a managed
+// object. The object is not changed.
+var ErrUnmanaged = errors.New("it is not managed by Tombolo and is left alone: rename or delete it")
 
-// ErrStale says that a plan was made from an outdated view. The watch that brings the newer one also brings the next
-// try, so there is nothing to report, and nothing to wait for but what RetryAfter says.
+// ErrStale reports that a plan was computed from a stale cache. The watch event with the newer version enqueues the object again, so
+// the error is not reported. See RetryAfter for an exception.
 var ErrStale = errors.New("the object has changed since it was observed")
 
-// remadeAfter is how long to wait before a namespace that is said to be about to go is written to again.
-const remadeAfter = time.Second
+// namespaceRetry is the delay before the next write to a namespace that is terminating.
+const namespaceRetry = time.Second
 
-// RetryAfter returns after how long to try again what has failed with ErrStale; 0 where a watch brings the next try. None need
-// bring it where the API server says that the namespace is about to go: of a namespace that was made anew at once it says so
-// until it has seen that itself, which may be after us. Who tries again looks at the namespace first, or at the Member that was in it,
-// which ends this where it does go.
+// RetryAfter returns the delay before a write that failed with ErrStale is retried; 0 if a watch event triggers the retry. If the
+// namespace is terminating, there may be no such event: the API server may return this error for a short time after the namespace
+// was deleted and created again. The retries end when the cache no longer has the namespace, or the Member in it.
 func RetryAfter(err error) time.Duration {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return remadeAfter
+		return namespaceRetry
 	}
 	return 0
 }
 
-// errGone says that we have deleted the object.
-var errGone = fmt.Errorf("%w: it is deleted", ErrStale)
+// errDeleted reports that the agent has deleted the object.
+var errDeleted = fmt.Errorf("%w: it is deleted", ErrStale)
 
-// ErrTaken says that another import of ours has got the name in this very moment. The watch will tell the other import of
-// it, and not the one that has to choose another name, so it has to be tried again.
-var ErrTaken = errors.New("the name has just been given to the import of another service")
+// ErrNameTaken reports that another import was given the name at the same time. The watch enqueues only that import, so the one that
+// needs another name must be retried.
+var ErrNameTaken = errors.New("the name has just been given to the import of another service")
 
 // Writer writes to one cluster.
 type Writer struct {
 	client client.Client
 	live   client.Reader
-	// owns reports whether an object is ours, and lost whether it is ours though our mark was taken from it: that may be
-	// updated, which gives the mark back, and not deleted.
-	owns, lost func(client.Object) bool
-	memory     memory
-	// note is told of each write of a rehearsal; nil where it is the real thing.
-	note func(Act)
+	// manages reports whether an object is managed. lostLabel reports whether it is managed but its managed-by label was removed.
+	// Such an object may be updated, which restores the label, but not deleted.
+	manages, lostLabel func(client.Object) bool
+	lastWrites         writeCache
+	// report is called for each write of a dry run; nil if writes are not dry runs.
+	report func(DryRunWrite)
 }
 
-// ToMember returns a Writer to a member cluster, where ours is what bears our managed-by label or has lost it, and the status of
-// ServiceExports. live reads past any cache.
+// ToMember returns a Writer for a member cluster. It may write objects that have the managed-by label or have lost it, and the
+// status of ServiceExports. live reads from the API server, not from a cache.
 func ToMember(c client.Client, live client.Reader) Writer {
 	return Writer{
-		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, memory: newMemory(),
-		owns: func(object client.Object) bool { return clusterset.MarkOf(object) == clusterset.ManagedBy },
-		lost: func(object client.Object) bool { return clusterset.HasLostMark(object) },
+		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, lastWrites: newWriteCache(),
+		manages:   func(object client.Object) bool { return clusterset.ManagerOf(object) == clusterset.ManagedBy },
+		lostLabel: func(object client.Object) bool { return clusterset.HasLostLabel(object) },
 	}
 }
 
-// ToHub returns a Writer to the hub, where ours is what lies in our namespace.
+// ToHub returns a Writer for the hub. It may write only objects in the namespace of the local member.
 func ToHub(c client.Client, namespace string) Writer {
 	return Writer{
-		client: c, live: c, memory: newMemory(),
-		owns: func(object client.Object) bool { return object.GetNamespace() == namespace },
-		lost: func(client.Object) bool { return false },
+		client: c, live: c, lastWrites: newWriteCache(),
+		manages:   func(object client.Object) bool { return object.GetNamespace() == namespace },
+		lostLabel: func(client.Object) bool { return false },
 	}
 }
 
-// Do carries out the changes in their order and returns the objects that it created or updated, as the API server
-// answered them. It goes on after a failure. The error joins all failures, each with the object's key and its Reason; it is ErrStale
-// only where nothing worse happened, and then the first of them. A deletion of what is gone is done.
+// Do applies the changes in their order and returns the objects that it created or updated, as the API server returned them. It
+// continues after a failure. The error joins all failures, each with the object's key and its Reason. If every failure is ErrStale,
+// it is the first of them. Deleting an object that does not exist succeeds.
 func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]) ([]T, error) {
 	var written []T
 	var failures []error
@@ -99,7 +96,7 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 		case errors.Is(err, ErrStale):
 			outdated = cmp.Or(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), refusal{err}))
+			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), writeError{err}))
 		case change.Verb != plan.Delete:
 			written = append(written, object)
 		}
@@ -112,58 +109,58 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {
 	object := change.Object.DeepCopyObject().(T)
-	object.SetManagedFields(nil) // a cache holds less of them than the API server, which keeps its own
-	observed := ""
+	object.SetManagedFields(nil) // the cache has only part of them; the API server keeps its own
+	version := ""
 	if change.Verb != plan.Create {
-		observed = change.Observed.GetResourceVersion()
+		version = change.Existing.GetResourceVersion()
 	}
-	err := w.recall(ctx, object, observed)
-	if errors.Is(err, errGone) && change.Verb == plan.Delete {
+	err := w.checkLastWrite(ctx, object, version)
+	if errors.Is(err, errDeleted) && change.Verb == plan.Delete {
 		return object, nil
 	}
 	if err != nil {
 		return object, err
 	}
 	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
-	err = w.carryOut(ctx, change.Verb, object, change.Observed)
-	if w.note != nil {
-		w.note(act(change, object, err))
+	err = w.send(ctx, change.Verb, object, change.Existing)
+	if w.report != nil {
+		w.report(dryRunWrite(change, object, err))
 	}
 	if err != nil {
 		return object, err
 	}
 	if change.Verb == plan.Delete {
-		w.memory.note(change.Object, deleted)
+		w.lastWrites.record(change.Object, outcomeDeleted)
 	} else {
-		w.memory.note(object, stands)
+		w.lastWrites.record(object, outcomeWritten)
 	}
 	return object, nil
 }
 
-func (w Writer) carryOut(ctx context.Context, verb plan.Verb, object, observed client.Object) error {
+func (w Writer) send(ctx context.Context, verb plan.Verb, object, existing client.Object) error {
 	switch verb {
 	case plan.Create:
 		return w.create(ctx, object)
-	case plan.UpdateStatus: // a subresource of its own, which is always the controller's
-		return stale(w.client.Status().Update(ctx, object))
+	case plan.UpdateStatus: // only the controller writes the status subresource
+		return asStale(w.client.Status().Update(ctx, object))
 	case plan.Update, plan.Delete:
-		if !w.owns(observed) && (verb == plan.Delete || !w.lost(observed)) {
-			return ErrForeign
+		if !w.manages(existing) && (verb == plan.Delete || !w.lostLabel(existing)) {
+			return ErrUnmanaged
 		}
 		if verb == plan.Update {
-			if err := w.complete(ctx, object); err != nil {
-				return stale(err)
+			if err := w.restoreEndpoints(ctx, object); err != nil {
+				return asStale(err)
 			}
-			return stale(w.client.Update(ctx, object))
+			return asStale(w.client.Update(ctx, object))
 		}
 		return w.delete(ctx, object)
 	}
 	return fmt.Errorf("unknown verb %q", verb)
 }
 
-// complete gives a slice that a cache has condensed its endpoints back, as they are in the cluster. If the slice has changed since
-// it was observed, the update is refused as a conflict.
-func (w Writer) complete(ctx context.Context, object client.Object) error {
+// restoreEndpoints replaces the endpoints of a condensed slice by those of the API server. If the slice has changed since the plan
+// was computed, the update fails with a conflict.
+func (w Writer) restoreEndpoints(ctx context.Context, object client.Object) error {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok || !plan.IsCondensed(slice.Endpoints) {
 		return nil
@@ -174,64 +171,63 @@ func (w Writer) complete(ctx context.Context, object client.Object) error {
 	return err
 }
 
-// recall returns ErrStale where the plan was made without knowing our own last write of the object, and that is how
-// things stand: the watch has not brought it back yet. To ask is cheaper than to have a write refused, for which an API
-// server goes through admission, quotas included. What others have done to the object since is for the write itself to
-// find out.
-func (w Writer) recall(ctx context.Context, object client.Object, observed string) error {
-	last := w.memory.unseen(object, observed)
+// checkLastWrite returns ErrStale if the plan was computed before the cache received the last write of this agent, and the object
+// has not changed since. This costs less than a refused write, which the API server sends through admission and quotas. Changes by
+// other writers are detected by the write itself.
+func (w Writer) checkLastWrite(ctx context.Context, object client.Object, version string) error {
+	last := w.lastWrites.missingFrom(object, version)
 	if last == (write{}) {
 		return nil
 	}
 	existing := object.DeepCopyObject().(client.Object)
 	err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing)
 	switch {
-	case apierrors.IsNotFound(err) && last.outcome == deleted:
-		return errGone
+	case apierrors.IsNotFound(err) && last.outcome == outcomeDeleted:
+		return errDeleted
 	case err != nil:
 		return client.IgnoreNotFound(err)
-	case last.outcome != stands || existing.GetResourceVersion() != last.version:
+	case last.outcome != outcomeWritten || existing.GetResourceVersion() != last.version:
 		return nil
-	case observed == "" && !sameImport(object, existing): // what we wrote was for another import
-		return taken(existing)
+	case version == "" && !sameImport(object, existing): // the last write was for another import
+		return nameTaken(existing)
 	}
 	return ErrStale
 }
 
-// create creates object. What bears its name already is looked at live, so that an outdated cache never leads to a
-// second object or to taking over a foreign one (spec D2, I7).
+// create creates object. If the name exists, it reads that object from the API server, so that a stale cache never leads to a
+// duplicate, or to a change of an unmanaged object (spec D2, I7).
 func (w Writer) create(ctx context.Context, object client.Object) error {
-	// A conflict here is not about the object, which does not exist yet, but about the quota that counts it: two creates
-	// at once. No watch would bring that back to us.
+	// A conflict is not about the object, which does not exist yet, but about the quota: two creates at the same time. No watch
+	// event would trigger a retry.
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.client.Create(ctx, object) })
 	switch {
-	case apierrors.IsConflict(err) || isKindGone(err):
+	case apierrors.IsConflict(err) || isKindMissing(err):
 		return err
 	case !apierrors.IsAlreadyExists(err):
-		return stale(err)
+		return asStale(err)
 	}
 	existing := object.DeepCopyObject().(client.Object)
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
-		return err // also where it is gone again: no watch need tell that to whom the name is of use now
+		return err // also if it was deleted meanwhile: there may be no watch event for this import
 	}
 	_, isSlice := object.(*discoveryv1.EndpointSlice)
-	switch owns := w.owns(existing); {
-	case !owns && !w.lost(existing):
-		return ErrForeign
-	case owns && sameImport(object, existing):
+	switch managed := w.manages(existing); {
+	case !managed && !w.lostLabel(existing):
+		return ErrUnmanaged
+	case managed && sameImport(object, existing):
 		return ErrStale
 	case !isSlice && !sameImport(object, existing):
-		return taken(existing)
+		return nameTaken(existing)
 	}
-	// It is ours and was not found by its labels: they were edited. Nothing in it is worth keeping.
+	// The object is managed, but its labels were edited, so it was not found by them. It is overwritten.
 	object.SetResourceVersion(existing.GetResourceVersion())
-	return stale(w.client.Update(ctx, object))
+	return asStale(w.client.Update(ctx, object))
 }
 
-// isKindGone reports whether a create has failed because the API server does not serve the kind, as after its definition was
-// deleted. No watch brings that back: what watches the kind has seen all its objects go already. (Where it is the namespace that
-// is missing, the error names it.)
-func isKindGone(err error) bool {
+// isKindMissing reports whether a create failed because the API server does not serve the kind, as after its CRD was deleted. The
+// watch has already reported the deletion of all objects, so no further event triggers a retry. (If the namespace is missing, the
+// error contains its name.)
+func isKindMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
@@ -240,27 +236,27 @@ func isKindGone(err error) bool {
 	return details == nil || details.Name == ""
 }
 
-func taken(existing client.Object) error {
-	return fmt.Errorf("%w: %s", ErrTaken, existing.GetLabels()[mcsv1beta1.LabelServiceName])
+func nameTaken(existing client.Object) error {
+	return fmt.Errorf("%w: %s", ErrNameTaken, existing.GetLabels()[mcsv1beta1.LabelServiceName])
 }
 
-// sameImport reports whether two objects say that they belong to the same import, by which they are found.
+// sameImport reports whether the labels of two objects name the same import.
 func sameImport(a, b client.Object) bool {
 	return a.GetLabels()[mcsv1beta1.LabelServiceName] == b.GetLabels()[mcsv1beta1.LabelServiceName]
 }
 
-// delete deletes the very object that was observed.
+// delete deletes the object only if its UID and version are unchanged.
 func (w Writer) delete(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	err := w.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return stale(err)
+	return asStale(err)
 }
 
-// stale returns ErrStale for the errors that say that the world has moved on, and any other error as it is.
-func stale(err error) error {
+// asStale returns ErrStale for errors which show that the plan was stale, and any other error unchanged.
+func asStale(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}

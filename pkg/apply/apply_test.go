@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestStale: an error that says that the world has moved on is no news; any other is told as it is. That a namespace is about to go may
-// itself be old, and is asked again.
+// TestStale: errors which show that the plan was stale become ErrStale, all others are unchanged. If the namespace is terminating,
+// the write is retried, because the cache may be stale.
 //
 // spec: E8
 func TestStale(t *testing.T) {
@@ -25,7 +25,7 @@ func TestStale(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		want  bool
-		again bool // as no watch need bring the next try
+		again bool // retried without a watch event
 	}{
 		"none":                           {nil, false, false},
 		"another version":                {apierrors.NewConflict(services, "web", errors.New("it has changed")), true, false},
@@ -37,14 +37,14 @@ func TestStale(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := stale(test.err)
+			got := asStale(test.err)
 			if errors.Is(got, ErrStale) != test.want || !errors.Is(got, test.err) {
 				t.Errorf("%v became %v", test.err, got)
 			}
 			if again := RetryAfter(got); (again > 0) != test.again {
 				t.Errorf("%v is tried again after %s", test.err, again)
 			}
-			if !test.want && got != test.err { //nolint:errorlint // the same, and not wrapped
+			if !test.want && got != test.err { //nolint:errorlint // the same error, not wrapped
 				t.Errorf("%v became %v", test.err, got)
 			}
 		})

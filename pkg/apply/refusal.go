@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bounds of what is kept of an API server's answer.
+// Bounds of the text of an API server's error.
 const (
 	maxCauses = 5
 	maxCause  = 300
 	maxReason = 2000
 )
 
-// noField is the field of a cause that says that, because of the others, not everything was checked.
+// noField is the field of a cause which reports that not everything was checked, because of the other causes.
 const noField = "<nil>"
 
-// Reason returns why a write failed, as the API server says it, in at most 2,000 bytes. API servers list what is invalid in
-// random order; the text is sorted, so that the same refusal always gives the same text (spec C2).
+// Reason returns the reason why a write failed, as the API server reports it, in at most 2,000 bytes. API servers list invalid
+// fields in random order. They are sorted, so that the same error always gives the same text (spec C2).
 func Reason(err error) string {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -47,14 +47,14 @@ func Reason(err error) string {
 	return shortened(fmt.Sprintf("%s %q is invalid: %s", kind, status.Details.Name, text), maxReason)
 }
 
-// refusal is why a write failed. Its text is Reason's, as it may become a condition.
-type refusal struct{ error }
+// writeError is the error of a failed write. Its text is that of Reason, because it may become the message of a condition.
+type writeError struct{ error }
 
-func (r refusal) Error() string { return Reason(r.error) }
+func (r writeError) Error() string { return Reason(r.error) }
 
-func (r refusal) Unwrap() error { return r.error }
+func (r writeError) Unwrap() error { return r.error }
 
-// invalidFields returns what is wrong with which fields, sorted; nothing where the API server names no fields.
+// invalidFields returns the invalid fields and the reasons, sorted; nil if the API server names no fields.
 func invalidFields(status metav1.Status) []string {
 	if status.Details == nil {
 		return nil
@@ -69,7 +69,7 @@ func invalidFields(status metav1.Status) []string {
 	return slices.Compact(result)
 }
 
-// shortened returns as many whole characters as fit into most bytes.
+// shortened returns a text of at most most bytes. It does not cut a character.
 func shortened(text string, most int) string {
 	const ellipsis = "…"
 	if len(text) <= most {
@@ -78,8 +78,8 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
-// IsFinal reports whether the schema of the object's kind refuses it, or it is too large: until the object changes, each try is
-// refused. A policy names no field; what it refuses depends on more than the object.
+// IsFinal reports whether the schema of the kind refuses the object, or the object is too large. Every retry fails until the object
+// changes. Errors of admission policies name no field and are not final, because they depend on more than the object.
 func IsFinal(err error) bool {
 	return every(err, func(e error) bool {
 		var answer apierrors.APIStatus
@@ -91,20 +91,20 @@ func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// IsRefused reports whether an API server understood all that failed and said no, because of a schema, a policy, a quota or a
-// right, or an object of somebody else is in the way. To ask again soon gives the same answer.
+// IsRefused reports whether each failed write was refused because of a schema, a policy, a quota, a permission or an unmanaged object.
+// An early retry gives the same result.
 func IsRefused(err error) bool {
 	return every(err, func(e error) bool {
-		return isInvalid(e) || apierrors.IsForbidden(e) || errors.Is(e, ErrForeign)
+		return isInvalid(e) || apierrors.IsForbidden(e) || errors.Is(e, ErrUnmanaged)
 	})
 }
 
-// IsForeign reports whether objects of somebody else, and nothing besides, are in the way.
-func IsForeign(err error) bool {
-	return every(err, func(e error) bool { return errors.Is(e, ErrForeign) })
+// IsUnmanaged reports whether all failures are ErrUnmanaged.
+func IsUnmanaged(err error) bool {
+	return every(err, func(e error) bool { return errors.Is(e, ErrUnmanaged) })
 }
 
-// every reports whether each of the failures that an error joins is of a kind; false where there is none.
+// every reports whether is returns true for each of the joined errors; false if err is nil.
 func every(err error, is func(error) bool) bool {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {

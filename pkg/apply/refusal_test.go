@@ -17,7 +17,7 @@ import (
 
 var publishedServices = schema.GroupKind{Group: "hub.tombolo-mcs.io", Kind: "PublishedService"}
 
-// invalid returns an API server's refusal of annotations that are too long, in this order.
+// invalid returns an API server's error about annotations that are too long, in this order.
 func invalid(order ...int) error {
 	var list field.ErrorList
 	for _, i := range order {
@@ -26,7 +26,7 @@ func invalid(order ...int) error {
 	return fmt.Errorf("create shop.web: %w", apierrors.NewInvalid(publishedServices, "shop.web", list))
 }
 
-// TestReason: the same refusal in another order is the same text.
+// TestReason: the same causes in another order give the same text.
 //
 // spec: C2
 func TestReason(t *testing.T) {
@@ -66,20 +66,20 @@ func TestReason(t *testing.T) {
 			if got := Reason(test.err); got != test.want {
 				t.Errorf("%s\nwant\n%s", got, test.want)
 			}
-			if got := (refusal{test.err}).Error(); got != test.want {
+			if got := (writeError{test.err}).Error(); got != test.want {
 				t.Errorf("as an error: %s\nwant\n%s", got, test.want)
 			}
 		})
 	}
 }
 
-// TestRefused: what an API server says no to is told from what merely failed, also where several writes did.
+// TestRefused: refused writes are distinguished from other failures, also if several writes have failed.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("exceeded quota: tombolo"))
 	policy := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("denied by a policy"))
-	policy.ErrStatus.Reason = "Invalid" // as ValidatingAdmissionPolicies answer
-	foreign := fmt.Errorf("create: %w", ErrForeign)
+	policy.ErrStatus.Reason = "Invalid" // like the error of a ValidatingAdmissionPolicy
+	foreign := fmt.Errorf("create: %w", ErrUnmanaged)
 	away := errors.New("connection refused")
 	type verdict struct{ final, refused, foreign bool }
 	for name, test := range map[string]struct {
@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 		"too large":                  {apierrors.NewRequestEntityTooLargeError("3 MiB"), verdict{final: true, refused: true}},
 		"a policy":                   {policy, verdict{refused: true}},
 		"a schema and a policy":      {errors.Join(invalid(1), policy), verdict{refused: true}},
-		"a refusal of a policy":      {refusal{policy}, verdict{refused: true}},
+		"a refusal of a policy":      {writeError{policy}, verdict{refused: true}},
 		"a quota":                    {fmt.Errorf("publish: %w", quota), verdict{refused: true}},
 		"another's":                  {foreign, verdict{refused: true, foreign: true}},
 		"no answer":                  {away, verdict{}},
@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (verdict{IsFinal(test.err), IsRefused(test.err), IsForeign(test.err)}); got != test.want {
+			if got := (verdict{IsFinal(test.err), IsRefused(test.err), IsUnmanaged(test.err)}); got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IssueToken has the writer's cluster issue a token for a ServiceAccount, for the audience of its own API server. The
-// lifetime is a wish: the answer says until when the token is good.
+// IssueToken requests a token for a ServiceAccount from the writer's cluster, for the audience of its own API server. The API server
+// may choose another lifetime: the returned status contains the expiration time.
 func (w Writer) IssueToken(ctx context.Context, account client.ObjectKey, lifetime time.Duration) (authenticationv1.TokenRequestStatus, error) {
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lifetime.Seconds()))},
@@ -27,8 +27,8 @@ func (w Writer) IssueToken(ctx context.Context, account client.ObjectKey, lifeti
 	return request.Status, nil
 }
 
-// KeepSecret writes a changed Secret that the cluster's administrator has made for us.
-func (w Writer) KeepSecret(ctx context.Context, secret *corev1.Secret) error {
+// UpdateSecret updates a Secret that an administrator has created for Tombolo.
+func (w Writer) UpdateSecret(ctx context.Context, secret *corev1.Secret) error {
 	if err := w.client.Update(ctx, secret); err != nil {
 		return fmt.Errorf("update Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ClusterID names a cluster within its clusterset (KEP-2149). It is one RFC-1123 label, because it is also a DNS
-// label in the names of headless endpoints, and stays the same for as long as the cluster is a member.
+// ClusterID is the name of a cluster in its clusterset (KEP-2149). It is an RFC 1123 label, because it is also a DNS label in the
+// names of headless endpoints. It does not change while the cluster is a member.
 type ClusterID string
 
 // hubNamespacePrefix precedes the cluster ID in the name of a member's namespace on the hub.
 const hubNamespacePrefix = "member-"
 
-// MaxClusterIDLength is the longest ID that still leaves a legal namespace name on the hub (63 characters).
+// MaxClusterIDLength is the longest ID for which the namespace name on the hub is legal (63 characters).
 const MaxClusterIDLength = validation.DNS1123LabelMaxLength - len(hubNamespacePrefix)
 
-// ParseClusterID returns s as a ClusterID, or an error that says what is wrong with it and what to do (spec N7).
+// ParseClusterID returns s as a ClusterID, or an error with the reason and what to do (spec N7).
 func ParseClusterID(s string) (ClusterID, error) {
 	if s == "" {
 		return "", fmt.Errorf("the cluster ID is empty: set the ClusterProperty cluster.clusterset.k8s.io, or pass --cluster-id")
@@ -35,11 +35,11 @@ func ParseClusterID(s string) (ClusterID, error) {
 	return ClusterID(s), nil
 }
 
-// HubNamespace returns the namespace on the hub that belongs to this member, and to no other.
+// HubNamespace returns the namespace of this member on the hub.
 func (id ClusterID) HubNamespace() string { return hubNamespacePrefix + string(id) }
 
-// ClusterIDOfHubNamespace returns the member to whom a namespace on the hub belongs. It reports false for
-// namespaces that are no member's. The namespace of an object is the only proof of where it comes from.
+// ClusterIDOfHubNamespace returns the member of a namespace on the hub, and false if the namespace does not belong to a member. Only
+// the namespace of an object proves which member has written it.
 func ClusterIDOfHubNamespace(namespace string) (ClusterID, bool) {
 	rest, ok := strings.CutPrefix(namespace, hubNamespacePrefix)
 	if !ok {

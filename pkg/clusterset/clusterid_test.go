@@ -147,7 +147,7 @@ func TestSliceID(t *testing.T) {
 	}
 }
 
-// The longest names still fit a Service (63 characters) and an EndpointSlice (253).
+// The longest names are legal for a Service (63 characters) and an EndpointSlice (253).
 // spec: D2, D4
 func TestLongestNames(t *testing.T) {
 	t.Parallel()
@@ -162,8 +162,8 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// FuzzClusterID: what is accepted as an ID is a DNS label, its namespace on the hub is one too, and leads back to it; no
-// other namespace does. What is refused is named in the error.
+// FuzzClusterID: an accepted ID is a DNS label, its namespace on the hub is one too, and only this namespace returns the ID. The
+// error of a refused ID contains it.
 //
 // spec: N7
 func FuzzClusterID(f *testing.F) {

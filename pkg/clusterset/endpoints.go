@@ -11,29 +11,28 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Slice is one EndpointSlice of a source cluster, reduced to what crosses clusters (spec D6).
+// Slice is an EndpointSlice of an exporter, with only the fields that are published (spec D6).
 type Slice struct {
 	Cluster ClusterID
-	// ID tells the slices of one service in one cluster apart. It is SliceID of the source slice's name.
+	// ID identifies the slice among those of one service in one cluster. It is the SliceID of the source slice's name.
 	ID          string
 	AddressType discoveryv1.AddressType
 	Ports       []EndpointPort
 	Endpoints   []Endpoint
-	// Trigger is when the change that this slice reflects happened in its source cluster; zero if unknown.
-	// It is for measuring only: two slices that differ in nothing else are the same.
+	// Trigger is the time of the change that caused this version of the slice, in its source cluster; zero if unknown. It is used
+	// for metrics only: slices that differ only in it are equal.
 	Trigger time.Time
 }
 
-// What one cluster may contribute to one service at most (design decision 4): each of its changes is written in every
-// other cluster.
+// The maximum that one cluster can export for one service (design decision 4). The limits exist because every importer writes each
+// change of the exporter.
 const (
 	MaxSlices    = 1000
 	MaxEndpoints = 10_000
 )
 
-// Bounded returns the slices of one cluster and service, in their order, up to the one that exceeds MaxSlices or
-// MaxEndpoints, and an error that says what is left out; nil where nothing is. count returns how many endpoints a slice has,
-// in whatever form it is.
+// Bounded returns the slices of one cluster and service, in their order, before the first one that exceeds MaxSlices or
+// MaxEndpoints, and an error that describes the others; nil if there are none. count returns the number of endpoints of a slice.
 func Bounded[T any](slices []T, count func(T) int) ([]T, error) {
 	endpoints := 0
 	for i, slice := range slices {
@@ -50,24 +49,24 @@ func Bounded[T any](slices []T, count func(T) int) ([]T, error) {
 	return slices, nil
 }
 
-// Count returns how many endpoints the slice has.
+// Count returns the number of endpoints of the slice.
 func (s Slice) Count() int { return len(s.Endpoints) }
 
-// EndpointPort is a port that endpoints listen on. Its name is that of the Service port it belongs to.
+// EndpointPort is a port on which endpoints listen. Its name is that of the Service port.
 type EndpointPort struct {
 	Name     string
 	Protocol corev1.Protocol
-	// Port is 0 where the source slice leaves it open.
+	// Port is 0 if the source slice does not set it.
 	Port        int32
 	AppProtocol string
 }
 
-// Endpoint is one backend. Its strings are empty where the source says nothing.
+// Endpoint is one endpoint of a slice. Its strings are empty if the source does not set them.
 type Endpoint struct {
 	Addresses []string
 	Hostname  string
 	Zone      string
-	// NodeName is known for the cluster's own endpoints only (spec D6).
+	// NodeName is set for local endpoints only (spec D6).
 	NodeName                    string
 	Ready, Serving, Terminating Condition
 }
@@ -75,7 +74,7 @@ type Endpoint struct {
 // IsReady reports whether the endpoint takes new traffic. Unset means ready, as in discovery.k8s.io/v1.
 func (e Endpoint) IsReady() bool { return e.Ready != False }
 
-// Condition is a condition of an endpoint as its source wrote it: a bool that may be absent.
+// Condition is a condition of an endpoint: an optional bool.
 type Condition uint8
 
 // The three states of a Condition.
@@ -85,7 +84,7 @@ const (
 	False
 )
 
-// ConditionOf returns the Condition that an optional bool stands for.
+// ConditionOf returns the Condition for an optional bool.
 func ConditionOf(b *bool) Condition {
 	switch {
 	case b == nil:
@@ -97,7 +96,7 @@ func ConditionOf(b *bool) Condition {
 	}
 }
 
-// Pointer returns the optional bool that c stands for: nil for Unset.
+// Pointer returns the optional bool for c; nil for Unset.
 func (c Condition) Pointer() *bool {
 	if c == Unset {
 		return nil

@@ -13,44 +13,45 @@ import (
 
 const derivedPrefix = "derived-"
 
-// ShortDerivedName returns the derived Service's usual name, `derived-<adler32sum>` in decimal as sprig prints it
-// (spec D2). Different services may share it.
+// ShortDerivedName returns the usual name of the derived Service: `derived-<adler32sum>` in decimal, as sprig formats it (spec D2).
+// Several services may have the same name.
 func ShortDerivedName(service string) string {
 	return derivedPrefix + strconv.FormatUint(uint64(adler32.Checksum([]byte(service))), 10)
 }
 
-// LongDerivedName returns the derived Service's name for when the short one is taken: 160 bits of SHA-256, which no
-// two services share in practice.
+// LongDerivedName returns the name of the derived Service if the short name is taken. It contains 160 bits of SHA-256, so collisions
+// are not expected.
 func LongDerivedName(service string) string {
 	sum := sha256.Sum256([]byte(service))
 	return derivedPrefix + hex.EncodeToString(sum[:20])
 }
 
-// DerivedNameOf returns the name of the derived Service that an object is, or belongs to, by its own name; false where it can be neither.
+// DerivedNameOf returns the name of the derived Service from the name of the Service itself or of one of its slices, and false if
+// the name has another form.
 func DerivedNameOf(object string) (string, bool) {
 	sum, ok := strings.CutPrefix(object, derivedPrefix)
 	sum, _, _ = strings.Cut(sum, "-")
 	return derivedPrefix + sum, ok
 }
 
-// sliceIDLength is how many hexadecimal digits a slice's ID has.
+// sliceIDLength is the number of hexadecimal digits of a slice ID.
 const sliceIDLength = 10
 
-// SliceID returns a short, stable name for a source EndpointSlice among the slices of its service.
+// SliceID returns a short, stable ID for a source EndpointSlice, unique among the slices of its service.
 func SliceID(sliceName string) string {
 	sum := sha256.Sum256([]byte(sliceName))
 	return hex.EncodeToString(sum[:])[:sliceIDLength]
 }
 
-// IsSliceID reports whether an ID has the form of those that SliceID returns. What another cluster calls its slices must
-// have it: with a hyphen in it, slice `eu-0123456789` of cluster prod would be mirrored under the name of slice `0123456789` of
-// cluster prod-eu.
+// IsSliceID reports whether an ID has the form that SliceID returns. Slice IDs of other clusters must have this form: an ID with a
+// hyphen could collide, because slice `eu-0123456789` of cluster prod and slice `0123456789` of cluster prod-eu have the same
+// mirrored name.
 func IsSliceID(id string) bool {
 	return len(id) == sliceIDLength && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// MirroredSliceName returns the name under which a source slice is mirrored beside a derived Service (spec D4). No two slices
-// have the same, as neither a derived Service's name behind its prefix nor a slice's ID has a hyphen.
+// MirroredSliceName returns the name of the mirrored slice for a source slice (spec D4). The names are unique, because neither the
+// hash in the derived Service's name nor a slice ID contains a hyphen.
 func MirroredSliceName(derived string, source ClusterID, sliceID string) string {
 	return derived + "-" + string(source) + "-" + sliceID
 }

@@ -21,8 +21,8 @@ type AddressRanges struct {
 	Denied []netip.Prefix
 }
 
-// Check returns nil if an address is in canonical form, of the given family, of a kind that an endpoint can have,
-// and in the ranges, and otherwise an error with the reason.
+// Check returns nil if an address is in canonical form, of the given family, a global unicast address, and in the ranges; otherwise
+// an error with the reason.
 func (r AddressRanges) Check(address string, family discoveryv1.AddressType) error {
 	ip, err := netip.ParseAddr(address)
 	switch {
@@ -63,13 +63,13 @@ func FamiliesOf(prefixes []netip.Prefix) []corev1.IPFamily {
 	return families
 }
 
-// defaultServiceCIDR is the ServiceCIDR that the API server makes of its flags. Its families are the cluster's: from a range
-// of another one, nothing is ever allocated.
+// defaultServiceCIDR is the name of the ServiceCIDR that the API server creates from its flags. Kubernetes allocates addresses of
+// its families only.
 const defaultServiceCIDR = "kubernetes"
 
-// ServiceRanges returns the ranges that a cluster takes its Services' addresses from, by its ServiceCIDRs (Kubernetes 1.33):
-// first those of the API server's flags, which have the order of the cluster's families, then those that were added later.
-// It returns nothing where the API server has not told yet, and an error where a range cannot be read.
+// ServiceRanges returns the ranges of a cluster's Service addresses from its ServiceCIDRs (Kubernetes 1.33): first those of the API
+// server's flags, in the order of the cluster's IP families, then those that were added. It returns nothing if the default
+// ServiceCIDR does not exist yet, and an error if a range cannot be parsed.
 func ServiceRanges(objects []networkingv1.ServiceCIDR) ([]netip.Prefix, error) {
 	var first, added []netip.Prefix
 	for i := range objects {
@@ -92,7 +92,7 @@ func ServiceRanges(objects []networkingv1.ServiceCIDR) ([]netip.Prefix, error) {
 	return first, nil
 }
 
-// ParsePrefixes returns CIDRs as prefixes, or an error that names the first which is none.
+// ParsePrefixes returns CIDRs as prefixes, or an error for the first invalid one.
 func ParsePrefixes(cidrs []string) ([]netip.Prefix, error) {
 	prefixes := make([]netip.Prefix, 0, len(cidrs))
 	for _, cidr := range cidrs {

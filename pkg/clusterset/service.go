@@ -16,12 +16,12 @@ import (
 // ServiceKey identifies a service in every cluster of the clusterset (namespace sameness, KEP-1645).
 type ServiceKey = types.NamespacedName
 
-// Export is what one cluster tells the others about one service: the neutral record between the source's Service
-// and ServiceExport and everybody's merge. Fields that do not apply to the type hold their zero value.
+// Export is what a cluster exports for one service, independent of the API objects: it is computed from a Service and a
+// ServiceExport, and merged with other exports. Fields that do not apply to the type have their zero value.
 type Export struct {
 	Cluster ClusterID
 	Key     ServiceKey
-	// Age is the effective creation time by which the oldest export is found (spec R8), in whole seconds.
+	// Age is the effective creation time, in whole seconds. It determines which export is the oldest (spec R8).
 	Age time.Time
 
 	Type                  mcsv1beta1.ServiceImportType
@@ -29,68 +29,67 @@ type Export struct {
 	IPFamilies            []corev1.IPFamily
 	Affinity              Affinity
 	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy
-	// TrafficDistribution is empty where the Service asks for none.
+	// TrafficDistribution is empty if the Service does not set it.
 	TrafficDistribution string
 
-	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations, less reserved keys.
+	// Labels and Annotations are the ServiceExport's exportedLabels and exportedAnnotations, without reserved keys.
 	Labels      map[string]string
 	Annotations map[string]string
 
-	// Selection is how the Service finds its pods; nil where that stays in the cluster, as it does unless its
-	// administrator wants otherwise (spec D8).
+	// Selection is the selector of the Service; nil if it is not exported, which is the default (spec D8).
 	Selection *Selection
 }
 
-// Selection is how a Service finds its pods: what a cluster needs to know to have its own pods join the service of
-// another (spec D8).
+// Selection contains a Service's selector and target ports. With it, a derived Service can select the pods of its own cluster
+// (spec D8).
 type Selection struct {
-	// Labels are those that the pods must have; never empty.
+	// Labels are the labels of the selected pods; never empty.
 	Labels map[string]string
-	// TargetPorts are where the pods listen, for each port of the Service.
+	// TargetPorts are the target ports, by port of the Service.
 	TargetPorts map[PortID]intstr.IntOrString
 }
 
-// DerivedSelector says which selector derived Services have in a cluster.
+// DerivedSelector is the selector of the derived Services in a cluster.
 type DerivedSelector string
 
-// The selectors that derived Services can have.
+// The values of DerivedSelector.
 const (
-	// NoSelector: none, as the KEP has it. Only pods of exporting clusters serve (spec E1).
+	// NoSelector: no selector, as in the KEP. Only pods of exporting clusters serve (spec E1).
 	NoSelector DerivedSelector = "none"
-	// OldestSelector: that of the oldest export, so that pods which match it join wherever they run (spec D8).
+	// OldestSelector: the selector of the oldest export, so that pods with its labels serve in every cluster (spec D8).
 	OldestSelector DerivedSelector = "oldest"
 )
 
-// Setting is a value that an export gives one of the fields of a Service to which versions of Kubernetes add values.
+// Setting is a field of a Service to which new versions of Kubernetes add values, with its value in an export.
 type Setting struct {
 	// Field is the name of the field in the Service's spec.
 	Field, Value string
 }
 
-// The fields that Settings are about.
+// The fields of Settings.
 const (
 	FieldInternalTrafficPolicy = "internalTrafficPolicy"
 	FieldTrafficDistribution   = "trafficDistribution"
 )
 
-// Affinity is a Service's session affinity. It means nothing for headless services.
+// Affinity is a Service's session affinity. It is not used for headless services.
 type Affinity struct {
 	Mode corev1.ServiceAffinity
-	// TimeoutSeconds is 0 where no timeout is configured.
+	// TimeoutSeconds is 0 if no timeout is configured.
 	TimeoutSeconds int32
 }
 
 // Port is a port of an exported Service.
 type Port struct {
-	// Name may be empty where the Service has this one port only.
+	// Name may be empty if the Service has only one port.
 	Name     string
 	Protocol corev1.Protocol
 	Port     int32
-	// AppProtocol is empty where none is given.
+	// AppProtocol is empty if it is not set.
 	AppProtocol string
 }
 
-// ID returns what makes two ports the same port, whatever they are called.
+// ID returns the protocol and number, which identify a port whatever its name is.
 func (p Port) ID() PortID { return PortID{p.Protocol, p.Port} }
 
 // String returns "name:number/protocol", or "number/protocol" for a port without a name.
@@ -101,7 +100,7 @@ func (p Port) String() string {
 	return p.Name + ":" + p.ID().String()
 }
 
-// PortID is a protocol and a Service port number: what a client sends to.
+// PortID is the protocol and number of a Service port.
 type PortID struct {
 	Protocol corev1.Protocol
 	Port     int32

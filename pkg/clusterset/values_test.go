@@ -93,7 +93,7 @@ func TestIsManaged(t *testing.T) {
 	}
 }
 
-// TestHasLostMark: ours is what we have written and nobody claims.
+// TestHasLostMark: an object is managed if an agent has written it and it has no managed-by label.
 //
 // spec: I7
 func TestHasLostMark(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHasLostMark(t *testing.T) {
 	both := "app.kubernetes.io/managed-by, endpointslice.kubernetes.io/managed-by"
 	for name, test := range map[string]struct {
 		object metav1.Object
-		labels string // that bear a mark
+		labels string // a managed-by label
 		mark   string
 		fields []metav1.ManagedFieldsEntry
 		want   bool
@@ -130,7 +130,7 @@ func TestHasLostMark(t *testing.T) {
 			}
 			test.object.SetLabels(labels)
 			test.object.SetManagedFields(test.fields)
-			if got := clusterset.HasLostMark(test.object); got != test.want {
+			if got := clusterset.HasLostLabel(test.object); got != test.want {
 				t.Errorf("lost: %v, want %v", got, test.want)
 			}
 		})
@@ -312,7 +312,7 @@ func prefixes(t *testing.T, cidrs ...string) []netip.Prefix {
 	return result
 }
 
-// What exceeds the bounds of a service is left out from the first slice that does, whoever looks.
+// Slices are left out from the first one that exceeds the limits of a service.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	slicesOf := func(n, endpoints int) []clusterset.Slice {

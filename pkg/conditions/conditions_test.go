@@ -194,8 +194,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// The whole of both texts, with every reason there is and with values that are longest when quoted, is something that
-// the API server takes: the bounds and the pattern are those of the CRD.
+// The longest reason and message, with every reason and with values that are longest when quoted, are accepted by the API server:
+// the limits and the pattern are those of the CRD.
 // spec: C3
 func TestAllConflictsFit(t *testing.T) {
 	t.Parallel()

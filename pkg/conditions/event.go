@@ -5,25 +5,25 @@ package conditions
 
 import "strings"
 
-// Bounds of an Event, in bytes (events.k8s.io/v1). The API server refuses one that exceeds them.
+// Limits of an Event in bytes (events.k8s.io/v1). The API server refuses an Event that exceeds them.
 const (
 	maxEventReason = 128
 	maxEventNote   = 1024
 )
 
-// EventReason returns the reason of a condition as an Event can have it: of several reasons, joined by commas, the first
-// ones that fit into 128 bytes. A condition's reason has room for eight times as many (spec C3).
+// EventReason returns the reason of a condition in the form that an Event can have. If there are several reasons, joined by commas,
+// it returns the first ones that fit into 128 bytes. The reason of a condition can be eight times as long (spec C3).
 func EventReason(reason string) string {
 	if len(reason) <= maxEventReason {
 		return reason
 	}
-	if end := strings.LastIndexByte(reason[:maxEventReason+1], ','); end > 0 { // one behind the last byte ends what fits
+	if end := strings.LastIndexByte(reason[:maxEventReason+1], ','); end > 0 { // a comma may follow the last byte that fits
 		return reason[:end]
 	}
 	return reason[:maxEventReason]
 }
 
-// EventNote returns the text of an Event, at most 1,024 bytes of it; an ellipsis stands for the rest.
+// EventNote returns the text of an Event, cut off at 1,024 bytes with an ellipsis.
 func EventNote(text string) string {
 	const ellipsis = "…"
 	if len(text) <= maxEventNote {

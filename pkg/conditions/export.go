@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions turns verdicts into the conditions of ServiceExports and ServiceImports (spec C1-C6). It is
-// pure: the time of a transition is an argument.
+// Package conditions computes the conditions of ServiceExports and ServiceImports (spec C1-C6). It is pure: the caller passes the
+// time of a transition.
 package conditions
 
 import (
@@ -18,33 +18,33 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// maxMessage bounds the message of a metav1.Condition, in characters. All reasons together are far from their bound.
+// maxMessage is the limit of the message of a metav1.Condition, in characters. All reasons together are far below their limit.
 const maxMessage = 32768
 
-// Publication is how far an export has come on its way to the hub.
+// Publication is the state of an export's publication.
 type Publication struct {
-	// Hub is the connection as this cluster sees it.
+	// Hub is the state of the hub's objects in this cluster.
 	Hub HubState
-	// Published says that the hub holds the export as it is now.
+	// Published is set if the hub stores the current version of the export.
 	Published bool
-	// Failure is why the hub refused the export; empty where it did not.
+	// Failure is the reason why the hub refused the export; empty if it did not.
 	Failure string
-	// LeftOut are the addresses that may not leave the cluster, and why; at most a few are named.
+	// LeftOut are the addresses that are not published, with the reasons. At most three are named.
 	LeftOut []string
-	// Surplus says which slices are too many for one service; empty where none are.
+	// Surplus describes the slices that exceed the limits of a service; empty if there are none.
 	Surplus string
-	// HostNames are the EndpointSlices that have host names and no addresses; at most a few are named.
+	// HostNames are the EndpointSlices that have host names instead of addresses. At most three are named.
 	HostNames []string
 }
 
-// HubState says what is known of the hub.
+// HubState is the state of the hub's objects in this cluster.
 type HubState string
 
-// The states of the connection to the hub.
+// The states of the hub's objects.
 const (
-	// HubUnknown means that this cluster has not yet seen the hub's records since it started.
+	// HubUnknown: the agent has not listed the hub's objects since it started.
 	HubUnknown HubState = "Unknown"
-	// HubSynced means that it has; the connection may be down by now.
+	// HubSynced: the agent has listed them. The connection may be down at present.
 	HubSynced HubState = "Synced"
 )
 
@@ -57,7 +57,7 @@ func Valid(rejection *export.Rejection) metav1.Condition {
 		"The Service can be exported.")
 }
 
-// Exported returns the export's condition Ready (spec C2): whether the hub holds it.
+// Exported returns the export's condition Ready (spec C2): whether the hub stores the export.
 func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 	ready := mcsv1beta1.ServiceExportConditionReady
 	switch {
@@ -78,7 +78,7 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 		"The service is exported to the clusterset."+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
 }
 
-// surplus says which endpoints are too many.
+// surplus returns the sentence about slices that exceed the limits.
 func surplus(what string) string {
 	if what == "" {
 		return ""
@@ -86,24 +86,24 @@ func surplus(what string) string {
 	return " Left out: " + what + ". Spread the endpoints over several services."
 }
 
-// leftOut says which addresses were left out.
+// leftOut returns the sentence about addresses that are not published.
 func leftOut(reasons []string) string {
 	if len(reasons) == 0 {
 		return ""
 	}
-	return " Left out: " + few(reasons) + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
+	return " Left out: " + firstFew(reasons) + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 }
 
-// hostNames says which slices were left out because they have no addresses.
+// hostNames returns the sentence about slices that have no addresses.
 func hostNames(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " Left out: EndpointSlices of host names (address type FQDN): " + few(names) + ". Give IP addresses instead, which can be exported."
+	return " Left out: EndpointSlices of host names (address type FQDN): " + firstFew(names) + ". Give IP addresses instead, which can be exported."
 }
 
-// few names the first few of a list, sorted, and counts the rest.
-func few(list []string) string {
+// firstFew returns the first three of a list, sorted, and the number of the others.
+func firstFew(list []string) string {
 	const named = 3
 	sorted := slices.Sorted(slices.Values(list))
 	text := strings.Join(sorted[:min(named, len(sorted))], "; ")
@@ -113,8 +113,8 @@ func few(list []string) string {
 	return text
 }
 
-// Conflict returns the export's condition Conflict (spec C3-C5): every exporter says the same. For an export that is
-// not part of the merged service, pass the zero Merged.
+// Conflict returns the export's condition Conflict (spec C3-C5), which is the same in all exporters. For an export that is not part
+// of the merged service, pass the zero Merged.
 func Conflict(merged merge.Merged) metav1.Condition {
 	conflict := mcsv1beta1.ServiceExportConditionConflict
 	if len(merged.Conflicts) == 0 {
@@ -131,7 +131,7 @@ func Conflict(merged merge.Merged) metav1.Condition {
 		mcsv1beta1.ServiceExportConditionReason(strings.Join(reasons, ",")), strings.Join(messages, " "))
 }
 
-// message words a conflict after the KEP's model (spec C5).
+// message returns the message of a conflict, in the form that the KEP suggests (spec C5).
 func message(c merge.Conflict, oldest clusterset.ClusterID, exporters int) string {
 	source := fmt.Sprintf("from oldest service export in %q", oldest)
 	if c.Reason == mcsv1beta1.ServiceExportReasonPortConflict || c.Reason == mcsv1beta1.ServiceExportReasonIPFamilyConflict {
@@ -141,7 +141,7 @@ func message(c merge.Conflict, oldest clusterset.ClusterID, exporters int) strin
 		c.Field, shorten(c.Using), source, len(c.Disagree), exporters)
 }
 
-// shorten keeps one long value from filling the message.
+// shorten limits the length of a value, so that one value does not fill the message.
 func shorten(value string) string {
 	const most = 256
 	if runes := []rune(value); len(runes) > most {
@@ -154,7 +154,7 @@ func condition[T, R ~string](kind T, status metav1.ConditionStatus, reason R, te
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: shortenTo(text, maxMessage)}
 }
 
-// shortenTo returns as many whole characters as fit into most bytes.
+// shortenTo returns a text of at most most bytes. It does not cut a character.
 func shortenTo(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

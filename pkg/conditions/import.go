@@ -15,14 +15,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TypeDeletionPending is the type of a condition that an import has while the hub lacks records of an exporter, and that
-// exporter has not confirmed their deletion. ReasonAwaitingConfirmation is its reason.
+// TypeDeletionPending is the type of a condition of an import with pending deletions. ReasonAwaitingConfirmation is its reason.
 const (
 	TypeDeletionPending        = "DeletionPending"
 	ReasonAwaitingConfirmation = "AwaitingConfirmation"
 )
 
-// DeletionPending returns the condition of an import of which records of these members are missing on the hub.
+// DeletionPending returns the condition of an import with missing records of these members.
 func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 	const most = 10
 	var names []string
@@ -43,32 +42,32 @@ func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 		strings.Join(names, ", "), awaited, gone))
 }
 
-// ImportReady returns the condition of an import whose derived Service, slices and addresses are in place (spec C6).
-// settings are left out because this cluster's API server does not know them (spec D6), and metadata of these domains because
-// this cluster does not admit them.
+// ImportReady returns the condition of an import whose derived Service, slices and addresses exist (spec C6). settings are left out
+// because the local API server does not support them (spec D6), and labels and annotations of domains because this cluster does not
+// allow them.
 func ImportReady(settings []clusterset.Setting, domains []string) metav1.Condition {
-	said := slices.DeleteFunc([]string{"The service is imported.", SettingsLeftOut(settings), MetadataLeftOut(domains)}, func(s string) bool { return s == "" })
-	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, strings.Join(said, " "))
+	sentences := slices.DeleteFunc([]string{"The service is imported.", SettingsLeftOut(settings), MetadataLeftOut(domains)}, func(s string) bool { return s == "" })
+	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, strings.Join(sentences, " "))
 }
 
-// SettingsLeftOut returns what is to be said of settings that this cluster's API server does not know; nothing if there are none.
+// SettingsLeftOut returns the sentence about settings that the local API server does not support; empty if there are none.
 func SettingsLeftOut(settings []clusterset.Setting) string {
 	if len(settings) == 0 {
 		return ""
 	}
-	words := make([]string, len(settings))
+	parts := make([]string, len(settings))
 	for i, setting := range settings {
-		words[i] = fmt.Sprintf("%s %q", setting.Field, setting.Value)
+		parts[i] = fmt.Sprintf("%s %q", setting.Field, setting.Value)
 	}
 	return fmt.Sprintf("Left out: %s, which this cluster's API server does not know. "+
-		"Upgrade this cluster and restart the agent, or export the service without it.", strings.Join(words, " and "))
+		"Upgrade this cluster and restart the agent, or export the service without it.", strings.Join(parts, " and "))
 }
 
-// maxDomains is how many domains are named. Of 253 characters each, they fit into an Event's 1,024.
+// maxDomains is the number of domains that are named. With 253 characters each, they fit into the 1,024 bytes of an Event.
 const maxDomains = 3
 
-// MetadataLeftOut returns what is to be said of labels and annotations whose domains, which are sorted, this cluster does not admit;
-// nothing if there are none.
+// MetadataLeftOut returns the sentence about labels and annotations of domains that this cluster does not allow; empty if there are
+// none. domains are sorted.
 func MetadataLeftOut(domains []string) string {
 	if len(domains) == 0 {
 		return ""
@@ -81,14 +80,14 @@ func MetadataLeftOut(domains []string) string {
 		"To import them, add the domains to --allow-metadata-domains of this cluster's agent.", named)
 }
 
-// FamilyNotSupported returns the condition of an import that this cluster has no IP family for (spec I5).
+// FamilyNotSupported returns the condition of an import if this cluster has none of its IP families (spec I5).
 func FamilyNotSupported(exported, own []corev1.IPFamily) metav1.Condition {
 	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceImportReasonIPFamilyNotSupported,
 		fmt.Sprintf("The service is exported with IP families %v, this cluster's Services have %v. "+
 			"Export it from a cluster with a common family, or make either side dual-stack.", exported, own))
 }
 
-// ImportPending returns the condition of an import that something stands in the way of, and what.
+// ImportPending returns the condition of an import that is not complete. obstacle is the reason.
 func ImportPending(obstacle string) metav1.Condition {
 	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceImportReasonPending, obstacle)
 }

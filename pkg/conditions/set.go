@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Set returns existing with the desired conditions set, and others as they were. A condition's transition time is
-// now where its status changes, else it stays as it was, so that saying the same again changes nothing (spec C).
+// Set returns the existing conditions with the desired ones added or replaced. The transition time of a condition changes to now
+// only if its status changes, so that setting the same conditions again changes nothing (spec C).
 func Set(existing, desired []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
 	result := slices.Clone(existing)
 	for _, condition := range desired {
@@ -29,7 +29,7 @@ func Set(existing, desired []metav1.Condition, generation int64, now metav1.Time
 	return result
 }
 
-// Without returns existing less the condition of a type.
+// Without returns the existing conditions except the one of this type.
 func Without(existing []metav1.Condition, kind string) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(existing), func(c metav1.Condition) bool { return c.Type == kind })
 }

@@ -5,14 +5,14 @@ package corefile
 
 import "strings"
 
-// dnsPort is where DNS is asked for, and a server block listens that names no port.
+// dnsPort is the default port of DNS, and of a server block without a port.
 const dnsPort = "53"
 
-// address is what a server block serves, and where: "cluster.local:53".
+// address is the zone and port of a server block, such as "cluster.local:53".
 type address struct{ zone, port string }
 
-// parseAddress reads one as it stands before a server block. It returns false for what is no plain DNS, such as
-// "tls://.", or cannot be known, such as an environment variable.
+// parseAddress parses an address of a server block. It returns false for other protocols, such as "tls://.", and for values that are
+// not known here, such as environment variables.
 func parseAddress(text string) (address, bool) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -27,38 +27,38 @@ func parseAddress(text string) (address, bool) {
 	if text == "" || port == "" || strings.ContainsAny(rest, "{}()[]/") || strings.Contains(port, ":") {
 		return address{}, false
 	}
-	return address{zone: normal(zone), port: port}, true
+	return address{zone: normalize(zone), port: port}, true
 }
 
-// normal returns a zone in lower case and with no dot at its end; the root is the empty one.
-func normal(zone string) string { return strings.TrimSuffix(strings.ToLower(zone), ".") }
+// normalize returns a zone in lower case without a final dot; the root zone is empty.
+func normalize(zone string) string { return strings.TrimSuffix(strings.ToLower(zone), ".") }
 
-// takes reports whether the questions of a zone come to an address, unless another one is nearer.
-func (a address) takes(zone string) bool {
-	return a.zone == "" || a.zone == normal(zone) || strings.HasSuffix(normal(zone), "."+a.zone)
+// matches reports whether a is the zone or a parent of it.
+func (a address) matches(zone string) bool {
+	return a.zone == "" || a.zone == normalize(zone) || strings.HasSuffix(normalize(zone), "."+a.zone)
 }
 
-// nearest returns the blocks to which a zone's questions come, as CoreDNS does: those with the longest name. Each has only
-// those addresses by which they come.
-func nearest(blocks []block, zone string) []block {
+// longestMatches returns the blocks that receive queries for a zone. As in CoreDNS, these are the blocks with the longest matching
+// zone. Each result contains only the matching addresses.
+func longestMatches(blocks []block, zone string) []block {
 	var found []block
-	best := -1
+	longest := -1
 	for _, b := range blocks {
 		for _, a := range b.addresses {
-			if a.takes(zone) {
-				best = max(best, len(a.zone))
+			if a.matches(zone) {
+				longest = max(longest, len(a.zone))
 			}
 		}
 	}
 	for _, b := range blocks {
-		var near []address
+		var matching []address
 		for _, a := range b.addresses {
-			if a.takes(zone) && len(a.zone) == best {
-				near = append(near, a)
+			if a.matches(zone) && len(a.zone) == longest {
+				matching = append(matching, a)
 			}
 		}
-		if len(near) > 0 {
-			b.addresses = near
+		if len(matching) > 0 {
+			b.addresses = matching
 			found = append(found, b)
 		}
 	}

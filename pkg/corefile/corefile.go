@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corefile edits a Corefile that belongs to somebody else, so that the cluster's CoreDNS answers for the
-// clusterset: it forwards the zone to another DNS, or serves it with its own plugin kubernetes. It adds marked lines and
-// takes them away again; every other byte stays as it is. It reads the text with CoreDNS' own lexer, and follows no import.
+// Package corefile edits an administrator's Corefile, so that the cluster's CoreDNS serves the zone of the clusterset: it forwards
+// the zone to another DNS server, or serves it with its own plugin kubernetes. Edits add marked lines and can be undone. No other
+// byte changes. The package reads the text with CoreDNS' own lexer, and does not follow imports.
 package corefile
 
 import (
@@ -15,27 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// What marks lines that we have added.
+// The marks of added lines.
 const (
 	forwardMark      = "tombolo forward"
 	multiclusterMark = "tombolo multicluster"
 )
 
-// AddForward returns the Corefile with a server block that forwards the zone to these addresses, one of each IP family at
-// most. It listens where the questions come in that no other block takes. A block that was added before is replaced; with
-// the same arguments nothing changes. It is an error where the Corefile serves the zone already, or cannot be read.
+// AddForward returns the Corefile with a server block that forwards the zone to these addresses, at most one of each IP family. The
+// block listens on the ports on which the Corefile would otherwise receive queries for the zone. It replaces a block that was added
+// before; with the same arguments, nothing changes. It returns an error if the Corefile already serves the zone, or cannot be
+// parsed.
 func AddForward(text, zone string, to ...netip.Addr) (string, error) {
 	if err := checkForward(zone, to); err != nil {
 		return "", err
 	}
-	bare, place, err := cutForward(text)
+	unmarked, position, err := cutForward(text)
 	if err != nil {
 		return "", err
 	}
-	if strings.HasSuffix(bare, "\r") {
+	if strings.HasSuffix(unmarked, "\r") {
 		return "", fmt.Errorf("corefile: the last line ends with a carriage return alone: put a line feed behind it")
 	}
-	blocks, err := scan(bare)
+	blocks, err := scan(unmarked)
 	if err != nil {
 		return "", err
 	}
@@ -43,26 +44,27 @@ func AddForward(text, zone string, to ...netip.Addr) (string, error) {
 		return "", fmt.Errorf("corefile: there is no server block: is this the Corefile of the cluster's CoreDNS?")
 	}
 	for _, b := range blocks {
-		if b.bare {
+		if b.noBraces {
 			return "", fmt.Errorf("corefile: line %d: the server block has no braces, so no other can follow: put { behind its addresses and } at its end", b.line)
 		}
 	}
-	serving := nearest(blocks, zone)
+	serving := longestMatches(blocks, zone)
 	for _, b := range serving {
-		if slices.ContainsFunc(b.addresses, func(a address) bool { return a.zone == normal(zone) }) {
+		if slices.ContainsFunc(b.addresses, func(a address) bool { return a.zone == normalize(zone) }) {
 			return "", fmt.Errorf("corefile: line %d: there is a server block for %s already, which is not ours: remove it, or keep it and add none", b.line, zone)
 		}
 	}
-	return place.insert(bare, forwardLines(zone, to, serving)), nil
+	return position.insert(unmarked, forwardLines(zone, to, serving)), nil
 }
 
-// RemoveForward returns the Corefile without what AddForward has added. Without it, the text is returned as it is.
+// RemoveForward returns the Corefile without the block of AddForward. If there is none, the text is unchanged.
 func RemoveForward(text string) (string, error) {
-	bare, _, err := cutForward(text)
-	return bare, err
+	unmarked, _, err := cutForward(text)
+	return unmarked, err
 }
 
-// ForwardBlock returns the server block that AddForward adds to a Corefile which listens on port 53, for people to paste.
+// ForwardBlock returns the server block that AddForward adds to a Corefile which listens on port 53, for administrators who edit it
+// by hand.
 func ForwardBlock(zone string, to ...netip.Addr) (string, error) {
 	if err := checkForward(zone, to); err != nil {
 		return "", err
@@ -92,8 +94,8 @@ func checkZone(zone string) error {
 	return nil
 }
 
-// forwardLines returns the marked block, without ends of lines. It has the ports and the bind of the blocks that would take
-// the zone's questions without it.
+// forwardLines returns the lines of the marked block, without line ends. Its ports and bind directives are those of the blocks that
+// would otherwise receive queries for the zone.
 func forwardLines(zone string, to []netip.Addr, serving []block) []string {
 	var keys, binds []string
 	for _, b := range serving {
@@ -120,7 +122,7 @@ func forwardLines(zone string, to []netip.Addr, serving []block) []string {
 	)
 }
 
-// unique returns the strings without repetitions, in the order in which they come first.
+// unique returns the strings without duplicates, in their order.
 func unique(in []string) []string {
 	var out []string
 	for _, s := range in {

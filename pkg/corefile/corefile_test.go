@@ -20,7 +20,7 @@ const zone = "clusterset.local"
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestCorefiles: of each Corefile in testdata, what it is with the zone forwarded, and served by plugin kubernetes.
+// TestCorefiles: each Corefile in testdata with the zone forwarded, and served by plugin kubernetes.
 func TestCorefiles(t *testing.T) {
 	for name, edits := range map[string][]string{
 		"kubeadm":    {"forward", "multicluster"},
@@ -57,7 +57,7 @@ func TestCorefiles(t *testing.T) {
 	}
 }
 
-// TestForwardMoves: another address replaces the one before, where the block stands; what stands around it stays.
+// TestForwardMoves: another address replaces the block at its position; the other lines do not change.
 func TestForwardMoves(t *testing.T) {
 	text := read(t, "kubeadm")
 	first := must(t)(corefile.AddForward(text, zone, netip.MustParseAddr("10.96.0.20")))
@@ -73,7 +73,7 @@ func TestForwardMoves(t *testing.T) {
 	}
 }
 
-// TestMulticlusterIsThere: who has added the zone by hand keeps it as it is.
+// TestMulticlusterIsThere: a zone that an administrator has added by hand does not change.
 func TestMulticlusterIsThere(t *testing.T) {
 	text := ".:53 {\n  kubernetes cluster.local ClusterSet.Local. {\n    multicluster clusterset.LOCAL\n  }\n}\n"
 	if got := must(t)(corefile.AddMulticluster(text, zone)); got != text {
@@ -81,7 +81,7 @@ func TestMulticlusterIsThere(t *testing.T) {
 	}
 }
 
-// TestForwardBesideMulticluster: from the plugin kubernetes to our own, without a moment in which nobody answers.
+// TestForwardBesideMulticluster: the change from plugin kubernetes to Tombolo's plugin does not interrupt DNS.
 func TestForwardBesideMulticluster(t *testing.T) {
 	text := read(t, "kubeadm")
 	both := must(t)(corefile.AddForward(must(t)(corefile.AddMulticluster(text, zone)), zone, netip.MustParseAddr("10.96.0.20")))
@@ -153,7 +153,7 @@ func TestMulticlusterErrors(t *testing.T) {
 	}
 }
 
-// TestMulticlusterEdited: what somebody has edited of our lines is not taken away with them.
+// TestMulticlusterEdited: marked lines that were edited are not removed.
 func TestMulticlusterEdited(t *testing.T) {
 	added := must(t)(corefile.AddMulticluster(read(t, "kubeadm"), zone))
 	const edited = `corefile: line 7: another user has edited what is below "# BEGIN tombolo multicluster": remove what is ours by hand`
@@ -177,7 +177,7 @@ func TestMulticlusterEdited(t *testing.T) {
 	}
 }
 
-// TestForwardBlock: the text that the kustomizations tell people to paste.
+// TestForwardBlock: the text that the kustomizations ask administrators to paste.
 func TestForwardBlock(t *testing.T) {
 	got := must(t)(corefile.ForwardBlock(zone, netip.MustParseAddr("10.96.0.20")))
 	want := "# BEGIN tombolo forward\nclusterset.local:53 {\n    errors\n    cache 5\n    forward . 10.96.0.20\n}\n# END tombolo forward\n"
@@ -194,7 +194,7 @@ func TestForwardBlock(t *testing.T) {
 	refused(t, "corefile: forward to []: it takes one address, or one of each IP family")(corefile.ForwardBlock(zone))
 }
 
-// TestREADME: what people are told to paste is what we would write.
+// TestREADME: the text that administrators are asked to paste is that of AddForward.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile("../../manifests/dns/corefile/README.md")
 	if err != nil {
@@ -227,7 +227,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// editOf returns how to make an edit and how to undo it.
+// editOf returns the functions that make an edit and undo it.
 func editOf(edit string) (add, remove func(string) (string, error)) {
 	if edit == "forward" {
 		return func(text string) (string, error) {

@@ -12,13 +12,13 @@ import (
 func begin(mark string) string { return "# BEGIN " + mark }
 func end(mark string) string   { return "# END " + mark }
 
-// region is where marked lines stand: from the index of the first to that behind the last.
+// region is a range of marked lines: the index of the first line, and the index after the last one.
 type region struct{ from, to int }
 
-// lines returns the lines of a text, each with its end.
+// lines returns the lines of a text, including their line ends.
 func lines(text string) []string { return strings.SplitAfter(text, "\n") }
 
-// lineEnd returns how the lines of a text end, as its first does.
+// lineEnd returns the line end of a text's first line.
 func lineEnd(text string) string {
 	if first := lines(text)[0]; strings.HasSuffix(first, "\r\n") {
 		return "\r\n"
@@ -26,7 +26,7 @@ func lineEnd(text string) string {
 	return "\n"
 }
 
-// regions returns where a text has lines with this mark, and an error where a mark stands alone.
+// regions returns the regions with this mark, and an error if a begin or end is missing.
 func regions(text, mark string) ([]region, error) {
 	var found []region
 	open := -1
@@ -55,38 +55,38 @@ func unpaired(index int, has, lacks string) error {
 	return fmt.Errorf("corefile: line %d: %q without %q: another user has edited what is between them: remove what is ours by hand", index+1, has, lacks)
 }
 
-// place is where a marked block stood, or is to stand.
-type place struct {
-	// index is that of the line before which it stands; -1 for the end of the text.
+// insertion is the position of the marked block.
+type insertion struct {
+	// index is the line before which the block is inserted; -1 for the end of the text.
 	index int
-	// open says that nothing ends the block's last line.
+	// open is set if the last line of the block has no line end.
 	open bool
 }
 
-// cutForward returns a text without our server block, and where a new one is to stand.
-func cutForward(text string) (string, place, error) {
+// cutForward returns a text without the marked server block, and the position for a new one.
+func cutForward(text string) (string, insertion, error) {
 	found, err := regions(text, forwardMark)
 	if err != nil {
-		return "", place{}, err
+		return "", insertion{}, err
 	}
 	switch len(found) {
 	case 0:
-		return text, place{index: -1, open: text != "" && !strings.HasSuffix(text, "\n")}, nil
+		return text, insertion{index: -1, open: text != "" && !strings.HasSuffix(text, "\n")}, nil
 	case 1:
 	default:
-		return "", place{}, fmt.Errorf("corefile: line %d: a second %q: remove it by hand", found[1].from+1, begin(forwardMark))
+		return "", insertion{}, fmt.Errorf("corefile: line %d: a second %q: remove it by hand", found[1].from+1, begin(forwardMark))
 	}
 	all, r := lines(text), found[0]
 	if strings.HasSuffix(all[r.to-1], "\n") {
-		return strings.Join(slices.Delete(all, r.from, r.to), ""), place{index: r.from}, nil
+		return strings.Join(slices.Delete(all, r.from, r.to), ""), insertion{index: r.from}, nil
 	}
-	// The text that it was added to had no end of its last line, which we have lent it.
-	bare := strings.Join(all[:r.from], "")
-	return strings.TrimSuffix(bare, lineEnd(bare)), place{index: -1, open: true}, nil
+	// The last line of the original text had no line end. AddForward had added one before its block.
+	unmarked := strings.Join(all[:r.from], "")
+	return strings.TrimSuffix(unmarked, lineEnd(unmarked)), insertion{index: -1, open: true}, nil
 }
 
-// insert returns the text with a block of lines.
-func (p place) insert(text string, block []string) string {
+// insert returns the text with the block inserted.
+func (p insertion) insert(text string, block []string) string {
 	eol := lineEnd(text)
 	added := strings.Join(block, eol)
 	switch {

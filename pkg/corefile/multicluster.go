@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// was begins the comment that keeps the line which we have replaced.
-const was = "# was:"
+// originalMark begins the comment that contains the replaced line.
+const originalMark = "# was:"
 
-// AddMulticluster returns the Corefile with the zone added to the stanza of CoreDNS' plugin kubernetes, as one of
-// multi-cluster services. Where it is that already, the text is returned as it is. It is an error where the zone's questions
-// do not come to such a stanza, where it is written in a way that cannot be edited line by line, or where what is marked
-// as ours is not as it was added, since the edit could not be undone.
+// AddMulticluster returns the Corefile with the zone added to CoreDNS' plugin kubernetes, in its zones and its option multicluster.
+// If both contain it already, the text is unchanged. It returns an error if queries for the zone do not reach the plugin, if the
+// plugin cannot be edited line by line, or if marked lines were edited, because then the edit could not be undone.
 func AddMulticluster(text, zone string) (string, error) {
 	if err := checkZone(zone); err != nil {
 		return "", err
@@ -35,7 +34,7 @@ func AddMulticluster(text, zone string) (string, error) {
 	result := lines(text)
 	for _, d := range slices.Backward(stanzas) { // from the end, so that the other lines keep their numbers
 		line := result[d.line-1]
-		if err := editable(line, d, result); err != nil {
+		if err := checkEditable(line, d, result); err != nil {
 			return "", err
 		}
 		served, err := serves(d, zone)
@@ -49,8 +48,8 @@ func AddMulticluster(text, zone string) (string, error) {
 	return strings.Join(result, ""), nil
 }
 
-// RemoveMulticluster returns the Corefile without what AddMulticluster has added. Without it, the text is returned as it
-// is. It is an error where the marked lines are no longer as they were added.
+// RemoveMulticluster returns the Corefile without the lines of AddMulticluster. If there are none, the text is unchanged. It returns
+// an error if the marked lines were edited.
 func RemoveMulticluster(text string) (string, error) {
 	found, err := regions(text, multiclusterMark)
 	if err != nil {
@@ -58,7 +57,7 @@ func RemoveMulticluster(text string) (string, error) {
 	}
 	result := lines(text)
 	for _, r := range slices.Backward(found) {
-		original, ok := restored(result[r.from:r.to])
+		original, ok := originalLine(result[r.from:r.to])
 		if !ok {
 			return "", fmt.Errorf("corefile: line %d: another user has edited what is below %q: remove what is ours by hand", r.from+1, begin(multiclusterMark))
 		}
@@ -67,14 +66,14 @@ func RemoveMulticluster(text string) (string, error) {
 	return strings.Join(result, ""), nil
 }
 
-// stanzasFor returns the stanzas of plugin kubernetes to which a zone's questions come.
+// stanzasFor returns the kubernetes directives that receive queries for a zone.
 func stanzasFor(blocks []block, zone string) ([]directive, error) {
-	near := nearest(blocks, zone)
-	if len(near) == 0 {
+	matching := longestMatches(blocks, zone)
+	if len(matching) == 0 {
 		return nil, fmt.Errorf("corefile: no server block takes the questions for %s: add %s:%s to the addresses of the one with the plugin kubernetes", zone, zone, dnsPort)
 	}
 	var found []directive
-	for _, b := range near {
+	for _, b := range matching {
 		for _, d := range b.directives {
 			if d.name() == "kubernetes" {
 				found = append(found, d)
@@ -83,22 +82,22 @@ func stanzasFor(blocks []block, zone string) ([]directive, error) {
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("corefile: line %d: the server block that takes the questions for %s has no plugin kubernetes of its own: "+
-			"where it forwards the zone, remove that first; where it imports the plugin, edit what it imports", near[0].line, zone)
+			"where it forwards the zone, remove that first; where it imports the plugin, edit what it imports", matching[0].line, zone)
 	}
 	return found, nil
 }
 
-// editable returns nil where a stanza begins with a line of its own.
-func editable(line string, d directive, all []string) error {
+// checkEditable returns an error if the first line of a kubernetes directive contains anything else.
+func checkEditable(line string, d directive, all []string) error {
 	want := slices.Clone(d.words)
 	if d.braced {
 		want = append(want, "{")
 	}
-	var alone []string
+	var got []string
 	for _, t := range tokens(line) {
-		alone = append(alone, t.text)
+		got = append(got, t.text)
 	}
-	if !slices.Equal(alone, want) || d.line == len(all) {
+	if !slices.Equal(got, want) || d.line == len(all) {
 		return fmt.Errorf("corefile: line %d: put the plugin kubernetes and its zones on a line of their own, with nothing behind the {", d.line)
 	}
 	if len(d.words) == 1 {
@@ -108,17 +107,17 @@ func editable(line string, d directive, all []string) error {
 	return nil
 }
 
-// serves reports whether a stanza has a zone as one of multi-cluster services, and an error where it has others, or has this one
-// without being responsible for it, which CoreDNS refuses.
+// serves reports whether a kubernetes directive has the zone in its option multicluster. It returns an error if the option contains
+// only other zones, or if the directive does not contain the zone, which CoreDNS refuses.
 func serves(d directive, zone string) (bool, error) {
 	for _, option := range d.body {
 		if option[0] != "multicluster" {
 			continue
 		}
-		if has(option[1:], zone) && has(d.words[1:], zone) {
+		if containsZone(option[1:], zone) && containsZone(d.words[1:], zone) {
 			return true, nil
 		}
-		if has(option[1:], zone) {
+		if containsZone(option[1:], zone) {
 			return false, fmt.Errorf("corefile: line %d: the plugin kubernetes has multicluster for %s, which is not among its zones: add it to them",
 				d.line, zone)
 		}
@@ -128,12 +127,12 @@ func serves(d directive, zone string) (bool, error) {
 	return false, nil
 }
 
-// has reports whether a zone is among others, however they are written.
-func has(zones []string, zone string) bool {
-	return slices.ContainsFunc(zones, func(z string) bool { return normal(z) == normal(zone) })
+// containsZone reports whether a list contains a zone, regardless of case and a final dot.
+func containsZone(zones []string, zone string) bool {
+	return slices.ContainsFunc(zones, func(z string) bool { return normalize(z) == normalize(zone) })
 }
 
-// stanzaLines returns what replaces the first line of a stanza.
+// stanzaLines returns the lines that replace the first line of a kubernetes directive.
 func stanzaLines(line, zone string) []string {
 	content := strings.TrimRight(line, "\r\n")
 	eol := line[len(content):]
@@ -145,7 +144,7 @@ func stanzaLines(line, zone string) []string {
 			words = append(words, t.text)
 		}
 	}
-	if !has(words[1:], zone) {
+	if !containsZone(words[1:], zone) {
 		words = append(words, zone)
 	}
 	inner := indent + indent
@@ -153,7 +152,7 @@ func stanzaLines(line, zone string) []string {
 		inner = "    "
 	}
 	result := []string{
-		indent + begin(multiclusterMark), indent + was + content,
+		indent + begin(multiclusterMark), indent + originalMark + content,
 		indent + strings.Join(words, " ") + " {", inner + "multicluster " + zone,
 	}
 	if !braced {
@@ -166,26 +165,26 @@ func stanzaLines(line, zone string) []string {
 	return result
 }
 
-// restored returns the line that marked lines have replaced; false where they are not as they were added.
-func restored(marked []string) (string, bool) {
-	original, zone, err := replaced(marked)
+// originalLine returns the line that marked lines have replaced, and false if the marked lines were edited.
+func originalLine(marked []string) (string, bool) {
+	original, zone, err := parseMarked(marked)
 	if err != nil {
 		return "", false
 	}
 	return original, slices.Equal(stanzaLines(original, zone), marked)
 }
 
-var errForeign = errors.New("these are not the lines that were added")
+var errEdited = errors.New("these are not the lines that were added")
 
-// replaced returns the line that marked lines keep, and the zone that they add.
-func replaced(marked []string) (original, zone string, err error) {
+// parseMarked returns the original line and the added zone of marked lines.
+func parseMarked(marked []string) (original, zone string, err error) {
 	if len(marked) < 5 {
-		return "", "", errForeign
+		return "", "", errEdited
 	}
-	_, original, kept := strings.Cut(marked[1], was)
+	_, original, kept := strings.Cut(marked[1], originalMark)
 	added := strings.Fields(marked[3])
 	if first := tokens(original); !kept || len(added) != 2 || len(first) == 0 || first[0].text != "kubernetes" {
-		return "", "", errForeign
+		return "", "", errEdited
 	}
 	return original, added[1], nil
 }

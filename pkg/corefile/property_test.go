@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEdits: of whatever Corefile that CoreDNS can read, an edit is valid, made once however often it is asked for, adds
-// nothing but what it says, and is undone without a trace.
+// TestEdits: for every Corefile that CoreDNS can parse, an edit is valid, changes nothing if it is repeated, adds nothing else, and
+// can be undone completely.
 func TestEdits(t *testing.T) {
 	accepted := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
@@ -35,7 +35,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// FuzzEdits is TestEdits for whatever bytes.
+// FuzzEdits is TestEdits for arbitrary bytes.
 func FuzzEdits(f *testing.F) {
 	for _, name := range []string{"kubeadm", "eks", "crlf", "node-local", "kubeadm.forward", "kubeadm.multicluster"} {
 		f.Add(read(f, name))
@@ -58,7 +58,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkEdit reports whether an edit of a valid Corefile is possible, and fails the test where it has not the properties.
+// checkEdit reports whether an edit of a valid Corefile is possible, and fails the test if it does not have the properties.
 func checkEdit(t fataler, edit, text string) bool {
 	t.Helper()
 	add, remove := editOf(edit)
@@ -97,7 +97,7 @@ func checkEdit(t fataler, edit, text string) bool {
 	return true
 }
 
-// compare fails the test where server blocks differ in more than in plugin kubernetes, and there in more than the zone.
+// compare fails the test if server blocks differ in anything but the zone of plugin kubernetes.
 func compare(t fataler, edit string, before, after []caddyfile.ServerBlock) {
 	t.Helper()
 	if len(before) != len(after) {
@@ -110,7 +110,7 @@ func compare(t fataler, edit string, before, after []caddyfile.ServerBlock) {
 		was, is := words(before[i]), words(after[i])
 		if edit == "multicluster" {
 			for _, stanza := range is["kubernetes"] {
-				twice := strings.Count(stanza, "kubernetes") > 1 // which CoreDNS refuses, whatever is in them
+				twice := strings.Count(stanza, "kubernetes") > 1 // which CoreDNS refuses in any case
 				if strings.Contains(stanza, "multicluster "+zone) && !twice && !parsable(stanza) {
 					t.Fatalf("plugin kubernetes does not take %q", stanza)
 				}
@@ -124,7 +124,7 @@ func compare(t fataler, edit string, before, after []caddyfile.ServerBlock) {
 	}
 }
 
-// words returns the directives of a server block by their names, each as one text.
+// words returns the directives of a server block as texts, by their names.
 func words(b caddyfile.ServerBlock) map[string][]string {
 	out := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(b.Tokens)) {
@@ -137,7 +137,7 @@ func words(b caddyfile.ServerBlock) map[string][]string {
 	return out
 }
 
-// parsable reports whether plugin kubernetes takes a stanza's zones and multicluster, whatever its other options are.
+// parsable reports whether plugin kubernetes accepts a stanza's zones and multicluster, regardless of other options.
 func parsable(stanza string) bool {
 	head, _, _ := strings.Cut(stanza, " { ")
 	_, err := kubernetes.ParseStanza(controller(head + " {\nmulticluster " + zone + "\n}"))
@@ -150,12 +150,12 @@ func controller(text string) *caddy.Controller {
 	return c
 }
 
-// parse reads a Corefile as CoreDNS does.
+// parse parses a Corefile as CoreDNS does.
 func parse(text string) ([]caddyfile.ServerBlock, error) {
 	return caddyfile.Parse("testdata/Corefile", strings.NewReader(text), nil)
 }
 
-// drawCorefile draws a Corefile as people and tools write them.
+// drawCorefile generates a Corefile as administrators and tools write them.
 func drawCorefile(r *rapid.T) string {
 	var text strings.Builder
 	one := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(r, label) }

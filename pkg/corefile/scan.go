@@ -14,17 +14,17 @@ import (
 type block struct {
 	addresses  []address
 	directives []directive
-	// line is where it begins. bare says that it has no braces, and ends with the text.
-	line int
-	bare bool
+	// line is the line of the first address. noBraces is set if the block has no braces; then it ends with the text.
+	line     int
+	noBraces bool
 }
 
-// directive is a plugin in a server block, or an import.
+// directive is a plugin or an import in a server block.
 type directive struct {
-	// words are those before its braces, beginning with the name, and line is the first one's.
+	// words are the words before the braces, starting with the name. line is the line of the first word.
 	words []string
 	line  int
-	// body has the lines between its braces, as words. braced says that it has braces, even if nothing is in them.
+	// body contains the lines between the braces, as words. braced is set if there are braces, even if they are empty.
 	body   [][]string
 	braced bool
 }
@@ -35,34 +35,34 @@ func (d directive) name() string { return d.words[0] }
 type token struct {
 	text string
 	line int
-	// fresh says that it is the first of its line.
-	fresh bool
+	// startsLine is set if it is the first word of its line.
+	startsLine bool
 }
 
-// tokens returns the words of a text as CoreDNS' lexer finds them.
+// tokens returns the words of a text, using CoreDNS' lexer.
 func tokens(text string) []token {
 	var found []token
 	last := 0
 	for d := caddyfile.NewDispenser("Corefile", strings.NewReader(text)); d.Next(); {
-		found = append(found, token{text: d.Val(), line: d.Line(), fresh: d.Line() > last})
+		found = append(found, token{text: d.Val(), line: d.Line(), startsLine: d.Line() > last})
 		last = d.Line() + strings.Count(d.Val(), "\n")
 	}
 	return found
 }
 
-// scanner goes through the tokens of a Corefile.
+// scanner iterates over the tokens of a Corefile.
 type scanner struct {
 	tokens []token
 	next   int
 }
 
-// scan returns the server blocks of a text, and its snippets as blocks that have no address. What is imported is left out.
-// An error says which line CoreDNS could not read either.
+// scan returns the server blocks of a text. Snippets are included as blocks without addresses, imports are not. An error contains
+// the line that CoreDNS cannot parse either.
 func scan(text string) ([]block, error) {
 	s := &scanner{tokens: tokens(text)}
 	var blocks []block
 	for s.more() {
-		if t := s.peek(); t.text == "import" && t.fresh {
+		if t := s.peek(); t.text == "import" && t.startsLine {
 			s.restOfLine()
 			continue
 		}
@@ -78,31 +78,31 @@ func scan(text string) ([]block, error) {
 func (s *scanner) more() bool  { return s.next < len(s.tokens) }
 func (s *scanner) peek() token { return s.tokens[s.next] }
 
-func (s *scanner) take() token {
+func (s *scanner) pop() token {
 	t := s.tokens[s.next]
 	s.next++
 	return t
 }
 
-// restOfLine returns the tokens of the current line that are left, up to a brace.
+// restOfLine returns the remaining tokens of the current line, up to a brace.
 func (s *scanner) restOfLine() []token {
 	var rest []token
-	for s.more() && (len(rest) == 0 || !s.peek().fresh) && !isBrace(s.peek()) {
-		rest = append(rest, s.take())
+	for s.more() && (len(rest) == 0 || !s.peek().startsLine) && !isBrace(s.peek()) {
+		rest = append(rest, s.pop())
 	}
 	return rest
 }
 
 func isBrace(t token) bool { return t.text == "{" || t.text == "}" }
 
-// block reads a server block, or a snippet.
+// block parses a server block or a snippet.
 func (s *scanner) block() (block, error) {
 	b := block{line: s.peek().line}
 	var keys []string
 	for again := true; again && s.more() && !isBrace(s.peek()); {
-		key, comma := strings.CutSuffix(s.take().text, ",")
+		key, comma := strings.CutSuffix(s.pop().text, ",")
 		keys = append(keys, key)
-		again = comma || s.more() && !s.peek().fresh
+		again = comma || s.more() && !s.peek().startsLine
 	}
 	if len(keys) == 0 {
 		return b, fmt.Errorf("corefile: line %d: a %q where the addresses of a server block should be", b.line, s.peek().text)
@@ -112,12 +112,12 @@ func (s *scanner) block() (block, error) {
 			b.addresses = append(b.addresses, a)
 		}
 	}
-	b.bare = !s.more() || s.peek().text != "{"
-	if !b.bare {
+	b.noBraces = !s.more() || s.peek().text != "{"
+	if !b.noBraces {
 		s.next++
 	}
 	for s.more() {
-		if s.peek().text == "}" && !b.bare {
+		if s.peek().text == "}" && !b.noBraces {
 			s.next++
 			return b, nil
 		}
@@ -127,13 +127,13 @@ func (s *scanner) block() (block, error) {
 		}
 		b.directives = append(b.directives, d)
 	}
-	if !b.bare {
+	if !b.noBraces {
 		return b, fmt.Errorf("corefile: line %d: the server block has no end: a } is missing", b.line)
 	}
 	return b, nil
 }
 
-// directive reads one directive and what is in its braces.
+// directive parses a directive with its braces.
 func (s *scanner) directive() (directive, error) {
 	d := directive{line: s.peek().line}
 	for _, t := range s.restOfLine() {
@@ -142,19 +142,19 @@ func (s *scanner) directive() (directive, error) {
 	if len(d.words) == 0 {
 		return d, fmt.Errorf("corefile: line %d: a %q where a plugin should be", d.line, s.peek().text)
 	}
-	if !s.more() || s.peek().text != "{" || s.peek().fresh {
+	if !s.more() || s.peek().text != "{" || s.peek().startsLine {
 		return d, nil
 	}
 	s.next++
 	d.braced = true
 	for depth := 1; s.more(); {
-		t := s.take()
+		t := s.pop()
 		switch {
 		case t.text == "{":
 			depth++
 		case t.text == "}":
 			depth--
-		case t.fresh || len(d.body) == 0:
+		case t.startsLine || len(d.body) == 0:
 			d.body = append(d.body, []string{t.text})
 		default:
 			d.body[len(d.body)-1] = append(d.body[len(d.body)-1], t.text)

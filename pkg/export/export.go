@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package export decides what a cluster tells the others about a service: Service and ServiceExport become an Export
-// or a Rejection, its EndpointSlices become Slices. It is pure: values in, values out.
+// Package export decides what a cluster publishes for a service. It computes an Export or a Rejection from Service and
+// ServiceExport, and Slices from the EndpointSlices. It is pure.
 package export
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Reasons of Rejections that the API does not name.
+// Reasons of Rejections that the MCS API does not define.
 const (
-	// ReasonNamespaceReserved says that the namespace is never part of a clusterset.
+	// ReasonNamespaceReserved: services of the namespace are never exported.
 	ReasonNamespaceReserved mcsv1beta1.ServiceExportConditionReason = "NamespaceReserved"
-	// ReasonServiceReserved says that the Service never is.
+	// ReasonServiceReserved: the Service is never exported.
 	ReasonServiceReserved mcsv1beta1.ServiceExportConditionReason = "ServiceReserved"
 )
 
-// Rejection says why a ServiceExport exports nothing. Reason and Message are those of its condition Valid (spec C1).
+// Rejection is the reason why a ServiceExport exports nothing. Reason and Message are those of its condition Valid (spec C1).
 type Rejection struct {
 	Reason  mcsv1beta1.ServiceExportConditionReason
 	Message string
 }
 
-// Decide returns what cluster id exports under this ServiceExport, or why it exports nothing (spec E1, E4-E7, E9).
-// service is nil where there is none. The Export's age is the one that the ServiceExport claims (spec R8).
+// Decide returns what cluster id exports for a ServiceExport, or why it exports nothing (spec E1, E4-E7, E9). service is nil if
+// there is none. The age of the Export is the claimed one: the creation time of the ServiceExport (spec R8).
 func Decide(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport, service *corev1.Service) (clusterset.Export, *Rejection) {
 	if rejection := reject(export, service); rejection != nil {
 		return clusterset.Export{}, rejection
@@ -46,8 +46,8 @@ func Decide(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport, service *
 		IPFamilies:            slices.Clone(service.Spec.IPFamilies),
 		InternalTrafficPolicy: valueOf(service.Spec.InternalTrafficPolicy),
 		TrafficDistribution:   valueOf(service.Spec.TrafficDistribution),
-		Labels:                crossing(export.Spec.ExportedLabels),
-		Annotations:           crossing(export.Spec.ExportedAnnotations),
+		Labels:                exportedMetadata(export.Spec.ExportedLabels),
+		Annotations:           exportedMetadata(export.Spec.ExportedAnnotations),
 	}
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
 		result.Type = mcsv1beta1.Headless
@@ -57,7 +57,7 @@ func Decide(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport, service *
 	return result, nil
 }
 
-// NamespaceReserved returns the Rejection of what lies in a namespace that is never part of a clusterset.
+// NamespaceReserved returns the Rejection of a ServiceExport in a reserved namespace.
 func NamespaceReserved(namespace string) *Rejection {
 	return &Rejection{ReasonNamespaceReserved, fmt.Sprintf(
 		"Services of namespace %s are never exported. Move the Service to another namespace.", namespace)}
@@ -97,8 +97,7 @@ func ports(source []corev1.ServicePort) []clusterset.Port {
 	return result
 }
 
-// Selection returns how an exported Service finds its pods; nil where it has no selector, or is headless and has no
-// address of its own that others could stand for (spec D8).
+// Selection returns the selector and the target ports of an exported Service; nil if it has no selector or is headless (spec D8).
 func Selection(service *corev1.Service) *clusterset.Selection {
 	if len(service.Spec.Selector) == 0 || service.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
@@ -118,8 +117,8 @@ func affinity(spec corev1.ServiceSpec) clusterset.Affinity {
 	return result
 }
 
-// crossing returns the entries that may cross clusters; nil where there are none.
-func crossing(metadata map[string]string) map[string]string {
+// exportedMetadata returns the labels or annotations without reserved keys; nil if there are none.
+func exportedMetadata(metadata map[string]string) map[string]string {
 	result := maps.Clone(metadata)
 	maps.DeleteFunc(result, func(key, _ string) bool { return clusterset.IsReserved(key) })
 	if len(result) == 0 {

@@ -19,7 +19,7 @@ import (
 
 var created = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// serviceExport returns an export whose own metadata must not cross.
+// serviceExport returns a ServiceExport whose own labels and annotations must not be exported.
 func serviceExport(changes ...func(*mcsv1beta1.ServiceExport)) *mcsv1beta1.ServiceExport {
 	result := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web",
@@ -74,7 +74,7 @@ func sticky(config *corev1.SessionAffinityConfig) func(*corev1.Service) {
 	}
 }
 
-// exported returns what the plain Service above exports, as changed.
+// exported returns the Export of the Service above, after the changes.
 func exported(changes ...func(*clusterset.Export)) clusterset.Export {
 	result := clusterset.Export{
 		Cluster:               "berlin",
@@ -276,7 +276,7 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// The age that is compared is the ServiceExport's, so that a Service that is recreated keeps its place.
+// The age is that of the ServiceExport, so that it does not change if the Service is created again.
 // spec: E6, R3
 func TestExportHealsWithItsAge(t *testing.T) {
 	t.Parallel()

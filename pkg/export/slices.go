@@ -15,8 +15,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Slices returns the EndpointSlices of an exported service as other clusters may see them, sorted by ID (spec D5, D6).
-// FQDN slices are not among them.
+// Slices returns the EndpointSlices of an exported service in the form in which they are published, sorted by ID (spec D5, D6). It
+// leaves out FQDN slices.
 func Slices(id clusterset.ClusterID, sources []*discoveryv1.EndpointSlice) []clusterset.Slice {
 	result := make([]clusterset.Slice, 0, len(sources))
 	for _, source := range sources {
@@ -49,8 +49,8 @@ func HostNames(sources []*discoveryv1.EndpointSlice) []string {
 	return result
 }
 
-// InRanges returns the slices without the addresses that the hub would refuse, and an error for each of those. An
-// endpoint that loses all its addresses is left out; the others of its slice stay (design decision 4).
+// InRanges returns the slices without the addresses that the hub would refuse, and an error for each of these. An endpoint without
+// any address left is removed; the other endpoints of its slice stay (design decision 4).
 func InRanges(sources []clusterset.Slice, ranges clusterset.AddressRanges) ([]clusterset.Slice, []error) {
 	var refused []error
 	result := make([]clusterset.Slice, 0, len(sources))
@@ -108,8 +108,8 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 	return result
 }
 
-// zone returns an endpoint's zone; empty where it has none, or one that is no label value. An EndpointSlice may have such a one, but
-// no other cluster takes it, and no hint can name it.
+// zone returns an endpoint's zone; empty if it has none, or if it is not a valid label value. EndpointSlices may contain such a
+// zone, but importers refuse it, and topology hints cannot contain it.
 func zone(source *string) string {
 	if len(validation.IsValidLabelValue(valueOf(source))) > 0 {
 		return ""
@@ -117,10 +117,10 @@ func zone(source *string) string {
 	return valueOf(source)
 }
 
-// trigger returns the time that Kubernetes stamped on the slice when it reacted to the change that it reflects.
+// trigger returns the time of the change that caused Kubernetes to update the slice.
 func trigger(source *discoveryv1.EndpointSlice) time.Time {
 	stamp, err := time.Parse(time.RFC3339Nano, source.Annotations[corev1.EndpointsLastChangeTriggerTime])
-	if err != nil { // absent, or not Kubernetes' own: it is for measuring only
+	if err != nil { // absent, or edited by another user; it is used for metrics only
 		return time.Time{}
 	}
 	return stamp.UTC()

@@ -31,7 +31,7 @@ func slice(name string, changes ...func(*discoveryv1.EndpointSlice)) *discoveryv
 	return result
 }
 
-// exportedSlice returns what the plain slice above becomes, as changed.
+// exportedSlice returns the Slice of the EndpointSlice above, after the changes.
 func exportedSlice(name string, changes ...func(*clusterset.Slice)) clusterset.Slice {
 	result := clusterset.Slice{
 		Cluster: "berlin", ID: clusterset.SliceID(name), AddressType: discoveryv1.AddressTypeIPv4,
@@ -164,7 +164,7 @@ func TestManyEndpointsInManySlices(t *testing.T) {
 	}
 }
 
-// The result belongs to the caller: a change of it does not reach the cache that the sources come from.
+// The result shares no memory with the sources, which may be in a cache.
 func TestSlicesShareNothing(t *testing.T) {
 	t.Parallel()
 	source := slice("web-1", func(s *discoveryv1.EndpointSlice) {

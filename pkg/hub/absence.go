@@ -80,8 +80,8 @@ func (s *Store) isGone(id clusterset.ClusterID) bool {
 	return left || s.members[id] != nil && s.members[id].Spec.Suspended
 }
 
-// doubtLists makes all members unconfirmed. It is called for every list of the hub.
-func (s *Store) doubtLists() {
+// resetConfirmed makes all members unconfirmed. It is called for every list of the hub.
+func (s *Store) resetConfirmed() {
 	clear(s.confirmed)
 	clear(s.behind)
 }
@@ -113,8 +113,8 @@ func (s *Store) confirm(id clusterset.ClusterID) []Event {
 	return s.waitingFor(id)
 }
 
-// hasSeenAllOf reports whether the store contains all records that a heartbeat names. Each kind has its own watch, so a heartbeat may
-// arrive before the records; and a hub that has lost records stores fewer than the member has published.
+// hasSeenAllOf reports whether the store contains all records that a heartbeat names. Each kind has its own watch, so a heartbeat
+// may arrive before the records. A hub that has lost records stores fewer than the member has published.
 func (s *Store) hasSeenAllOf(id clusterset.ClusterID, beat *hubv1alpha1.Heartbeat) bool {
 	return s.hasSeen(kindService, beat.Spec.ServicesVersion) && s.hasSeen(kindEndpoints, beat.Spec.EndpointsVersion) &&
 		s.published[id] >= int(beat.Spec.Services)
@@ -189,8 +189,8 @@ func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID
 	s.waiting[key] = slices.Sorted(maps.Keys(missing))
 }
 
-// Forget removes a service that is not imported from the waiting services.
-func (s *Store) Forget(key clusterset.ServiceKey) { s.wait(key, nil) }
+// RemoveWaiting removes a service that is not imported from the waiting services.
+func (s *Store) RemoveWaiting(key clusterset.ServiceKey) { s.wait(key, nil) }
 
 // waitingFor returns an event for each service that waits for a member.
 func (s *Store) waitingFor(id clusterset.ClusterID) []Event {
@@ -231,8 +231,8 @@ func (s *Store) Absent() []clusterset.ClusterID {
 	return slices.Sorted(maps.Keys(waited))
 }
 
-// Expel makes a cluster without a Member one that has left, until it has a Member again.
-func (s *Store) Expel(id clusterset.ClusterID) {
+// MarkLeft marks a cluster without a Member as one that has left, until it has a Member again.
+func (s *Store) MarkLeft(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.members[id] == nil {
@@ -240,17 +240,17 @@ func (s *Store) Expel(id clusterset.ClusterID) {
 	}
 }
 
-// leave makes a cluster one that has left, and returns events for the services that this changes.
+// leave marks a cluster as one that has left, and returns events for the services that this changes.
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
 	delete(s.deleted, id)
 	s.notifyMember(MemberEvent{id, MemberLeft})
-	return s.concerning(id)
+	return s.serviceEvents(id)
 }
 
-// concerning returns an event for each service that has a record of a member or waits for it. Services with several exporters have
-// priority, because the state of one member matters to these only.
-func (s *Store) concerning(id clusterset.ClusterID) []Event {
+// serviceEvents returns an event for each service that has a record of a member or waits for it. Services with several exporters
+// have priority, because the state of one member matters to these only.
+func (s *Store) serviceEvents(id clusterset.ClusterID) []Event {
 	events := s.waitingFor(id)
 	for key, records := range s.services {
 		if records[id] != nil {

@@ -19,14 +19,14 @@ const (
 	partial  = hubv1alpha1.PublicationPartial
 )
 
-// beatOf returns a heartbeat that says of how many services its member has records, and which versions these have.
+// beatOf returns a heartbeat with the number of the member's PublishedServices and the versions of its records.
 func beatOf(id clusterset.ClusterID, version string, count int32, services, endpoints string) *hubv1alpha1.Heartbeat {
 	beat := heartbeatOf(id, version, complete)
 	beat.Spec.Services, beat.Spec.ServicesVersion, beat.Spec.EndpointsVersion = count, services, endpoints
 	return beat
 }
 
-// synced returns a store that has listed a hub on which member a publishes these services, and has confirmed it.
+// synced returns a store in which member a publishes these services and is confirmed.
 func synced(t *testing.T, keys ...clusterset.ServiceKey) *fill {
 	t.Helper()
 	f := newFill(t)
@@ -42,7 +42,7 @@ func synced(t *testing.T, keys ...clusterset.ServiceKey) *fill {
 	return f
 }
 
-// publishedBy returns a member's record of a service as others accept it.
+// publishedBy returns a member's record of a service that importers accept.
 func publishedBy(t *testing.T, id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
 	t.Helper()
 	export := ownWeb()
@@ -50,7 +50,7 @@ func publishedBy(t *testing.T, id clusterset.ClusterID, key clusterset.ServiceKe
 	return onTheHub(record.EncodeService(export))
 }
 
-// missing tells what is missing of member a's service for a cluster that has imported it with one slice: all, slice or nothing.
+// missingOf returns which records of member a are missing for a service that was imported with one slice: all, slice or nothing.
 func (f *fill) missingOf(key clusterset.ServiceKey) string {
 	f.t.Helper()
 	m, ok := f.Import(key, Imported{"a": {"0123456789"}}).Missing["a"]
@@ -73,8 +73,8 @@ func (f *fill) want(step string, key clusterset.ServiceKey, want string) {
 	}
 }
 
-// TestMissing: what a list lacks is missing, and not deleted, until the member's heartbeat has been renewed after that list, says
-// Complete, and all that it speaks of has been seen.
+// TestMissing: a record that a list lacks is missing, not deleted, until the member's heartbeat was renewed after that list with a
+// complete publication, and all records that it names were read.
 //
 // spec: E3
 func TestMissing(t *testing.T) {
@@ -117,8 +117,8 @@ func TestMissing(t *testing.T) {
 		"and it is a member again":              {steps{lists, func(f *fill) { f.watch(kindMember, table.Delete, memberOf("a")) }, func(f *fill) { f.watch(kindMember, table.Add, memberOf("a")) }}, "all"},
 		"its Member is suspended, by the watch": {steps{lists, func(f *fill) { f.watch(kindMember, table.Update, suspended("a")) }}, "nothing"},
 		"its Member is suspended, by a list":    {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own"), suspended("a")) }}, "nothing"},
-		"it was absent for too long":            {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own")) }, func(f *fill) { f.Expel("a") }}, "nothing"},
-		"it is expelled and there":              {steps{lists, func(f *fill) { f.Expel("a") }}, "all"},
+		"it was absent for too long":            {steps{lists, func(f *fill) { f.list(kindMember, memberOf("own")) }, func(f *fill) { f.MarkLeft("a") }}, "nothing"},
+		"it is expelled and there":              {steps{lists, func(f *fill) { f.MarkLeft("a") }}, "all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func suspended(id clusterset.ClusterID) *hubv1alpha1.Member {
 	return m
 }
 
-// TestMissingHoweverMuch: the rule is the same for one record and for many.
+// TestMissingHoweverMuch: the number of missing records makes no difference.
 //
 // spec: E3
 func TestMissingHoweverMuch(t *testing.T) {
@@ -165,8 +165,8 @@ func TestMissingHoweverMuch(t *testing.T) {
 	}
 }
 
-// TestKindsOneAfterTheOther: the hub's kinds are listed one after the other. A slice whose service is not listed yet is missing, and
-// so is a listed service's slice.
+// TestKindsOneAfterTheOther: the kinds are listed one after the other. A slice is missing until both its service and the slice are
+// listed.
 //
 // spec: E3
 func TestKindsOneAfterTheOther(t *testing.T) {
@@ -183,8 +183,8 @@ func TestKindsOneAfterTheOther(t *testing.T) {
 	f.want("the slice is lost", k, "slice")
 }
 
-// TestWatchedDeletion: what was seen to be deleted is not missing, though the member never says that its publication is complete, and
-// though lists come after that. It is missing again if it returns and is lost.
+// TestWatchedDeletion: a record whose deletion was watched is not missing, even if the member's publication is never complete, and
+// after later lists. It is missing again if it was created again and lost.
 //
 // spec: E3
 func TestWatchedDeletion(t *testing.T) {
@@ -214,7 +214,7 @@ func TestWatchedDeletion(t *testing.T) {
 	}
 }
 
-// TestNotUsedIsNotMissing: a record that is there and stands for no export is not missing, whether the member is confirmed or not.
+// TestNotUsedIsNotMissing: an inactive or refused record is not missing, whether the member is confirmed or not.
 //
 // spec: E3, E6
 func TestNotUsedIsNotMissing(t *testing.T) {
@@ -240,7 +240,7 @@ func TestNotUsedIsNotMissing(t *testing.T) {
 	f.want("refused", k, "nothing")
 }
 
-// TestSuspended: nothing of a suspended member is used, and this cluster's own export is refused.
+// TestSuspended: records of a suspended member are ignored, and exports of a suspended local cluster are refused.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	k := services(1)[0]
@@ -262,7 +262,7 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// TestWaiting: a service is looked at again when more is known of a member for which it waits, and only then.
+// TestWaiting: a service is enqueued if the state changes of a member for which it waits, and only then.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	k := services(3)
@@ -271,7 +271,7 @@ func TestWaiting(t *testing.T) {
 	f.want("lost", k[0], "all")
 	f.want("lost", k[1], "all")
 	f.Import(k[2], Imported{"a": nil})
-	f.Forget(k[1])
+	f.RemoveWaiting(k[1])
 	want := func(step string, change func(), want ...Event) {
 		t.Helper()
 		f.events = nil
@@ -288,7 +288,7 @@ func TestWaiting(t *testing.T) {
 	want("renewed", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "11", complete)) })
 }
 
-// TestAbsent: clusters for which services wait and that have no Member are absent, unless they are known to have left.
+// TestAbsent: clusters for which services wait and that have no Member are absent, unless they have left.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 	k := services(1)[0]
@@ -304,7 +304,7 @@ func TestAbsent(t *testing.T) {
 	f.list(kindMember, memberOf("own"))
 	want("a is missing", "a", "ghost")
 	f.events = nil
-	f.Expel("ghost")
+	f.MarkLeft("ghost")
 	if diff := cmp.Diff([]Event{{Key: k, Backlog: true}}, f.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -313,7 +313,8 @@ func TestAbsent(t *testing.T) {
 	want("the hub does not know us")
 }
 
-// TestDeletionsAreBounded: a member that publishes and deletes ever new records without being confirmed does not fill the memory.
+// TestDeletionsAreBounded: the store does not grow without limit if an unconfirmed member publishes and deletes new records again
+// and again.
 func TestDeletionsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := synced(t)

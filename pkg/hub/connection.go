@@ -39,10 +39,10 @@ type Connection struct {
 	// changed is called whenever the hub becomes reachable or unreachable.
 	changed func(Reachability)
 
-	mu       sync.Mutex
-	answered map[kind]bool
-	broken   map[kind]error
-	state    Reachability
+	mu         sync.Mutex
+	succeeded  map[kind]bool
+	lastErrors map[kind]error
+	state      Reachability
 }
 
 // Reachability is the state of a Connection.
@@ -79,7 +79,7 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 func NewConnection(store *Store, c client.WithWatch, log logr.Logger, changed func(Reachability)) *Connection {
 	return &Connection{
 		store: store, client: c, log: log, changed: changed,
-		answered: map[kind]bool{}, broken: map[kind]error{}, state: Unreachable,
+		succeeded: map[kind]bool{}, lastErrors: map[kind]error{}, state: Unreachable,
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *Connection) Start(ctx context.Context) error {
 
 // reflect lists and watches one kind until ctx ends.
 func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
-	quiet := c.log.V(2) // note logs errors, once each
+	quiet := c.log.V(2) // recordResult logs each new error once
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(c.source(k, list), c.client), object, table{c.store, k},
 		cache.ReflectorOptions{
 			Name:   "hub/" + string(k),
@@ -129,7 +129,7 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 			defer cancel()
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
-			c.note(k, err)
+			c.handleResult(k, err)
 			listed = listed || err == nil
 			return into, err
 		},
@@ -138,7 +138,7 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 				return nil, errListFirst
 			}
 			watcher, err := c.client.Watch(ctx, list, &client.ListOptions{Raw: &options})
-			c.note(k, err)
+			c.handleResult(k, err)
 			return watcher, err
 		},
 	}
@@ -147,13 +147,13 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	})
 }
 
-// errListFirst makes a reflector list instead of stream.
+// errListFirst makes a reflector list the objects instead of streaming them.
 var errListFirst = apierrors.NewMethodNotSupported(schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group}, "stream")
 
-// note records the result of a request for a kind. When the hub becomes reachable, all services are reconciled at once: those whose
-// writes have failed meanwhile wait up to 10 s for their next attempt.
-func (c *Connection) note(k kind, err error) {
-	unreachable, changed := c.record(k, err)
+// handleResult processes the result of a request for a kind. When the hub becomes reachable, it enqueues all services: otherwise a
+// service whose write has failed waits up to 10 s for its next attempt.
+func (c *Connection) handleResult(k kind, err error) {
+	unreachable, changed := c.recordResult(k, err)
 	if unreachable {
 		c.store.MarkUnreachable()
 	}
@@ -162,20 +162,21 @@ func (c *Connection) note(k kind, err error) {
 	}
 }
 
-// record stores the result of a request for a kind. The hub is unreachable if the requests for all kinds have failed, or this one twice:
-// it may refuse a single request because it is busy. changed is the new state of the connection if it has changed, otherwise empty.
-func (c *Connection) record(k kind, err error) (unreachable bool, changed Reachability) {
+// recordResult stores the result of a request for a kind. The hub is unreachable if the last requests for all kinds have failed, or
+// the last two for this kind: a busy hub may refuse a single request. changed is the new state of the connection, or empty if it has
+// not changed.
+func (c *Connection) recordResult(k kind, err error) (unreachable bool, changed Reachability) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	previous := c.broken[k]
-	c.answered[k], c.broken[k] = err == nil, err
-	unreachable = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.broken[k] == nil }))
+	previous := c.lastErrors[k]
+	c.succeeded[k], c.lastErrors[k] = err == nil, err
+	unreachable = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.lastErrors[k] == nil }))
 	if err != nil && (previous == nil || previous.Error() != err.Error()) {
 		c.log.Info("cannot read from the hub; retrying. Imports stay as they are", "kind", k, "reason", err.Error())
 	}
 	state := Reachable
 	for _, k := range kinds {
-		if !c.answered[k] {
+		if !c.succeeded[k] {
 			state = Unreachable
 		}
 	}

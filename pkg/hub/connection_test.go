@@ -19,8 +19,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestReturn: when the hub is back after all kinds have answered, everything is looked at again, once; and where nothing has been
-// read of it, also when it is found to be away.
+// TestReturn: when the hub is reachable again, all services are enqueued once. They are also enqueued when the hub is found to be
+// unreachable before the first list.
 func TestReturn(t *testing.T) {
 	t.Parallel()
 	store := NewStore("own", clusterset.AddressRanges{})
@@ -29,19 +29,19 @@ func TestReturn(t *testing.T) {
 	c := NewConnection(store, nil, logr.Discard(), func(r Reachability) { states = append(states, r) })
 	store.Subscribe(func(e Event) { events = append(events, e) })
 	for _, k := range kinds {
-		c.note(k, nil)
+		c.handleResult(k, nil)
 	}
 	if store.InitialListDone() {
 		t.Error("the hub has been heard before it was read or missed")
 	}
 	away := errors.New("connection refused")
-	c.note(kindService, away)
-	c.note(kindMember, away)
-	c.note(kindMember, nil)
+	c.handleResult(kindService, away)
+	c.handleResult(kindMember, away)
+	c.handleResult(kindMember, nil)
 	if store.InitialListDone() {
 		t.Error("a hub that answers most requests is taken to be away")
 	}
-	c.note(kindService, away)
+	c.handleResult(kindService, away)
 	if !store.InitialListDone() {
 		t.Error("that the hub is away is not noticed")
 	}
@@ -49,8 +49,8 @@ func TestReturn(t *testing.T) {
 	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
 		t.Errorf("while one kind does not answer (-want +got):\n%s", diff)
 	}
-	c.note(kindService, nil)
-	c.note(kindService, nil)
+	c.handleResult(kindService, nil)
+	c.handleResult(kindService, nil)
 	if diff := cmp.Diff([]Event{all, all, all}, events); diff != "" {
 		t.Errorf("when the hub is back (-want +got):\n%s", diff)
 	}
@@ -59,7 +59,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// TestAway: a hub that answers nothing is away at once, also to one that has just started.
+// TestAway: a hub is unreachable as soon as the requests for all kinds have failed, also after the start.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	store := NewStore("own", clusterset.AddressRanges{})
@@ -68,14 +68,14 @@ func TestAway(t *testing.T) {
 		if store.InitialListDone() {
 			t.Errorf("the hub is away after %d of %d requests have failed", i, len(kinds))
 		}
-		c.note(k, errors.New("connection refused"))
+		c.handleResult(k, errors.New("connection refused"))
 	}
 	if !store.InitialListDone() {
 		t.Error("that the hub is away is not noticed")
 	}
 }
 
-// hubStub answers what it is told to.
+// hubStub is a client whose requests return err.
 type hubStub struct {
 	client.WithWatch
 	err error
@@ -87,7 +87,7 @@ func (h *hubStub) Watch(context.Context, client.ObjectList, ...client.ListOption
 	return watch.NewFake(), h.err
 }
 
-// TestFirstList: what is read first comes in one answer, also where the hub was away at first; whatever is read anew is streamed.
+// TestFirstList: the first list is a single response, even if earlier requests failed. Later lists are streamed.
 func TestFirstList(t *testing.T) {
 	t.Parallel()
 	stub := &hubStub{}

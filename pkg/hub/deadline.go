@@ -21,10 +21,10 @@ const (
 	listDeadline = 2 * time.Minute
 )
 
-// deadlines is a RoundTripper that sets the deadline of each request. That of a watch is its timeoutSeconds, if set.
+// deadlines is a RoundTripper that sets the deadline of each request. The deadline of a watch is its timeoutSeconds, if set.
 type deadlines struct {
-	next http.RoundTripper
-	most time.Duration
+	next    http.RoundTripper
+	timeout time.Duration
 }
 
 // RoundTrip sends a request. The deadline covers the body of the response too.
@@ -33,7 +33,7 @@ func (d deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 		return d.next.RoundTrip(request)
 	}
 	ctx, cancel := context.WithCancelCause(request.Context())
-	timer := time.AfterFunc(d.most, func() { cancel(fmt.Errorf("the hub has not answered within %s", d.most)) })
+	timer := time.AfterFunc(d.timeout, func() { cancel(fmt.Errorf("the hub has not answered within %s", d.timeout)) })
 	release := func() {
 		timer.Stop()
 		cancel(nil)
@@ -54,7 +54,7 @@ func (d deadlines) extend(timer *time.Timer, query url.Values) {
 		return
 	}
 	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && seconds > 0 {
-		timer.Reset(time.Duration(seconds)*time.Second + d.most)
+		timer.Reset(time.Duration(seconds)*time.Second + d.timeout)
 	}
 }
 

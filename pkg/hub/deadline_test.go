@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// silent is a hub that answers after a time, the rest of it after another, as far as the request still waits for it.
+// silent is a hub that sends the header of a response after one delay, and the body after another, unless the request is canceled.
 type silent struct{ answer, rest time.Duration }
 
 func (s silent) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -37,7 +37,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// TestDeadlines: whatever is asked of a hub that accepts requests and does not answer ends, a watch no sooner than the hub ends it.
+// TestDeadlines: every request to a hub that does not answer ends. A watch does not end before the hub ends it.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	const never = 24 * time.Hour

@@ -15,13 +15,13 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// numbered returns a DNS label of the longest, which no other number has.
+// numbered returns a DNS label of the maximum length that is unique for each number.
 func numbered(n int) string { return fmt.Sprintf("x%062d", n) }
 
-// qualified returns a qualified name of the longest.
+// qualified returns a qualified name of the maximum length.
 func qualified(n int) string { return strings.Repeat("d", 253) + "/" + numbered(n) }
 
-// largestEndpoints returns a record of endpoints that has all that the schema admits.
+// largestEndpoints returns a PublishedEndpoints as large as the schema allows.
 func largestEndpoints() *hubv1alpha1.PublishedEndpoints {
 	record := endpointsOf("a", testKey, "0123456789")
 	for i := range hubv1alpha1.MaxServicePorts {
@@ -40,7 +40,7 @@ func largestEndpoints() *hubv1alpha1.PublishedEndpoints {
 	return record
 }
 
-// largestService returns a record of a service that has all that the schema and the policies admit.
+// largestService returns a PublishedService as large as the schema and the policies allow.
 func largestService() *hubv1alpha1.PublishedService {
 	const annotations = 256 << 10
 	record := recordOf("a", testKey)
@@ -62,8 +62,8 @@ func largestService() *hubv1alpha1.PublishedService {
 	return record
 }
 
-// TestLargestRecords: what a store holds of the largest records that the hub admits. docs/security.md reckons with it.
-func TestLargestRecords(t *testing.T) { //nolint:paralleltest // others would use the heap meanwhile
+// TestLargestRecords: the memory that a store needs for the largest records that the hub accepts. docs/security.md uses this number.
+func TestLargestRecords(t *testing.T) { //nolint:paralleltest // other tests would use the heap at the same time
 	const count = 10
 	for name, tc := range map[string]struct {
 		record client.Object

@@ -14,58 +14,56 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-// Service is what the hub is known to hold about one service.
+// Service contains what the store has about one service.
 type Service struct {
-	// Exports and Slices are those of the other members, sorted, as far as they are acceptable.
+	// Exports and Slices are those of the other members that are not refused, sorted.
 	Exports []clusterset.Export
 	Slices  []clusterset.Slice
-	// Refused are the records and endpoints that are not, and why: of each member the first 10, and how many more there are.
+	// Refused are the reasons why records and endpoints are refused: the first 10 of each member, and the number of the others.
 	Refused []error
-	// RefusedTotal is how many there are.
+	// RefusedTotal is the number of all refused records and endpoints.
 	RefusedTotal int
-	// LocalMember is this cluster's own Member; nil where none is known. It must not be changed.
+	// LocalMember is the local Member; nil if there is none. It must not be changed.
 	LocalMember *hubv1alpha1.Member
-	// Local and LocalEndpoints are this cluster's own records; nil where there are none. They must not be changed.
+	// Local and LocalEndpoints are the local records; nil if there are none. They must not be changed.
 	Local          *hubv1alpha1.PublishedService
 	LocalEndpoints []*hubv1alpha1.PublishedEndpoints
-	// LocalExport is what the others take from Local; nil where they take nothing.
+	// LocalExport is the export that other members decode from Local; nil if there is none or they refuse it.
 	LocalExport *clusterset.Export
-	// NotAllowed is why this cluster's Member keeps it from publishing the service, so that nobody else takes its export, and what to
-	// do; nil where it does not, or none is known.
+	// NotAllowed is the reason why the local Member does not allow this cluster to export the service, and what to do; nil if the
+	// Member allows it or is not known.
 	NotAllowed error
-	// Missing is what the hub does not hold of that which this cluster has imported, though nothing says that it is deleted.
+	// Missing are the missing records of the imported service, by cluster.
 	Missing map[clusterset.ClusterID]Missing
-	// Listed says that the hub's records of all kinds had been seen.
+	// Listed is set if all kinds of the hub were listed.
 	Listed bool
 }
 
-// Synced reports whether the hub's records of all kinds had been seen, this cluster's own Member among them: Store.Synced at
-// the moment of which all the rest is.
+// Synced reports whether all kinds were listed and the local Member exists, at the time of the read. See Store.Synced.
 func (s Service) Synced() bool { return s.Listed && s.LocalMember != nil }
 
-// LocalRanges returns the addresses that this cluster may announce, as its own Member says; nothing where none is known.
+// LocalRanges returns the address ranges of the local Member. They are empty if the Member is not known.
 func (s Service) LocalRanges() clusterset.AddressRanges {
 	if s.LocalMember == nil {
 		return clusterset.AddressRanges{}
 	}
 	p, err := record.NewPolicy(s.LocalMember, clusterset.AddressRanges{})
-	if err != nil { // the hub admits no such Member: nothing may pass
+	if err != nil { // the hub's admission policies prevent this; no address is allowed
 		return clusterset.AddressRanges{}
 	}
 	return p.Ranges
 }
 
-// Service returns what the hub is known to hold about a service. Records of clusters that are no members, or are suspended, are
-// not looked at.
+// Service returns what the store has about a service. Records of clusters that are suspended or have no Member are ignored.
 func (s *Store) Service(key clusterset.ServiceKey) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.service(key)
 }
 
-// Import is Service for a caller that imports it, and has this of it already: what the hub lacks of that, though nothing says that
-// it is deleted, is missing. Both are of one moment, because a list that comes in between would make what was not yet known look
-// deleted. The service is looked at again when more is known of what is missing.
+// Import returns what the store has about a service that this cluster imports. have are the exporters and slices of the existing
+// import, of which the missing records are returned. Service and missing records are read under one lock: a list between two reads
+// could make unread records look deleted. The service is enqueued again if the state of a member with missing records changes.
 func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -91,25 +89,25 @@ func (s *Store) service(key clusterset.ServiceKey) Service {
 	return result
 }
 
-// localExport returns the export that other clusters read from the local record; nil if there is no record, or none that they accept.
+// localExport returns the export that other clusters decode from the local record; nil if there is no record, or they refuse it.
 func (s *Store) localExport(key clusterset.ServiceKey) *clusterset.Export {
 	own, member := s.services[key][s.own], s.members[s.own]
 	if own == nil || own.Spec.Inactive || member == nil {
 		return nil
 	}
 	p, err := record.NewPolicy(member, clusterset.AddressRanges{})
-	if err != nil { // the hub admits no such Member
+	if err != nil { // the hub's admission policies prevent this
 		return nil
 	}
 	export, err := record.DecodeService(own, p)
-	if err != nil { // the hub admits no such record
+	if err != nil { // the hub's admission policies prevent this
 		return nil
 	}
 	return &export
 }
 
-// notAllowed returns why the local Member does not allow this cluster to publish a service, in the words of the hub's policy; nil if it
-// does, or if the Member is not known.
+// notAllowed returns the reason why the local Member does not allow this cluster to export a service, worded like the hub's
+// admission policy; nil if the Member allows it or is not known.
 func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 	member := s.members[s.own]
 	if member == nil {
@@ -119,7 +117,7 @@ func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 		return fmt.Errorf("the Member of cluster %s is suspended: an administrator of the hub sets spec.suspended to false", s.own)
 	}
 	p, err := record.NewPolicy(member, clusterset.AddressRanges{})
-	if err != nil { // the hub admits no such Member
+	if err != nil { // the hub's admission policies prevent this
 		return err
 	}
 	if !p.Allows(hubv1alpha1.NamespaceName(key.Namespace)) {
@@ -133,12 +131,12 @@ func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
 	refused := refusals{cluster: id}
 	s.decode(result, &refused, key)
-	result.Refused = append(result.Refused, refused.told()...)
+	result.Refused = append(result.Refused, refused.list()...)
 	result.RefusedTotal += refused.total
 }
 
-// decode adds the export and the slices of one member to result, as far as they are acceptable. Endpoints count only beside an
-// acceptable service record. What is too much is not even decoded.
+// decode adds the export and the slices of one member to result, unless they are refused. Slices are used only if the
+// PublishedService is not refused. Slices that exceed the limits are not decoded.
 func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey) {
 	id := refused.cluster
 	p, err := record.NewPolicy(s.members[id], s.denied)
@@ -156,7 +154,7 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	records := slices.SortedFunc(maps.Values(s.endpoints[key][id]), func(a, b *hubv1alpha1.PublishedEndpoints) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	bounded, err := clusterset.Bounded(records, announced)
+	bounded, err := clusterset.Bounded(records, endpointCount)
 	if err != nil {
 		refused.add(fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
 	}
@@ -171,9 +169,9 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	}
 }
 
-// announced returns how many endpoints a record announces, whether or not they are acceptable. A group counts for one at
-// least, as it takes looking at.
-func announced(record *hubv1alpha1.PublishedEndpoints) int {
+// endpointCount returns the number of endpoints in a record, including those that are refused. An empty group counts as one, because
+// it takes time to decode too.
+func endpointCount(record *hubv1alpha1.PublishedEndpoints) int {
 	count := 0
 	for _, group := range record.Spec.Groups {
 		count += max(1, len(group.Addresses)/max(1, int(group.AddressesPerEndpoint)))
@@ -181,11 +179,11 @@ func announced(record *hubv1alpha1.PublishedEndpoints) int {
 	return count
 }
 
-// maxReasons is how many reasons are kept of what is refused of one member and service. All that a member may write
-// could be refused piece by piece, and everybody would hold a reason for each.
+// maxReasons is the number of reasons that are stored for one member and service. A member can publish many invalid records, and
+// every importer stores the reasons.
 const maxReasons = 10
 
-// refusals are why records of one member, or parts of them, are not accepted.
+// refusals are the reasons why records of one member, or parts of them, are refused.
 type refusals struct {
 	cluster clusterset.ClusterID
 	reasons []error
@@ -199,7 +197,7 @@ func (r *refusals) add(err error) {
 	}
 }
 
-// addRecord adds why a record is refused, or a part of it. What it quotes of the record may be long.
+// addRecord adds the reason why a record, or a part of it, is refused. The reason is cut off, because it may quote long values.
 func (r *refusals) addRecord(name string, err error) {
 	if r.total < maxReasons {
 		err = fmt.Errorf("record %s/%s on the hub is refused: %.500w", r.cluster.HubNamespace(), name, err)
@@ -207,8 +205,8 @@ func (r *refusals) addRecord(name string, err error) {
 	r.add(err)
 }
 
-// told returns the first reasons, and how many more there are.
-func (r *refusals) told() []error {
+// list returns the stored reasons, and the number of the others.
+func (r *refusals) list() []error {
 	more := r.total - len(r.reasons)
 	if more == 0 {
 		return r.reasons
@@ -216,7 +214,7 @@ func (r *refusals) told() []error {
 	return append(r.reasons, RefusalError{r.cluster, fmt.Errorf("%d more records and endpoints of cluster %s are refused", more, r.cluster)})
 }
 
-// RefusalError is why a record of a member, or part of it, is not accepted.
+// RefusalError is the reason why a record of a member, or a part of it, is refused.
 type RefusalError struct {
 	Cluster clusterset.ClusterID
 	error

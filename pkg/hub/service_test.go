@@ -28,7 +28,7 @@ var (
 	epoch   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// onTheHub returns the record with the creation time that the hub gives it.
+// onTheHub returns the record with the creation time that the hub sets.
 func onTheHub[T metav1.Object](record T) T {
 	record.SetCreationTimestamp(metav1.NewTime(epoch))
 	return record
@@ -43,7 +43,7 @@ func ownWeb() clusterset.Export {
 	}
 }
 
-// TestLocalExport: our own record says what others take from it, with the age that they take it for.
+// TestLocalExport: the local record is decoded as importers decode it, including the effective age.
 //
 // spec: C7, R7, R8
 func TestLocalExport(t *testing.T) {
@@ -75,7 +75,7 @@ func TestLocalExport(t *testing.T) {
 	see("with a Member of another", nil)
 }
 
-// TestNotAllowed: our own Member may keep us from publishing, whatever stands on the hub from before.
+// TestNotAllowed: the local Member may not allow an export, whatever records the hub already stores.
 //
 // spec: C7, R7
 func TestNotAllowed(t *testing.T) {
@@ -112,7 +112,8 @@ func TestNotAllowed(t *testing.T) {
 	see("a Member of another", `member member-own: cluster ID "another" does not belong to its namespace`)
 }
 
-// One member cannot flood the others through one service, and is named where it tries. The others' part stays whole.
+// TestContributionIsBounded: the slices of one member for one service are limited, and the reason names the member. The slices of
+// other members are not affected.
 func TestContributionIsBounded(t *testing.T) {
 	t.Parallel()
 	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
@@ -148,8 +149,8 @@ func TestContributionIsBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreCounted: of one member's refusals the first are told and the others counted, and what exceeds its share is not
-// looked at. The others' are told as ever, and none is longer than a page.
+// TestRefusalsAreCounted: the first refusals of a member are listed and the others counted. Slices that exceed the limits are not
+// decoded. Refusals of other members are not affected, and each has a limited length.
 func TestRefusalsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)

@@ -63,10 +63,10 @@ func (s *Snapshot) Store(own clusterset.ClusterID, denied clusterset.AddressRang
 
 // Fill replaces the content of a store by the snapshot. Members whose publication is Complete are confirmed.
 func (s *Snapshot) Fill(store *Store) {
-	take(store, kindMember, s.members.Items, s.members.ResourceVersion)
-	take(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
-	take(store, kindService, s.services.Items, s.services.ResourceVersion)
-	take(store, kindEndpoints, s.endpoints.Items, s.endpoints.ResourceVersion)
+	replace(store, kindMember, s.members.Items, s.members.ResourceVersion)
+	replace(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
+	replace(store, kindService, s.services.Items, s.services.ResourceVersion)
+	replace(store, kindEndpoints, s.endpoints.Items, s.endpoints.ResourceVersion)
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	for id, beat := range store.heartbeats {
@@ -76,8 +76,8 @@ func (s *Snapshot) Fill(store *Store) {
 	}
 }
 
-// take replaces the objects of a kind. The store gets copies, because it changes their metadata.
-func take[T any, P interface {
+// replace replaces the objects of a kind. The store gets copies, because it changes their metadata.
+func replace[T any, P interface {
 	*T
 	client.Object
 }](store *Store, k kind, items []T, version string) {

@@ -19,14 +19,14 @@ type Store struct {
 	own    clusterset.ClusterID
 	denied clusterset.AddressRanges
 
-	mu          sync.RWMutex
-	members     map[clusterset.ClusterID]*hubv1alpha1.Member
-	heartbeats  map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
-	services    map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
-	endpoints   map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
-	listed      map[kind]bool
-	subscribers []func(Event)
-	listeners   []func(MemberEvent)
+	mu                sync.RWMutex
+	members           map[clusterset.ClusterID]*hubv1alpha1.Member
+	heartbeats        map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
+	services          map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
+	endpoints         map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
+	listed            map[kind]bool
+	subscribers       []func(Event)
+	memberSubscribers []func(MemberEvent)
 	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
 	renewals map[clusterset.ClusterID]string
 	// listing is the number of lists that were stored.
@@ -112,7 +112,7 @@ const (
 func (s *Store) SubscribeMembers(notify func(MemberEvent)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = append(s.listeners, notify)
+	s.memberSubscribers = append(s.memberSubscribers, notify)
 	for id := range s.members {
 		notify(MemberEvent{id, MemberSeen})
 	}
@@ -122,7 +122,7 @@ func (s *Store) SubscribeMembers(notify func(MemberEvent)) {
 func (s *Store) RefreshMember(id clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notify(s.concerning(id)...)
+	s.notify(s.serviceEvents(id)...)
 }
 
 // Refresh sends an event for all services, after a change outside of the store.

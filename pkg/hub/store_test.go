@@ -20,7 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-// fill is a hub as a test writes it, for a Store that belongs to member "own".
+// fill is a Store of member "own", with methods that act as the reflectors do.
 type fill struct {
 	*Store
 	t      *testing.T
@@ -82,7 +82,7 @@ func services(n int) []clusterset.ServiceKey {
 	return keys
 }
 
-// TestEvents: an event says whose record has changed, whether it is one of endpoints, and whether it was deleted.
+// TestEvents: an event contains the member whose record has changed, whether it is a PublishedEndpoints, and whether it was deleted.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
@@ -101,8 +101,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestSigns: a heartbeat that was never seen may be old; one that has moved since is a sign of life, over a list too; one that was
-// restored with the hub is none, and the next is. A Member leaves by a watched deletion only.
+// TestSigns: the first heartbeat that is read may be old. A later version is a renewal, also in a list. The version that a restored
+// hub has is not, but the next one is. A Member leaves only by a watched deletion.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
@@ -121,8 +121,8 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// TestLocalHeartbeatLost: whoever writes this cluster's heartbeat is told that it is gone, whatever it said. Of another's there is nothing to
-// do: its silence will tell.
+// TestLocalHeartbeatLost: the deletion of the local heartbeat sends an event, so that it is created again. That of another member's
+// heartbeat sends none: the member becomes silent.
 func TestLocalHeartbeatLost(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
@@ -138,7 +138,7 @@ func TestLocalHeartbeatLost(t *testing.T) {
 	}
 }
 
-// TestForeignNamespaces: what lies in no member's namespace is not seen.
+// TestForeignNamespaces: objects outside of the members' namespaces are ignored.
 func TestForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
@@ -152,8 +152,8 @@ func TestForeignNamespaces(t *testing.T) {
 	}
 }
 
-// TestKeysByChange: the services whose records were written last come first, whoever wrote them, and so do those whose endpoints were:
-// versions of two kinds are not compared.
+// TestKeysByChange: services with the latest records come first, whichever member wrote them, and so do those with the latest
+// endpoints: versions of two kinds are not compared.
 func TestKeysByChange(t *testing.T) {
 	t.Parallel()
 	f, keys := newFill(t), services(4)
@@ -173,7 +173,7 @@ func TestKeysByChange(t *testing.T) {
 	}
 }
 
-// TestKeysIn: the services of a namespace are found for as long as there is a record of either kind.
+// TestKeysIn: the services of a namespace are returned as long as there is a record of either kind.
 func TestKeysIn(t *testing.T) {
 	t.Parallel()
 	f, key := newFill(t), services(1)[0]
@@ -199,7 +199,7 @@ func TestKeysIn(t *testing.T) {
 	}
 }
 
-// TestRecordsTakeNoMoreThanTheyHold: a record of endpoints is held without the room that decoding leaves behind its addresses.
+// TestRecordsTakeNoMoreThanTheyHold: records are stored without the spare capacity that decoding leaves in their lists.
 func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	t.Parallel()
 	f, key := newFill(t), services(1)[0]
@@ -218,7 +218,7 @@ func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	}
 }
 
-// TestHeartbeatInterval: what a member announces is bounded, whatever schema the hub has.
+// TestHeartbeatInterval: a member's interval is bounded, even if the schema of the hub does not bound it.
 func TestHeartbeatInterval(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int32]time.Duration{0: 0, 1: time.Second, 60: time.Minute, 301: 5 * time.Minute, math.MaxInt32: 5 * time.Minute, -1: 0} {

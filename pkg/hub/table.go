@@ -41,13 +41,13 @@ func (t table) Add(object any) error { return t.Update(object) }
 
 // Update stores an object from the watch.
 func (t table) Update(object any) error {
-	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event {
+	return t.handle(object, func(o client.Object, id clusterset.ClusterID) []Event {
 		switch o := o.(type) {
 		case *hubv1alpha1.Heartbeat:
 			return t.store.renew(o, id)
 		case *hubv1alpha1.Member:
 			t.store.put(o, id)
-			return t.store.ofMember(id)
+			return t.store.memberChangeEvents(id)
 		}
 		return t.store.put(o, id)
 	})
@@ -55,7 +55,7 @@ func (t table) Update(object any) error {
 
 // Delete removes an object whose deletion the watch reports.
 func (t table) Delete(object any) error {
-	return t.live(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.remove(o, id) })
+	return t.handle(object, func(o client.Object, id clusterset.ClusterID) []Event { return t.store.remove(o, id) })
 }
 
 // UpdateResourceVersion stores the version of the watch. Bookmarks change it without an event.
@@ -84,12 +84,13 @@ func (t table) Replace(objects []any, version string) error {
 			}
 		}
 	}
-	s.doubtLists()
+	s.resetConfirmed()
 	s.notify(Event{All: true, Backlog: true})
 	return nil
 }
 
-func (t table) live(object any, change func(client.Object, clusterset.ClusterID) []Event) error {
+// handle applies a change that the watch reports, and sends the events for it.
+func (t table) handle(object any, change func(client.Object, clusterset.ClusterID) []Event) error {
 	o, ok := object.(client.Object)
 	if !ok {
 		return fmt.Errorf("%T from the hub is not an object", object)
@@ -117,7 +118,7 @@ func (s *Store) notifyMember(event MemberEvent) {
 	if event.Type == MemberLeft {
 		delete(s.renewals, event.Cluster)
 	}
-	for _, listener := range s.listeners {
+	for _, listener := range s.memberSubscribers {
 		listener(event)
 	}
 }
@@ -188,12 +189,12 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	return nil
 }
 
-// ofMember returns the events for a change of a Member: for all services if it is the local one.
-func (s *Store) ofMember(id clusterset.ClusterID) []Event {
+// memberChangeEvents returns the events for a change of a Member: for all services if it is the local one.
+func (s *Store) memberChangeEvents(id clusterset.ClusterID) []Event {
 	if id == s.own {
 		return []Event{{All: true}}
 	}
-	return s.concerning(id)
+	return s.serviceEvents(id)
 }
 
 // clip frees the spare capacity that decoding leaves in the address lists, which are most of the store.
@@ -210,11 +211,11 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		delete(s.members, id)
-		return append(s.leave(id), s.ofMember(id)...)
+		return append(s.leave(id), s.memberChangeEvents(id)...)
 	case *hubv1alpha1.Heartbeat:
 		delete(s.heartbeats, id)
 		delete(s.behind, id)
-		if id == s.own { // presence writes it again
+		if id == s.own { // controllers/presence creates it again
 			s.notifyMember(MemberEvent{id, MemberSeen})
 		}
 	case *hubv1alpha1.PublishedService:

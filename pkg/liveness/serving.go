@@ -13,35 +13,35 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Policy says what becomes of the endpoints of a silent member.
+// Policy is how the endpoints of a silent member are used.
 type Policy string
 
-// What becomes of the endpoints of a silent member.
+// The policies.
 const (
-	// Withdraw leaves them out where live members can serve instead.
+	// Withdraw leaves them out if live members can serve instead.
 	Withdraw Policy = "withdraw"
-	// Keep uses them as if their member were alive.
+	// Keep uses them as if the member were live.
 	Keep Policy = "keep"
 )
 
-// Policies say it for each type of service.
+// Policies are the policies by type of service.
 type Policies map[mcsv1beta1.ServiceImportType]Policy
 
-// DefaultPolicies withdraws endpoints from behind a shared address, where one serves as well as another, and keeps
-// those of headless services, where each has a name of its own.
+// DefaultPolicies withdraws endpoints of ClusterSetIP services, whose endpoints are interchangeable, and keeps those of headless
+// services, whose endpoints have their own DNS names.
 func DefaultPolicies() Policies {
 	return Policies{mcsv1beta1.ClusterSetIP: Withdraw, mcsv1beta1.Headless: Keep}
 }
 
-// Source is a slice of a member and what is known of the member.
+// Source is a slice of a member, with the state of the member.
 type Source struct {
 	clusterset.Slice
 	State State
-	// Mirrored are the merged names of the ports that the import has of this slice already; nil if it has not the slice.
+	// Mirrored are the merged names of the ports in the existing mirrored slice; nil if there is no such slice.
 	Mirrored []string
 }
 
-// Kept is a mirrored slice whose source is missing on the hub, though nothing says that it is deleted.
+// Kept is a mirrored slice whose source is missing on the hub, but not known to be deleted.
 type Kept struct {
 	State  State
 	Family discoveryv1.AddressType
@@ -49,8 +49,8 @@ type Kept struct {
 	Ports []string
 }
 
-// portFamily is what traffic needs an endpoint for: a port of the merged service, by its merged name, in one address family. A
-// slice without ports serves one without a name.
+// portFamily is a port of the merged service, by its merged name, in one address family. A slice without ports serves a port without
+// a name.
 type portFamily struct {
 	port   string
 	family discoveryv1.AddressType
@@ -84,9 +84,9 @@ func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.S
 			result = append(result, source.Slice)
 			continue
 		}
-		if used, ok := without(source, func(name string) bool {
+		if used, ok := withoutServed(source, func(name string) bool {
 			p := portFamily{name, source.AddressType}
-			return served[p] || source.State == Unknown && unknown.byOther(p, source.Cluster)
+			return served[p] || source.State == Unknown && unknown.hasOther(p, source.Cluster)
 		}, m.PortNames[source.Cluster]); ok {
 			result = append(result, used)
 		}
@@ -94,7 +94,7 @@ func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.S
 	return result
 }
 
-// KeptPorts returns the ports at which an import goes on using a kept slice: those of a silent member only if no live member
+// KeptPorts returns the ports of a kept slice that an import continues to use: those of a silent member only if no live member
 // serves them.
 func KeptPorts(policy Policy, served Served, kept Kept) []string {
 	if kept.State != Silent || policy != Withdraw {
@@ -103,7 +103,7 @@ func KeptPorts(policy Policy, served Served, kept Kept) []string {
 	return slices.DeleteFunc(slices.Clone(kept.Ports), func(port string) bool { return served[portFamily{"/" + port, kept.Family}] })
 }
 
-// portFamilies returns what traffic reaches a slice for: the merged ports that its cluster serves with it.
+// portFamilies returns the merged ports and families that a slice serves.
 func portFamilies(m merge.Merged, s clusterset.Slice) []portFamily {
 	if len(s.Ports) == 0 {
 		return []portFamily{{family: s.AddressType}}
@@ -120,7 +120,7 @@ func portFamilies(m merge.Merged, s clusterset.Slice) []portFamily {
 // servers are the clusters that have ready endpoints for a port and family.
 type servers map[portFamily]map[clusterset.ClusterID]bool
 
-func (s servers) byOther(p portFamily, cluster clusterset.ClusterID) bool {
+func (s servers) hasOther(p portFamily, cluster clusterset.ClusterID) bool {
 	return len(s[p]) > 1 || len(s[p]) == 1 && !s[p][cluster]
 }
 
@@ -144,9 +144,9 @@ func mirroredUnknown(m merge.Merged, sources []Source) servers {
 	return result
 }
 
-// without returns the slice less the ports that others serve and that need not stay, and false if nothing of it is left. names are
-// the merged names of the cluster's ports.
-func without(source Source, servedByOthers func(port string) bool, names map[string]string) (clusterset.Slice, bool) {
+// withoutServed returns the slice without the ports that others serve and that need not be kept, and false if no port is left. names
+// are the merged names of the cluster's ports.
+func withoutServed(source Source, servedByOthers func(port string) bool, names map[string]string) (clusterset.Slice, bool) {
 	s := source.Slice
 	if len(s.Ports) == 0 {
 		return s, !servedByOthers("") || source.State == Unknown && source.Mirrored != nil

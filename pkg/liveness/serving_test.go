@@ -17,7 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// source returns a slice with one endpoint, ready unless said otherwise.
+// source returns a slice with one endpoint, ready by default.
 func source(id clusterset.ClusterID, state liveness.State, family discoveryv1.AddressType, ports ...string) liveness.Source {
 	s := liveness.Source{State: state, Slice: clusterset.Slice{
 		Cluster: id, ID: string(family), AddressType: family,
@@ -173,7 +173,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// TestKeptPorts: a slice whose source is missing on the hub leaves the ports that live members serve, if its member is silent.
+// TestKeptPorts: a kept slice of a silent member loses the ports that live members serve.
 //
 // spec: D9
 func TestKeptPorts(t *testing.T) {

@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness decides which members are live, and which endpoints an import uses while some are not (design decision 9). It is
-// pure: the caller passes the time.
+// Package liveness decides which members are live, and which endpoints an import uses while some members are not live
+// (design decision 9). It is pure: the caller passes the time.
 package liveness
 
 import (
@@ -33,7 +33,7 @@ const GracePeriods = 4
 const (
 	// minRenewals is how often a silent member must renew its heartbeat to become live.
 	minRenewals = 2
-	// maxRenewals bounds that number for a member that becomes silent again and again.
+	// maxRenewals limits that number for a member that becomes silent repeatedly.
 	maxRenewals = 32
 	// flapWindow is the time since a member became live within which another silence doubles the number.
 	flapWindow = 5 * time.Minute
@@ -100,17 +100,18 @@ func (t *Tracker) LocalRenewed(now time.Time) []clusterset.ClusterID {
 	return changed
 }
 
-// Known records that there is a member. every is its heartbeat interval; 0 if it is not known.
-func (t *Tracker) Known(id clusterset.ClusterID, every time.Duration) {
+// Track adds a member or updates its heartbeat interval, which is 0 if it is not known.
+func (t *Tracker) Track(id clusterset.ClusterID, interval time.Duration) {
 	if t.members[id] == nil {
 		t.members[id] = &member{state: Unknown, seen: t.connected, required: minRenewals}
 	}
-	t.members[id].grace = max(t.grace, GracePeriods*every)
+	t.members[id].grace = max(t.grace, GracePeriods*interval)
 }
 
-// Renewed records that a member's heartbeat was renewed, and reports whether that changes its state. every is its heartbeat interval.
-func (t *Tracker) Renewed(id clusterset.ClusterID, every time.Duration) bool {
-	t.Known(id, every)
+// Renewed records that a member's heartbeat was renewed, and reports whether that changes its state. interval is its heartbeat
+// interval.
+func (t *Tracker) Renewed(id clusterset.ClusterID, interval time.Duration) bool {
+	t.Track(id, interval)
 	m := t.members[id]
 	m.seen = t.connected
 	switch m.state {
@@ -134,7 +135,7 @@ func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []cl
 	since := make(map[clusterset.ClusterID]time.Duration, len(ids))
 	var expired []clusterset.ClusterID
 	for _, id := range ids {
-		t.Known(id, 0) // so that it becomes silent
+		t.Track(id, 0) // so that it becomes silent
 		began, was := t.absent[id]
 		if !was {
 			began = t.connected
@@ -149,8 +150,8 @@ func (t *Tracker) Absent(ids []clusterset.ClusterID, timeout time.Duration) []cl
 	return expired
 }
 
-// Left removes a member.
-func (t *Tracker) Left(id clusterset.ClusterID) { delete(t.members, id) }
+// Remove removes a member.
+func (t *Tracker) Remove(id clusterset.ClusterID) { delete(t.members, id) }
 
 // State returns the state of a member; Unknown if the tracker has none.
 func (t *Tracker) State(id clusterset.ClusterID) State {

@@ -18,7 +18,7 @@ const (
 	grace    = 4 * interval
 )
 
-// hub is a hub on which we and other members renew our heartbeats every interval, in time of its own.
+// hub simulates a hub on which all members renew their heartbeats every interval.
 type hub struct {
 	*liveness.Tracker
 	now   time.Time
@@ -32,14 +32,14 @@ func newHub(others ...clusterset.ClusterID) *hub {
 		alive:   map[clusterset.ClusterID]bool{},
 	}
 	for _, id := range others {
-		h.Known(id, 0)
+		h.Track(id, 0)
 		h.alive[id] = true
 	}
 	h.LocalRenewed(h.now)
 	return h
 }
 
-// pass lets time pass with a working hub and returns the members whose state changed in it.
+// pass advances the time with a working hub and returns the members whose state changed.
 func (h *hub) pass(d time.Duration) []clusterset.ClusterID {
 	var changed []clusterset.ClusterID
 	for end := h.now.Add(d); h.now.Before(end); {
@@ -83,7 +83,7 @@ func TestSilentMember(t *testing.T) {
 
 	h.alive["a"] = true
 	h.pass(interval)
-	h.want(t, "a", liveness.Silent) // one renewal may be the last
+	h.want(t, "a", liveness.Silent) // one renewal is not enough
 	h.pass(interval)
 	h.want(t, "a", liveness.Live)
 }
@@ -99,14 +99,14 @@ func TestNeverHeardOf(t *testing.T) {
 	h.want(t, "stranger", liveness.Unknown)
 }
 
-// TestNobodyAgesWithoutTheHub: while our own heartbeat does not come back, the silence of others means nothing.
+// TestNobodyAgesWithoutTheHub: no member becomes silent while the local heartbeat is not read back.
 //
 // spec: D9
 func TestNobodyAgesWithoutTheHub(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
 	h.alive["a"] = false
-	for range 10 { // away for an hour, back for one heartbeat, and again
+	for range 10 { // unreachable for an hour, reachable for one heartbeat, repeatedly
 		h.now = h.now.Add(time.Hour)
 		if changed := h.LocalRenewed(h.now); changed != nil {
 			t.Fatalf("%v changed though the hub was away", changed)
@@ -117,7 +117,7 @@ func TestNobodyAgesWithoutTheHub(t *testing.T) {
 	h.want(t, "a", liveness.Silent)
 }
 
-// TestClockSteps: a clock that is set back or stands still ages nobody.
+// TestClockSteps: no member becomes silent because the local clock is set back or stops.
 func TestClockSteps(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
@@ -128,7 +128,7 @@ func TestClockSteps(t *testing.T) {
 	h.want(t, "a", liveness.Live)
 }
 
-// TestFlapping: a member that comes and goes has to stay longer each time before it counts, until it has stayed.
+// TestFlapping: a member that is silent repeatedly needs more renewals each time, until it has been live long enough.
 //
 // spec: D9
 func TestFlapping(t *testing.T) {
@@ -145,22 +145,22 @@ func TestFlapping(t *testing.T) {
 			}
 		}
 	}
-	if returns != 1 { // after the second silence four renewals are wanted, and 30 s have room for three
+	if returns != 1 { // after the second silence four renewals are required; there are three in 30 s
 		t.Errorf("it came back %d times, want once", returns)
 	}
 	h.pass(interval)
-	h.want(t, "a", liveness.Live) // the fourth in a row
+	h.want(t, "a", liveness.Live) // the fourth renewal
 	h.pass(time.Hour)
 	h.alive["a"] = false
 	h.pass(grace + interval)
 	h.want(t, "a", liveness.Silent)
 	h.alive["a"] = true
 	h.pass(2 * interval)
-	h.want(t, "a", liveness.Live) // all forgiven
+	h.want(t, "a", liveness.Live) // the number of renewals is reset
 }
 
-// TestEachReturnTakesLonger: each silence within five minutes of the last return doubles the renewals that the next return takes, up to
-// 32; one fewer is not enough. Whoever has stayed for longer begins anew.
+// TestEachReturnTakesLonger: if a member becomes silent within five minutes after it became live, the required renewals are doubled,
+// up to 32. One fewer is not enough. After a longer time they are reset.
 //
 // spec: D9
 func TestEachReturnTakesLonger(t *testing.T) {
@@ -181,13 +181,13 @@ func TestEachReturnTakesLonger(t *testing.T) {
 		returns(renewals)
 		h.pass(5*time.Minute - interval)
 	}
-	h.pass(2 * interval) // together a heartbeat more than five minutes
+	h.pass(2 * interval) // one heartbeat more than five minutes in total
 	for _, renewals := range []int{2, 4} {
 		returns(renewals)
 	}
 }
 
-// TestHoldIsBounded: however often a member flaps, half an hour of life is enough.
+// TestHoldIsBounded: after any number of silences, a member becomes live within half an hour of renewals.
 func TestHoldIsBounded(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
@@ -204,7 +204,7 @@ func TestHoldIsBounded(t *testing.T) {
 func TestLeft(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
-	h.Left("a")
+	h.Remove("a")
 	delete(h.alive, "a")
 	h.want(t, "a", liveness.Unknown)
 	if changed := h.pass(time.Hour); changed != nil {
@@ -212,7 +212,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestGaps: time counts while our own heartbeats come back two and a half intervals apart at most, and only forwards.
+// TestGaps: time counts while the local heartbeat is read back at most two and a half intervals apart, and only forwards.
 func TestGaps(t *testing.T) {
 	for name, test := range map[string]struct {
 		gaps []time.Duration
@@ -239,7 +239,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestEachByItself: one member's silence, or its return, is not another's.
+// TestEachByItself: the state of one member does not affect another.
 func TestEachByItself(t *testing.T) {
 	h := newHub("a", "b", "c", "d")
 	h.pass(interval)
@@ -253,7 +253,7 @@ func TestEachByItself(t *testing.T) {
 	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
 	}
-	h.Known("e", 0)
+	h.Track("e", 0)
 	want := map[clusterset.ClusterID]liveness.State{
 		"a": liveness.Silent, "b": liveness.Silent, "c": liveness.Live, "d": liveness.Silent, "e": liveness.Unknown,
 	}
@@ -262,15 +262,15 @@ func TestEachByItself(t *testing.T) {
 	}
 }
 
-// TestSlowMember: a member that announces heartbeats at a longer interval than ours is given several of its own, heard of or not; one
-// with a shorter interval is given as much time as all others.
+// TestSlowMember: a member with a longer heartbeat interval than the local one is silent only after several of its own intervals,
+// whether it was renewed or not. For a shorter interval, the local grace period applies.
 //
 // spec: D9
 func TestSlowMember(t *testing.T) {
 	const slow = 6 * interval
 	h := newHub()
-	h.Known("slow", slow)
-	h.Known("fast", time.Second)
+	h.Track("slow", slow)
+	h.Track("fast", time.Second)
 	h.Renewed("heard", slow)
 	if diff := cmp.Diff([]clusterset.ClusterID{"fast"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed after the usual grace period (-want +got):\n%s", diff)
@@ -281,7 +281,7 @@ func TestSlowMember(t *testing.T) {
 	if diff := cmp.Diff([]clusterset.ClusterID{"heard", "slow"}, h.pass(interval)); diff != "" {
 		t.Errorf("changed after the members' own (-want +got):\n%s", diff)
 	}
-	h.Renewed("heard", 0) // it announces nothing any more
+	h.Renewed("heard", 0) // it reports no interval any more
 	h.Renewed("heard", 0)
 	h.want(t, "heard", liveness.Live)
 	if diff := cmp.Diff([]clusterset.ClusterID{"heard"}, h.pass(grace+interval)); diff != "" {
@@ -289,7 +289,7 @@ func TestSlowMember(t *testing.T) {
 	}
 }
 
-// TestFlapWindow: a member that has stayed for five minutes after its return has left its past behind.
+// TestFlapWindow: the required renewals are reset after a member was live for five minutes.
 //
 // spec: D9
 func TestFlapWindow(t *testing.T) {
@@ -316,13 +316,13 @@ func TestFlapWindow(t *testing.T) {
 			h.want(t, "a", liveness.Live)
 			h.pass(test.stay)
 			silence()
-			h.pass(2 * interval) // enough for one whose past is forgiven
+			h.pass(2 * interval) // enough if the number of renewals was reset
 			h.want(t, "a", test.want)
 		})
 	}
 }
 
-// TestAbsent: an absence lasts only while our own heartbeat comes back, and begins anew when the Member was there meanwhile. An
+// TestAbsent: an absence lasts only while the local heartbeat is read back, and starts again if the Member existed meanwhile. An
 // absent member becomes silent like others.
 func TestAbsent(t *testing.T) {
 	const timeout = 6 * interval

@@ -10,7 +10,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// BenchmarkMerge merges exports; endpoints take no part in a merge.
+// BenchmarkMerge merges exports, which do not contain endpoints.
 func BenchmarkMerge(b *testing.B) {
 	for _, size := range clustersettest.Sizes() {
 		b.Run(size.String(), func(b *testing.B) {

@@ -16,18 +16,18 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Conflict is one field in which exports of the same service disagree.
+// Conflict is a field in which exports of the same service differ.
 type Conflict struct {
 	Reason mcsv1beta1.ServiceExportConditionReason
-	// Field is the field's name, for people.
+	// Field is the name of the field in messages.
 	Field string
-	// Using is the value that counts, for people.
+	// Using is the value that is used, for messages.
 	Using string
 	// Disagree are the clusters whose export differs from the oldest, sorted.
 	Disagree []clusterset.ClusterID
 }
 
-// field is one row of the table of what exports must agree on.
+// field is a field in which exports of a service should not differ.
 type field struct {
 	reason mcsv1beta1.ServiceExportConditionReason
 	name   string
@@ -35,7 +35,7 @@ type field struct {
 	using  func(oldest clusterset.Export, merged Merged) string
 }
 
-// fields returns the table, in the order in which reasons are reported.
+// fields returns the fields, in the order in which reasons are reported.
 func fields() []field {
 	return []field{
 		{
@@ -106,37 +106,38 @@ func conflicts(oldest clusterset.Export, others []clusterset.Export, merged Merg
 	return found
 }
 
-// samePorts compares ports as sets: their order means nothing.
+// samePorts compares ports without regard to their order.
 func samePorts(a, b clusterset.Export) bool {
 	return len(a.Ports) == len(b.Ports) &&
 		!slices.ContainsFunc(a.Ports, func(p clusterset.Port) bool { return !slices.Contains(b.Ports, p) })
 }
 
-// sameFamilies compares families as sets: with equal sets each protocol reaches every backend (spec R5).
+// sameFamilies compares families without regard to their order: with equal sets, each family reaches every endpoint (spec R5).
 func sameFamilies(a, b clusterset.Export) bool {
 	return len(a.IPFamilies) == len(b.IPFamilies) &&
 		!slices.ContainsFunc(a.IPFamilies, func(f corev1.IPFamily) bool { return !slices.Contains(b.IPFamilies, f) })
 }
 
-// eitherHeadless reports whether affinity means nothing for one of two exports, so that they cannot disagree on it.
+// eitherHeadless reports whether one of two exports is headless. Headless services have no session affinity, so there is no
+// conflict.
 func eitherHeadless(a, b clusterset.Export) bool {
 	return a.Type == mcsv1beta1.Headless || b.Type == mcsv1beta1.Headless
 }
 
 func describePorts(ports []clusterset.Port) string {
-	words := make([]string, len(ports))
+	parts := make([]string, len(ports))
 	for i, port := range ports {
-		words[i] = port.String()
+		parts[i] = port.String()
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func describeFamilies(families []corev1.IPFamily) string {
-	words := make([]string, len(families))
+	parts := make([]string, len(families))
 	for i, family := range families {
-		words[i] = string(family)
+		parts[i] = string(family)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func describeTimeout(seconds int32) string {
@@ -151,9 +152,9 @@ func describeMetadata(metadata map[string]string) string {
 	if len(metadata) == 0 {
 		return "none"
 	}
-	words := make([]string, 0, len(metadata))
+	parts := make([]string, 0, len(metadata))
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		words = append(words, key+"="+metadata[key])
+		parts = append(parts, key+"="+metadata[key])
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Field is one of the things that exports of a service should agree on, for people.
+// Field is a field in which exports of a service should not differ, for messages.
 type Field struct {
-	// Reason is that of the conflict where they do not.
+	// Reason is the reason of the conflict if they differ.
 	Reason mcsv1beta1.ServiceExportConditionReason
 	Name   string
-	// Using is the value that counts.
+	// Using is the value that is used.
 	Using string
-	// Said is what each export says.
-	Said map[clusterset.ClusterID]string
+	// Values are the values of each export.
+	Values map[clusterset.ClusterID]string
 	// Disagree are the clusters whose export differs from the oldest, sorted.
 	Disagree []clusterset.ClusterID
 }
 
-// Fields returns all things that these exports of one service should agree on, in the order in which their conflicts are
-// reported; nil where there are no exports.
+// Fields returns all fields in which the exports of one service should not differ, in the order in which conflicts are reported; nil
+// if there are no exports.
 func Fields(exports []clusterset.Export) []Field {
 	merged, ok := Merge(exports)
 	if !ok {
@@ -35,10 +35,10 @@ func Fields(exports []clusterset.Export) []Field {
 	}
 	var result []Field
 	for _, f := range fields() {
-		field := Field{Reason: f.reason, Name: f.name, Said: map[clusterset.ClusterID]string{}, Disagree: disagree[f.reason]}
+		field := Field{Reason: f.reason, Name: f.name, Values: map[clusterset.ClusterID]string{}, Disagree: disagree[f.reason]}
 		for _, export := range exports {
-			alone, _ := Merge([]clusterset.Export{export})
-			field.Said[export.Cluster] = f.using(export, alone)
+			single, _ := Merge([]clusterset.Export{export})
+			field.Values[export.Cluster] = f.using(export, single)
 			if export.Cluster == merged.Oldest {
 				field.Using = f.using(export, merged)
 			}

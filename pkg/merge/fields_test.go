@@ -13,7 +13,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// TestFields: each field has what counts and what each export says, those that all agree on included.
+// TestFields: each field has the used value and the value of each export, also if all are equal.
 //
 // spec: R1, R3
 func TestFields(t *testing.T) {
@@ -23,8 +23,8 @@ func TestFields(t *testing.T) {
 	young.Type = mcsv1beta1.Headless
 	got := merge.Fields([]clusterset.Export{young, old})
 	want := []merge.Field{
-		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Said: said{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
-		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Said: said{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
+		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Values: said{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
+		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Values: said{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
 	}
 	if diff := cmp.Diff(want, got[:2]); diff != "" {
 		t.Errorf("the first fields (-want +got):\n%s", diff)

@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package merge makes one service of the exports of several clusters, and says where they disagree (KEP-1645,
-// "Constraints and Conflict Resolution"). It is pure: the same set of exports gives the same result in every cluster
-// and in any order (spec R7), which is why no central controller is needed to report conflicts.
+// Package merge computes one service from the exports of several clusters, and their conflicts (KEP-1645, "Constraints and Conflict
+// Resolution"). It is pure: the same exports give the same result in every cluster and in any order (spec R7), so that no central
+// controller is needed to report conflicts.
 package merge
 
 import (
@@ -16,38 +16,38 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Merged is the one service that a set of exports forms.
+// Merged is the service that is computed from a set of exports.
 type Merged struct {
 	Key clusterset.ServiceKey
 	// Clusters are the exporters, sorted.
 	Clusters []clusterset.ClusterID
-	// Oldest is the exporter whose word counts where they disagree.
+	// Oldest is the exporter whose values are used if exports differ.
 	Oldest clusterset.ClusterID
 
 	Type mcsv1beta1.ServiceImportType
-	// Ports are the union of the exporters' ports; those of older exports come first. No two have the same name, nor
-	// the same protocol and number (spec R1).
+	// Ports are the union of the exporters' ports, those of older exports first. Names are unique, and so are pairs of protocol and
+	// number (spec R1).
 	Ports []clusterset.Port
-	// IPFamilies are the union of the exporters' families, in the order of the oldest that has each.
+	// IPFamilies are the union of the exporters' families, those of older exports first.
 	IPFamilies            []corev1.IPFamily
 	Affinity              clusterset.Affinity
 	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy
 	TrafficDistribution   string
 	Labels, Annotations   map[string]string
-	// Selection is the oldest's; nil where it shares none, and for headless services (spec D8).
+	// Selection is that of the oldest export; nil if it has none, and for headless services (spec D8).
 	Selection *clusterset.Selection
 
-	// PortNames holds, for each cluster, the merged name of each port that it serves, by the name the port has there.
-	// A port that lost a conflict is absent: its cluster's endpoints must not receive that port's traffic (spec R2).
+	// PortNames contains, for each cluster, the merged names of the ports that it serves, by their names in that cluster. A port
+	// that lost a conflict is not included: endpoints of its cluster must not receive traffic for the merged port (spec R2).
 	PortNames map[clusterset.ClusterID]map[string]string
 
-	// Conflicts are where the exporters disagree, in the order of the API's list of reasons.
+	// Conflicts are the fields in which exports differ, in the order of the reasons in the API.
 	Conflicts []Conflict
 }
 
-// Merge returns the service that these exports of one service key form, and false where there are none. Each cluster
-// has at most one export among them. The oldest export wins, among equally old ones that of the smaller cluster ID
-// (spec R3, R4). The exports are not changed, but the result shares their maps and slices.
+// Merge returns the service that is computed from the exports of one service key, and false if there are none. Each cluster has at
+// most one export. The oldest export wins; if two have the same age, that of the smaller cluster ID wins (spec R3, R4). The exports
+// are not changed, but the result shares their maps and slices.
 func Merge(exports []clusterset.Export) (Merged, bool) {
 	if len(exports) == 0 {
 		return Merged{}, false
@@ -83,8 +83,8 @@ func Older(a, b clusterset.Export) int {
 	return cmp.Or(a.Age.Compare(b.Age), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// unionOfPorts merges ports by name, then by protocol and number (spec R1): of two ports with one name, and of two
-// with one protocol and number, the older export's is kept.
+// unionOfPorts merges ports by name, then by protocol and number (spec R1). If two ports have the same name, or the same protocol
+// and number, that of the older export is kept.
 func unionOfPorts(byAge []clusterset.Export) []clusterset.Port {
 	var union []clusterset.Port
 	names, ids := map[string]bool{}, map[clusterset.PortID]bool{}
@@ -100,8 +100,8 @@ func unionOfPorts(byAge []clusterset.Export) []clusterset.Port {
 	return union
 }
 
-// portNames returns which merged ports each cluster serves: those whose protocol and number its Service has, under
-// whatever name (spec R2).
+// portNames returns the merged ports that each cluster serves. A cluster serves a port if its Service has the protocol and number,
+// under any name (spec R2).
 func portNames(exports []clusterset.Export, union []clusterset.Port) map[clusterset.ClusterID]map[string]string {
 	nameOf := make(map[clusterset.PortID]string, len(union))
 	for _, port := range union {

@@ -24,7 +24,7 @@ var (
 	dual = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 )
 
-// exported returns the export of a cluster that is older than that of the next minute, as changed.
+// exported returns the export of a cluster that was created in this minute, after the changes.
 func exported(id clusterset.ClusterID, minute int, changes ...func(*clusterset.Export)) clusterset.Export {
 	export := clusterset.Export{
 		Cluster:               id,
@@ -105,7 +105,7 @@ func TestMergeOfNothing(t *testing.T) {
 // spec: E2, R3, R4
 func TestOldestWins(t *testing.T) {
 	t.Parallel()
-	// The younger export's cluster has the smaller ID, and it comes first: only its age speaks against it.
+	// The younger export comes first and its cluster has the smaller ID, so only the age decides.
 	young := exported("a", 2, headless, families(v6), local, distribution("PreferClose"),
 		labels(map[string]string{"team": "young", "extra": "young"}), annotations(map[string]string{"note": "young"}))
 	old := exported("b", 1, families(v4), sticky(60),
@@ -304,8 +304,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// The selection is the oldest's, also where that shares none: another's would let pods join that the oldest does not
-// select. Nobody disagrees on it.
+// The selection is that of the oldest export, also if it has none: with that of another, pods could serve that the oldest does not
+// select. A different selection is no conflict.
 //
 // spec: D8
 func TestSelection(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// drawExports draws the exports of up to six clusters. Their values are few, so that they collide often.
+// drawExports generates the exports of up to six clusters. There are few values, so that they often conflict.
 func drawExports(t *rapid.T) []clusterset.Export { return clustersettest.Few().Exports(t) }
 
 func clone(exports []clusterset.Export) []clusterset.Export {
@@ -52,7 +52,7 @@ func TestMergeIsAFunctionOfTheSet(t *testing.T) {
 	})
 }
 
-// The merged service, exported by the oldest cluster, merges to itself without conflicts: nothing is left to resolve.
+// The merged service, exported by the oldest cluster, merges to itself without conflicts.
 // spec: R1, R7
 func TestMergeIsIdempotent(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestPortsAreUnited(t *testing.T) {
 	})
 }
 
-// checkInvariants states what holds for any exports: which ports and families the union has, and who serves what.
+// checkInvariants checks the ports and families of the union, and the ports that each cluster serves.
 func checkInvariants(t interface{ Errorf(string, ...any) }, exports []clusterset.Export, merged merge.Merged) {
 	names, ids := map[string]bool{}, map[clusterset.PortID]string{}
 	for _, port := range merged.Ports {
@@ -152,7 +152,7 @@ func TestALaterExportDisplacesNothing(t *testing.T) {
 	})
 }
 
-// The table of conflicts, said once more in other words: sorted lists instead of sets, one reason after another.
+// The conflicts are computed a second time, in another form: sorted lists instead of sets, one reason after another.
 // spec: C3, C4, R1, R3, R4, R5
 func TestConflictsNameWhoDisagrees(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestConflictsNameWhoDisagrees(t *testing.T) {
 	})
 }
 
-// statements returns what an export and the oldest say, for each reason, in a form that can be compared.
+// statements returns the values of an export and of the oldest for each reason, in a form that can be compared.
 func statements(other, oldest clusterset.Export) map[string][2]string {
 	sorted := func(list any) string {
 		switch list := list.(type) {

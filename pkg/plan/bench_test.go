@@ -29,7 +29,7 @@ func rendered(size clustersettest.Size) []*discoveryv1.EndpointSlice {
 	return result
 }
 
-// BenchmarkPlan compares all slices of a service: with nothing to do, as in a resync, and with one endpoint that changed.
+// BenchmarkPlan compares all slices of a service: without a change, as in a resync, and with one changed endpoint.
 func BenchmarkPlan(b *testing.B) {
 	for name, change := range map[string]func([]*discoveryv1.EndpointSlice) int{
 		"same": func([]*discoveryv1.EndpointSlice) int { return 0 },

@@ -13,11 +13,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// digestPrefix marks a digest. It is part of no address: the API server takes none that has a colon but those of IPv6.
+// digestPrefix is the prefix of a digest. No address starts with it, because the API server accepts a colon only in IPv6 addresses.
 const digestPrefix = "sha256:"
 
-// Condense returns what is enough of endpoints to compare them with others: one that bears a digest of them all, in place of
-// its address. It is for caches that hold what is only compared, and returns what is condensed already as it is.
+// Condense replaces endpoints by a single one whose address is a digest of them all. This is sufficient to compare them, and saves
+// memory in caches. Endpoints that are already condensed are returned unchanged.
 func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(endpoints) == 0 || IsCondensed(endpoints) {
 		return endpoints
@@ -30,17 +30,17 @@ func IsCondensed(endpoints []discoveryv1.Endpoint) bool {
 	return len(endpoints) > 0 && slices.ContainsFunc(endpoints[0].Addresses, func(a string) bool { return strings.HasPrefix(a, digestPrefix) })
 }
 
-// digest returns a digest of endpoints as they go over the wire.
+// digest returns a digest of the serialized endpoints.
 func digest(endpoints []discoveryv1.Endpoint) string {
 	content, err := (&discoveryv1.EndpointSlice{Endpoints: endpoints}).Marshal()
-	if err != nil { // its fields are strings, numbers and booleans, of which none can fail
+	if err != nil { // cannot happen: the fields are strings, numbers and booleans
 		panic(fmt.Sprintf("encode endpoints: %v", err))
 	}
 	sum := sha256.Sum256(content)
 	return digestPrefix + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// sameEndpoints reports whether two lists of endpoints, of which each may be condensed, are of the same.
+// sameEndpoints reports whether two lists of endpoints are equal. Either may be condensed.
 func sameEndpoints(a, b []discoveryv1.Endpoint) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)

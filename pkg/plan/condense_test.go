@@ -14,7 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// endpointsWith returns endpoints, each of which has been changed in one more field of an endpoint.
+// endpointsWith returns lists of endpoints; each differs from the one before in one more field.
 func endpointsWith(t *testing.T) map[string][]discoveryv1.Endpoint {
 	t.Helper()
 	values := discoveryv1.Endpoint{
@@ -39,7 +39,7 @@ func endpointsWith(t *testing.T) map[string][]discoveryv1.Endpoint {
 	return result
 }
 
-// TestCondensedSlices: slices of which a digest is known are compared as those are of which all is known, and are written with all.
+// TestCondensedSlices: condensed slices are compared like complete ones, and are written completely.
 //
 // spec: D7, E3
 func TestCondensedSlices(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCondensedSlices(t *testing.T) {
 	}
 }
 
-// TestCondensedWithOtherLabels: where something else has to change, the endpoints are written too, not their digest.
+// TestCondensedWithOtherLabels: if another field changes, the endpoints are written too, not their digest.
 func TestCondensedWithOtherLabels(t *testing.T) {
 	t.Parallel()
 	d := slice("a")

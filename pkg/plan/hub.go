@@ -9,27 +9,26 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// PublishedService returns the changes that make a member's record of a service on the hub the desired one; either
-// may be nil.
-func PublishedService(desired, observed *hubv1alpha1.PublishedService) []Change[*hubv1alpha1.PublishedService] {
+// PublishedService returns the changes from the existing to the desired record of a service; either may be nil.
+func PublishedService(desired, existing *hubv1alpha1.PublishedService) []Change[*hubv1alpha1.PublishedService] {
 	overlay := func(o, d *hubv1alpha1.PublishedService) { o.Spec = d.Spec }
-	return compare(present(desired), present(observed), overlay, equal, never)
+	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
 }
 
-// PublishedEndpoints returns the changes that make a member's records of a service's endpoints on the hub the desired
-// ones. A new trigger time alone is no change: it only measures the others.
-func PublishedEndpoints(desired, observed []*hubv1alpha1.PublishedEndpoints) []Change[*hubv1alpha1.PublishedEndpoints] {
+// PublishedEndpoints returns the changes from the existing to the desired records of a service's endpoints. A different trigger time
+// alone is no change, because it is used for metrics only.
+func PublishedEndpoints(desired, existing []*hubv1alpha1.PublishedEndpoints) []Change[*hubv1alpha1.PublishedEndpoints] {
 	overlay := func(o, d *hubv1alpha1.PublishedEndpoints) { o.Spec = d.Spec }
 	same := func(o, overlaid *hubv1alpha1.PublishedEndpoints) bool {
 		spec := overlaid.Spec
 		spec.TriggerTime = o.Spec.TriggerTime
 		return equality.Semantic.DeepEqual(o.Spec, spec)
 	}
-	return compare(desired, observed, overlay, same, never)
+	return compare(desired, existing, overlay, same, neverReplace)
 }
 
-// Heartbeat returns the write that makes a member's Heartbeat on the hub the desired one; observed may be nil.
-func Heartbeat(desired, observed *hubv1alpha1.Heartbeat) []Change[*hubv1alpha1.Heartbeat] {
+// Heartbeat returns the change from the existing to the desired Heartbeat; existing may be nil.
+func Heartbeat(desired, existing *hubv1alpha1.Heartbeat) []Change[*hubv1alpha1.Heartbeat] {
 	overlay := func(o, d *hubv1alpha1.Heartbeat) { o.Spec = d.Spec }
-	return compare(present(desired), present(observed), overlay, equal, never)
+	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
 }

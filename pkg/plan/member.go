@@ -15,25 +15,25 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Service returns the changes that make the observed derived Services of one import the desired one; desired is nil
-// where there is to be none. A change between headless and not replaces the Service; nothing else does, and its
-// addresses stay (spec I5), but for a selector that goes: Kubernetes would leave the endpoints that it found there
-// (spec E1). A Service that has lost its addresses, as one of type ExternalName has, gets the desired ones. One that is to get two
-// given addresses gets the first: the second is the next plan's.
-func Service(desired *corev1.Service, observed []*corev1.Service) []Change[*corev1.Service] {
-	changes := compare(present(desired), observed, overlayService, equal, replaces)
+// Service returns the changes from the existing derived Services of one import to the desired one; desired is nil if there should be
+// none. The Service is replaced only if it becomes headless or stops being headless, or if its selector is removed, because
+// Kubernetes would keep the endpoints of the selector (spec E1). Otherwise its addresses stay (spec I5). A Service without
+// addresses, such as one of type ExternalName, gets the desired addresses. If these are two, it first gets one; the next plan adds
+// the second.
+func Service(desired *corev1.Service, existing []*corev1.Service) []Change[*corev1.Service] {
+	changes := compare(listOf(desired), existing, overlayService, equal, replaces)
 	for i, change := range changes {
-		if hadNone := change.Verb == Create || change.Verb == Update && change.Observed.Spec.ClusterIP == ""; hadNone && len(change.Object.Spec.ClusterIPs) > 1 {
+		if hadNone := change.Verb == Create || change.Verb == Update && change.Existing.Spec.ClusterIP == ""; hadNone && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)
 		}
 	}
 	return changes
 }
 
-// withFirstAddress returns a Service with the first only of its given addresses. An API server that can give one of two
-// addresses and not the other refuses the Service, but keeps the first allocated to nobody for a minute
-// (Kubernetes 1.36: allocateCreate does not revert what a failed txnAllocClusterIPs has allocated). Addresses are not free
-// in the moment when the Service that had them is deleted, so this is what restoring it runs into.
+// withFirstAddress returns a copy of a Service with only the first of its addresses. If the API server cannot allocate the second
+// address, it refuses the Service, but keeps the first one allocated for a minute (Kubernetes 1.36: allocateCreate does not revert
+// what a failed txnAllocClusterIPs has allocated). The addresses of a deleted Service are not released immediately, so this happens
+// when the Service is restored.
 func withFirstAddress(service *corev1.Service) *corev1.Service {
 	result := service.DeepCopy()
 	result.Spec.ClusterIPs, result.Spec.IPFamilies = result.Spec.ClusterIPs[:1], result.Spec.IPFamilies[:1]
@@ -41,41 +41,41 @@ func withFirstAddress(service *corev1.Service) *corev1.Service {
 	return result
 }
 
-// ServiceImport returns the changes that make the observed import the desired one; either may be nil. Statuses are
-// left to ServiceImportStatus.
-func ServiceImport(desired, observed *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
-	return compare(present(desired), present(observed), overlayImport, equal, never)
+// ServiceImport returns the changes from the existing to the desired import; either may be nil. ServiceImportStatus changes the
+// status.
+func ServiceImport(desired, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
+	return compare(listOf(desired), listOf(existing), overlayImport, equal, neverReplace)
 }
 
-// ServiceImportStatus returns the write that gives the observed import the desired status, or nothing where it has it.
-func ServiceImportStatus(desired mcsv1beta1.ServiceImportStatus, observed *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
-	if equality.Semantic.DeepEqual(observed.Status, desired) {
+// ServiceImportStatus returns the change of the import's status to the desired one; nil if they are equal.
+func ServiceImportStatus(desired mcsv1beta1.ServiceImportStatus, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
+	if equality.Semantic.DeepEqual(existing.Status, desired) {
 		return nil
 	}
-	updated := observed.DeepCopy()
+	updated := existing.DeepCopy()
 	updated.Status = desired
-	return []Change[*mcsv1beta1.ServiceImport]{{Verb: UpdateStatus, Object: updated, Observed: observed}}
+	return []Change[*mcsv1beta1.ServiceImport]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
 }
 
-// ServiceExportStatus returns the write that gives the observed export the desired status, or nothing where it has it.
-func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, observed *mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
-	if equality.Semantic.DeepEqual(observed.Status, desired) {
+// ServiceExportStatus returns the change of the export's status to the desired one; nil if they are equal.
+func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, existing *mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
+	if equality.Semantic.DeepEqual(existing.Status, desired) {
 		return nil
 	}
-	updated := observed.DeepCopy()
+	updated := existing.DeepCopy()
 	updated.Status = desired
-	return []Change[*mcsv1beta1.ServiceExport]{{Verb: UpdateStatus, Object: updated, Observed: observed}}
+	return []Change[*mcsv1beta1.ServiceExport]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
 }
 
-// EndpointSlices returns the changes that make the observed mirrored slices of one import the desired ones. A slice's
-// address type cannot change, so a slice that needs another is replaced. The observed ones may be condensed.
-func EndpointSlices(desired, observed []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
-	return compare(desired, observed, overlaySlice, sameSlice, hasOtherFamily)
+// EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different
+// address type is replaced, because the address type cannot change. Existing slices may be condensed.
+func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
+	return compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily)
 }
 
-// overlayService keeps what the API server and others added, the addresses first of all. An address of a family that
-// the Service no longer has is let go; one of a new family is the desired one where the first address is the desired
-// one too, and is left for the API server to choose otherwise. One that has no address gets the desired ones.
+// overlayService keeps what the API server and others have added, in particular the addresses. The address of a removed family is
+// released. A new family gets the desired address if the first address is the desired one too; otherwise the API server allocates
+// it. A Service without addresses gets the desired ones.
 func overlayService(o, d *corev1.Service) {
 	spec := d.Spec.DeepCopy()
 	if o.Spec.ClusterIP == "" {
@@ -95,7 +95,7 @@ func overlayImport(o, d *mcsv1beta1.ServiceImport) {
 	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
 }
 
-// overlaySlice leaves annotations alone, but for our own one.
+// overlaySlice keeps all annotations except that for withheld ports.
 func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
 	if withheld := d.Annotations[clusterset.AnnotationWithheldPorts]; withheld != o.Annotations[clusterset.AnnotationWithheldPorts] {
@@ -111,7 +111,7 @@ func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	}
 }
 
-// sameSlice compares what overlaySlice writes.
+// sameSlice compares the fields that overlaySlice writes.
 func sameSlice(o, overlaid *discoveryv1.EndpointSlice) bool {
 	return maps.Equal(o.Labels, overlaid.Labels) && maps.Equal(o.Annotations, overlaid.Annotations) && equality.Semantic.DeepEqual(o.Ports, overlaid.Ports) &&
 		sameEndpoints(o.Endpoints, overlaid.Endpoints)
@@ -119,19 +119,19 @@ func sameSlice(o, overlaid *discoveryv1.EndpointSlice) bool {
 
 func hasOtherFamily(o, d *discoveryv1.EndpointSlice) bool { return o.AddressType != d.AddressType }
 
-// replaces reports whether an observed Service cannot become the desired one: only one of them is headless, or only the
-// observed one has a selector. Kubernetes' own controller does not remove the EndpointSlices that it made for a selector
-// when that is taken away; they go with the Service.
+// replaces reports whether the existing Service must be replaced: only one of the two is headless, or only the existing one has a
+// selector. If a selector is removed, Kubernetes' controller does not delete the EndpointSlices that it created for it. They are
+// deleted with the Service.
 func replaces(o, d *corev1.Service) bool {
 	return isHeadless(o) != isHeadless(d) || len(o.Spec.Selector) > 0 && len(d.Spec.Selector) == 0
 }
 
 func isHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 
-func never[T any](_, _ T) bool { return false }
+func neverReplace[T any](_, _ T) bool { return false }
 
-// present returns a list of the object, or of nothing where it is nil.
-func present[T any](object *T) []*T {
+// listOf returns a list with the object; nil if the object is nil.
+func listOf[T any](object *T) []*T {
 	if object == nil {
 		return nil
 	}

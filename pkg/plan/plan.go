@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares what a cluster should hold with what it holds, and returns the changes that lead from one to
-// the other. It is pure: a plan is a value, which can be carried out, printed or compared.
+// Package plan computes the changes from existing to desired objects. It is pure: a plan is a value that can be applied, printed or
+// compared.
 package plan
 
 import (
@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Verb says what is to be done with an object.
+// Verb is the type of a change.
 type Verb string
 
 // The verbs of a plan.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
-	// UpdateStatus writes the status subresource alone.
+	// UpdateStatus writes the status subresource only.
 	UpdateStatus Verb = "update-status"
 	Delete       Verb = "delete"
 )
@@ -28,11 +28,11 @@ const (
 // Change is one write.
 type Change[T any] struct {
 	Verb Verb
-	// Object is what to write, or what to delete. Unless it is to be created it carries the UID and resourceVersion that
-	// were observed, so that nothing is overwritten that was not seen.
+	// Object is the object to write or to delete. Unless the verb is Create, it has the UID and resourceVersion of the existing
+	// object, so that a newer version is not overwritten.
 	Object T
-	// Observed is the object as it stands; nil where it is to be created.
-	Observed T
+	// Existing is the existing object; nil if the verb is Create.
+	Existing T
 }
 
 // object is a pointer to a Kubernetes object.
@@ -41,30 +41,29 @@ type object[T any] interface {
 	metav1.Object
 }
 
-// compare returns the changes that make the observed objects of one namespace the desired ones, matched by name: deletions
-// first, then the rest, each sorted by name. overlay gives a copy of the observed object the desired fields, as a whole: the
-// copy shares with the object what they point to. same reports whether that has changed nothing. replace reports that the
-// observed object cannot become the desired one; it is deleted and created anew. Neither list is changed, and what is planned
-// shares memory with both.
+// compare returns the changes from the existing to the desired objects of one namespace, matched by name. Deletions come first, then
+// the other changes, each sorted by name. overlay sets the desired fields of a shallow copy of the existing object, so it must not
+// change values behind pointers. same reports whether overlay changed nothing. replace reports that the existing object must be
+// deleted and created again. The arguments are not changed, and the result shares memory with them.
 func compare[T any, P object[T]](
-	desired, observed []P, overlay func(observed, desired P), same func(observed, overlaid P) bool, replace func(observed, desired P) bool,
+	desired, existing []P, overlay func(existing, desired P), same func(existing, overlaid P) bool, replace func(existing, desired P) bool,
 ) []Change[P] {
-	wanted := make(map[string]P, len(desired))
+	desiredByName := make(map[string]P, len(desired))
 	for _, d := range desired {
-		wanted[d.GetName()] = d
+		desiredByName[d.GetName()] = d
 	}
-	held := make(map[string]P, len(observed))
+	kept := make(map[string]P, len(existing))
 	var deletions, others []Change[P]
-	for _, o := range observed {
-		d, ok := wanted[o.GetName()]
+	for _, o := range existing {
+		d, ok := desiredByName[o.GetName()]
 		if !ok || replace(o, d) {
-			deletions = append(deletions, Change[P]{Verb: Delete, Object: o, Observed: o})
+			deletions = append(deletions, Change[P]{Verb: Delete, Object: o, Existing: o})
 			continue
 		}
-		held[o.GetName()] = o
+		kept[o.GetName()] = o
 	}
 	for _, d := range desired {
-		o, ok := held[d.GetName()]
+		o, ok := kept[d.GetName()]
 		if !ok {
 			others = append(others, Change[P]{Verb: Create, Object: d})
 			continue
@@ -72,7 +71,7 @@ func compare[T any, P object[T]](
 		overlaid := P(new(*o))
 		overlay(overlaid, d)
 		if !same(o, overlaid) {
-			others = append(others, Change[P]{Verb: Update, Object: overlaid, Observed: o})
+			others = append(others, Change[P]{Verb: Update, Object: overlaid, Existing: o})
 		}
 	}
 	byName(deletions)
@@ -80,8 +79,8 @@ func compare[T any, P object[T]](
 	return append(deletions, others...)
 }
 
-// equal compares whole objects; what is empty is as good as absent.
-func equal[P any](observed, overlaid P) bool { return equality.Semantic.DeepEqual(observed, overlaid) }
+// equal compares whole objects. An empty value equals an absent one.
+func equal[P any](existing, overlaid P) bool { return equality.Semantic.DeepEqual(existing, overlaid) }
 
 func byName[P metav1.Object](changes []Change[P]) {
 	slices.SortFunc(changes, func(a, b Change[P]) int { return cmp.Compare(a.Object.GetName(), b.Object.GetName()) })

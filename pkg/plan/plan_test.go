@@ -19,7 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// step is a change in short.
+// step is a summary of a change.
 type step struct {
 	Verb    plan.Verb
 	Name    string
@@ -47,7 +47,7 @@ func slice(name string, changes ...func(*discoveryv1.EndpointSlice)) *discoveryv
 	return result
 }
 
-// stored is what the API server adds to any object.
+// stored contains the fields that the API server adds to any object.
 func stored[T metav1.Object](object T, version string) T {
 	object.SetResourceVersion(version)
 	object.SetUID(types.UID("uid-" + object.GetName()))
@@ -127,7 +127,7 @@ func TestEndpointSlices(t *testing.T) {
 	}
 }
 
-// checkChanges states what holds of every plan: a change says what it was made from, and updates keep what is not ours.
+// checkChanges checks the invariants of every plan: changes contain the existing object, and updates keep the fields of others.
 func checkChanges(t *testing.T, changes []plan.Change[*discoveryv1.EndpointSlice], observed []*discoveryv1.EndpointSlice) {
 	t.Helper()
 	byUID := map[types.UID]*discoveryv1.EndpointSlice{}
@@ -137,15 +137,15 @@ func checkChanges(t *testing.T, changes []plan.Change[*discoveryv1.EndpointSlice
 	for _, c := range changes {
 		switch c.Verb {
 		case plan.Create:
-			if c.Observed != nil || c.Object.UID != "" {
+			if c.Existing != nil || c.Object.UID != "" {
 				t.Errorf("%s is created, and was observed", c.Object.Name)
 			}
 		case plan.Delete:
-			if c.Observed != byUID[c.Object.UID] || c.Object != c.Observed {
+			if c.Existing != byUID[c.Object.UID] || c.Object != c.Existing {
 				t.Errorf("%s: what is deleted is not what was observed", c.Object.Name)
 			}
 		case plan.Update, plan.UpdateStatus:
-			if c.Observed != byUID[c.Object.UID] || c.Object == c.Observed {
+			if c.Existing != byUID[c.Object.UID] || c.Object == c.Existing {
 				t.Errorf("%s: what is updated is not a copy of what was observed", c.Object.Name)
 			}
 			if c.Object.Annotations["added-by"] != "somebody" {
@@ -163,7 +163,7 @@ func copies[T interface{ DeepCopy() T }](objects []T) []T {
 	return result
 }
 
-// service returns a derived Service as it is rendered.
+// service returns a derived Service as pkg/render returns it.
 func service(changes ...func(*corev1.Service)) *corev1.Service {
 	result := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "derived-1", Labels: map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}},
@@ -200,8 +200,8 @@ func sticky(s *corev1.Service) {
 	s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(10800))}}
 }
 
-// allocated returns the Service as the API server completes it: with addresses, and every default that it knows for a
-// Service of type ClusterIP (pkg/apis/core/v1/defaults.go) as far as it is not set.
+// allocated returns the Service as the API server returns it: with addresses, and with the defaults of a Service of type ClusterIP
+// (pkg/apis/core/v1/defaults.go).
 func allocated(s *corev1.Service, ips ...string) *corev1.Service {
 	if s.Spec.ClusterIP != "None" {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = ips[0], ips
@@ -227,7 +227,7 @@ func allocated(s *corev1.Service, ips ...string) *corev1.Service {
 	return stored(s, "5")
 }
 
-// externalName returns the Service as it is after somebody has made it an ExternalName: the API server has cleared its addresses.
+// externalName returns the Service after a user has changed its type to ExternalName: the API server has cleared its addresses.
 func externalName() *corev1.Service {
 	s := allocated(service(), "")
 	s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
@@ -235,7 +235,7 @@ func externalName() *corev1.Service {
 	return s
 }
 
-// firstAddress returns what a Service that is to have several addresses is to be at first.
+// firstAddress returns the first version of a Service that should have several addresses.
 func firstAddress(spec corev1.ServiceSpec) *corev1.ServiceSpec {
 	want := spec.DeepCopy()
 	if len(want.ClusterIPs) > 1 {
@@ -512,10 +512,10 @@ func TestStatuses(t *testing.T) {
 		want := observed.DeepCopy()
 		want.Status = other
 		got := plan.ServiceImportStatus(other, observed)
-		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceImport]{{Verb: "update-status", Object: want, Observed: before}}, got); diff != "" {
+		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceImport]{{Verb: "update-status", Object: want, Existing: before}}, got); diff != "" {
 			t.Errorf("plan (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(before, observed); diff != "" || got[0].Observed != observed {
+		if diff := cmp.Diff(before, observed); diff != "" || got[0].Existing != observed {
 			t.Errorf("the input is changed (-before +after):\n%s", diff)
 		}
 	})
@@ -530,10 +530,10 @@ func TestStatuses(t *testing.T) {
 		want := observed.DeepCopy()
 		want.Status.Conditions = conditions("True", 2)
 		got := plan.ServiceExportStatus(mcsv1beta1.ServiceExportStatus{Conditions: conditions("True", 2)}, observed)
-		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceExport]{{Verb: "update-status", Object: want, Observed: before}}, got); diff != "" {
+		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceExport]{{Verb: "update-status", Object: want, Existing: before}}, got); diff != "" {
 			t.Errorf("plan (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(before, observed); diff != "" || got[0].Observed != observed {
+		if diff := cmp.Diff(before, observed); diff != "" || got[0].Existing != observed {
 			t.Errorf("the input is changed (-before +after):\n%s", diff)
 		}
 	})

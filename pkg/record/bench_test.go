@@ -12,7 +12,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
 )
 
-// BenchmarkEncode makes all records of a service.
+// BenchmarkEncode encodes all records of a service.
 func BenchmarkEncode(b *testing.B) {
 	for _, size := range clustersettest.Sizes() {
 		b.Run(size.String(), func(b *testing.B) {
@@ -34,7 +34,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode checks and decodes all records of a service, as they come from the hub.
+// BenchmarkDecode checks and decodes all records of a service.
 func BenchmarkDecode(b *testing.B) {
 	for _, size := range clustersettest.Sizes() {
 		b.Run(size.String(), func(b *testing.B) {

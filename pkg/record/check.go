@@ -22,11 +22,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Bounds that the schema of the hub's records states as well, or leaves to the importer.
+// Bounds that the schema of the hub also checks, or that only the importer checks.
 const (
 	maxAffinityTimeout      = 86400
 	maxAddressesPerEndpoint = 100
-	// maxAnnotations is what an object's annotations may have in all, less room for our own on the ServiceImport.
+	// maxAnnotations is the limit of Kubernetes for all annotations of an object, less the size of Tombolo's own annotations on the
+	// ServiceImport.
 	maxAnnotations = apivalidation.TotalAnnotationSizeLimitB - 1024
 )
 
@@ -64,13 +65,13 @@ func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
 	return nil
 }
 
-// isSetting reports whether a version of Kubernetes might know this value of a Service's field, or it is empty. Which
-// values this cluster knows, its API server says (spec D6).
+// isSetting reports whether a value is empty, or is a legal value of a Service's field in some version of Kubernetes. The local API
+// server may support fewer values (spec D6).
 func isSetting(value hubv1alpha1.Setting) bool {
 	return value == "" || len(value) <= hubv1alpha1.MaxSettingLength && len(validation.IsQualifiedName(string(value))) == 0
 }
 
-// areFamilies reports whether a Service can have these IP families: one or both, each once.
+// areFamilies reports whether a Service can have these IP families: one or two different ones.
 func areFamilies(families []hubv1alpha1.IPFamily) bool {
 	switch len(families) {
 	case 1:
@@ -85,8 +86,8 @@ func isFamily(f hubv1alpha1.IPFamily) bool {
 	return f == hubv1alpha1.IPFamily(corev1.IPv4Protocol) || f == hubv1alpha1.IPFamily(corev1.IPv6Protocol)
 }
 
-// checkMetadata refuses what must not reach an object in this cluster: illegal or reserved keys, and too much of it.
-// Of several faults it names the one that comes first by key.
+// checkMetadata returns an error if labels or annotations have an invalid or reserved key, or are too large. It reports the first
+// error in the order of the keys.
 func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
 	if len(spec.Labels) > hubv1alpha1.MaxMetadataKeys || len(spec.Annotations) > hubv1alpha1.MaxMetadataKeys {
 		return fmt.Errorf("it has more than %d labels or annotations", hubv1alpha1.MaxMetadataKeys)
@@ -112,7 +113,7 @@ func checkMetadata(spec hubv1alpha1.PublishedServiceSpec) error {
 	return nil
 }
 
-// checkSelector refuses what no Service can have as its selector.
+// checkSelector returns an error if a Service cannot have this selector.
 func checkSelector(selector map[string]hubv1alpha1.LabelValue) error {
 	if len(selector) == 0 || len(selector) > hubv1alpha1.MaxMetadataKeys {
 		return fmt.Errorf("its selector has %d labels, not 1 to %d", len(selector), hubv1alpha1.MaxMetadataKeys)

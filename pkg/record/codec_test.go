@@ -35,7 +35,7 @@ var (
 	epoch   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// berlin is what the administrator says of the member whose records are decoded here.
+// berlin is the policy of the member whose records are decoded here.
 func berlin() Policy {
 	return Policy{
 		ID: "berlin",
@@ -47,7 +47,7 @@ func berlin() Policy {
 	}
 }
 
-// onTheHub returns the record as it comes back from the hub: through JSON, with the creation time that the hub gave it.
+// onTheHub returns the record as it is read from the hub: through JSON, with the creation time that the hub has set.
 func onTheHub[T metav1.Object](t interface{ Fatal(...any) }, record T) T {
 	text, err := json.Marshal(record)
 	if err != nil {
@@ -148,7 +148,7 @@ func drawSlice(t *rapid.T) clusterset.Slice {
 	return slice
 }
 
-// byContent sorts endpoints, whose order means nothing.
+// byContent sorts endpoints, because their order has no meaning.
 func byContent(endpoints []clusterset.Endpoint) []clusterset.Endpoint {
 	return slices.SortedFunc(slices.Values(endpoints), func(a, b clusterset.Endpoint) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
@@ -169,8 +169,7 @@ func TestEndpointsRoundTrip(t *testing.T) {
 	})
 }
 
-// The same endpoints give the same record in whatever order they come, so that nothing is written for their order. The
-// node's name stays at home.
+// The record does not depend on the order of the endpoints, so that another order causes no write. Node names are not published.
 // spec: D6, D7
 func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 	t.Parallel()
@@ -191,7 +190,7 @@ func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// The form of a record is a contract between versions of the agent.
+// The format of a record is a contract between versions of the agent.
 // spec: E7, R8
 func TestEncodeService(t *testing.T) {
 	t.Parallel()
@@ -265,7 +264,7 @@ func TestEncodeEndpoints(t *testing.T) {
 	}
 }
 
-// TestManyZones: endpoints of more zones than a record has groups for are published all the same, but without zones.
+// TestManyZones: if endpoints have more zones than a record can have groups, they are published without zones.
 //
 // spec: D5, D6
 func TestManyZones(t *testing.T) {
@@ -283,7 +282,7 @@ func TestManyZones(t *testing.T) {
 				e := clusterset.Endpoint{
 					Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250)}, Zone: fmt.Sprintf("zone-%d", i%tc.zones), Ready: clusterset.True,
 				}
-				if state := i / tc.zones % 4; tc.perZone > 1 { // those that Kubernetes' own controller knows
+				if state := i / tc.zones % 4; tc.perZone > 1 { // the states that Kubernetes' controller sets
 					e.Ready = []clusterset.Condition{clusterset.True, clusterset.False, clusterset.False, clusterset.False}[state]
 					e.Serving = []clusterset.Condition{clusterset.True, clusterset.True, clusterset.False, clusterset.False}[state]
 					e.Terminating = []clusterset.Condition{clusterset.False, clusterset.True, clusterset.True, clusterset.False}[state]
@@ -322,7 +321,7 @@ func TestEffectiveAge(t *testing.T) {
 	t.Parallel()
 	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
 	cases := map[string]struct {
-		claimed time.Duration // relative to the hub's own time stamp
+		claimed time.Duration // relative to the hub's creation time
 		ages    hubv1alpha1.ClaimedAges
 		want    time.Duration
 	}{
@@ -408,7 +407,7 @@ func TestNewPolicy(t *testing.T) {
 	}
 }
 
-// checkExport states what holds of any export that is accepted: nothing in it can harm the importing cluster.
+// checkExport checks the invariants of an accepted export: it contains nothing that can harm the importing cluster.
 func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.PublishedService, p Policy) {
 	t.Helper()
 	fail := func(what string, value any) { t.Errorf("an export with %s %v is accepted", what, value) }
@@ -463,7 +462,7 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 	}
 }
 
-// labRecords returns the records of a sort as a lab's hub had them, as if berlin had published them.
+// labRecords returns the records of one kind from the hub of a lab, as if berlin had published them.
 func labRecords(t interface{ Fatal(...any) }, sort string) [][]byte {
 	files, err := filepath.Glob(filepath.Join("testdata", "lab", sort+".*.json"))
 	if err != nil || len(files) == 0 {
@@ -482,7 +481,7 @@ func labRecords(t interface{ Fatal(...any) }, sort string) [][]byte {
 	return texts
 }
 
-// TestLabRecords: what agents of a lab have published is accepted whole.
+// TestLabRecords: all records that agents of a lab have published are accepted.
 func TestLabRecords(t *testing.T) {
 	t.Parallel()
 	for _, text := range labRecords(t, "service") {
@@ -505,7 +504,7 @@ func TestLabRecords(t *testing.T) {
 	}
 }
 
-// FuzzDecodeService: what is accepted is harmless, and is the same when it is published again.
+// FuzzDecodeService: an accepted record is harmless, and does not change if it is encoded again.
 func FuzzDecodeService(f *testing.F) {
 	for _, export := range []clusterset.Export{
 		{Cluster: "berlin", Key: testKey, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv4"}},
@@ -550,7 +549,7 @@ func FuzzDecodeService(f *testing.F) {
 	})
 }
 
-// checkSlice states what holds of any slice that is accepted.
+// checkSlice checks the invariants of an accepted slice.
 func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.PublishedEndpoints, p Policy) {
 	t.Helper()
 	fail := func(what string, value any) { t.Errorf("a slice with %s %v is accepted", what, value) }
@@ -603,8 +602,8 @@ func checkSlice(t *testing.T, slice *clusterset.Slice, record *hubv1alpha1.Publi
 	}
 }
 
-// FuzzDecodeEndpoints: what is accepted is inside the address ranges and within bounds, and is the same when it is published
-// again. What is left out is told.
+// FuzzDecodeEndpoints: accepted endpoints are in the address ranges and within the limits, and do not change if they are encoded
+// again. There is an error for each endpoint that is left out.
 func FuzzDecodeEndpoints(f *testing.F) {
 	for _, endpoints := range [][]clusterset.Endpoint{
 		nil,

@@ -24,21 +24,21 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// ageAllowance is how much older than its record on the hub an export of an untrusted member can be (spec R8).
+// ageAllowance is the maximum time by which an export of an untrusted member can be older than its record on the hub (spec R8).
 const ageAllowance = 10 * time.Minute
 
-// Policy is what the hub's administrator allows a member, as an importer applies it.
+// Policy contains the limits that the hub's administrator has set for a member. Importers apply it too.
 type Policy struct {
 	ID clusterset.ClusterID
 	// Ranges are the addresses that the member may publish.
 	Ranges clusterset.AddressRanges
-	// Namespaces are those from which it may publish; nil for all but the reserved ones.
+	// Namespaces are the namespaces from which it may publish; nil means all except the reserved ones.
 	Namespaces  []hubv1alpha1.NamespaceName
 	ClaimedAges hubv1alpha1.ClaimedAges
 }
 
-// NewPolicy returns the policy of a Member. denied are the ranges from which this cluster imports no address. It is an error if the
-// cluster ID is not the one of the namespace, or a range cannot be parsed.
+// NewPolicy returns the policy of a Member. denied are the ranges from which this cluster imports no address. It returns an error if
+// the cluster ID does not match the namespace, or a range cannot be parsed.
 func NewPolicy(member *hubv1alpha1.Member, denied clusterset.AddressRanges) (Policy, error) {
 	id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace)
 	if !ok || member.Spec.ClusterID != string(id) {
@@ -57,8 +57,8 @@ func NewPolicy(member *hubv1alpha1.Member, denied clusterset.AddressRanges) (Pol
 	}, nil
 }
 
-// EffectiveAge returns the creation time by which an export is compared with others: the claimed one, but never more
-// than 10 minutes before the hub first saw the export, unless the member's claims are trusted (spec R8).
+// EffectiveAge returns the creation time of an export that is compared with other exports. This is the claimed time, but at most 10
+// minutes before the hub first stored the export, unless the member's claims are trusted (spec R8).
 func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) time.Time {
 	if bound := recorded.Add(-ageAllowance); ages != hubv1alpha1.ClaimedAgesTrusted && claimed.Before(bound) {
 		return bound.UTC()
@@ -66,13 +66,14 @@ func EffectiveAge(claimed, recorded time.Time, ages hubv1alpha1.ClaimedAges) tim
 	return claimed.UTC()
 }
 
-// Check returns why every importer would refuse an export, and nil if none would. It does not apply the policy of the member.
+// Check returns the reason why every importer would refuse an export; nil if there is none. It does not apply the policy of the
+// member.
 func Check(export clusterset.Export) error {
 	_, err := DecodeService(EncodeService(export), Policy{ID: export.Cluster})
 	return err
 }
 
-// DecodeService returns the export of a record, or why the whole record is refused.
+// DecodeService returns the export of a record, or the reason why the record is refused.
 func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.Export, error) {
 	spec := record.Spec
 	key, err := decodeKey(record.Name, spec.Namespace, spec.Service, p)
@@ -107,12 +108,12 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 	return export, nil
 }
 
-// decodeKey returns the service of a record. name is the name of the service's record, and must be that of the same service, so that
-// no service has two records of a member.
+// decodeKey returns the service of a record. name is the name of the PublishedService. It must match the service, so that a member
+// has only one record of each service.
 func decodeKey(name string, namespace hubv1alpha1.NamespaceName, service hubv1alpha1.ServiceName, p Policy) (clusterset.ServiceKey, error) {
 	key := clusterset.ServiceKey{Namespace: string(namespace), Name: string(service)}
 	switch {
-	case namespace == "" && service == "": // as a spec is that could not be decoded
+	case namespace == "" && service == "": // the spec could not be decoded
 		return key, errors.New("it cannot be read: it has no form that this version knows")
 	case name != ServiceName(key):
 		return key, fmt.Errorf("its name does not say that it is service %s", key)
@@ -262,7 +263,7 @@ func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]cluster
 	return result, nil
 }
 
-// decodeGroup returns the endpoints of a group that are in the ranges, and why the others are refused.
+// decodeGroup returns the endpoints of a group that are in the ranges, and the reasons why the others are refused.
 func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, ranges clusterset.AddressRanges) ([]clusterset.Endpoint, []error) {
 	size := max(1, int(group.AddressesPerEndpoint))
 	count := len(group.Addresses) / size

@@ -36,8 +36,8 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 	}
 }
 
-// EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints of one zone
-// and the same conditions form a sorted group, so that the record does not depend on the order of the endpoints.
+// EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints with the same zone and conditions form
+// a sorted group, so the record does not depend on the order of the endpoints.
 func EncodeEndpoints(key clusterset.ServiceKey, slice clusterset.Slice) *hubv1alpha1.PublishedEndpoints {
 	record := &hubv1alpha1.PublishedEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Cluster.HubNamespace(), Name: EndpointsName(key, slice.ID)},
@@ -95,15 +95,15 @@ func encodeEndpointPorts(ports []clusterset.EndpointPort) []hubv1alpha1.Publishe
 	return result
 }
 
-// groupKey is what the endpoints of a group have in common.
+// groupKey contains the fields that are the same for all endpoints of a group.
 type groupKey struct {
 	zone                        string
 	ready, serving, terminating clusterset.Condition
 	addresses                   int
 }
 
-// encodeGroups returns the endpoints in groups. Where they are of too many zones for one record, it tells none: traffic can do
-// without hints, but not without endpoints.
+// encodeGroups returns the endpoints in groups. If they have too many zones for one record, the record contains no zones: traffic
+// works without topology hints, but not without endpoints.
 func encodeGroups(endpoints []clusterset.Endpoint) []hubv1alpha1.EndpointGroup {
 	members := grouped(endpoints)
 	if len(members) > hubv1alpha1.MaxGroups {

@@ -18,7 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// selecting returns a change that gives a record a selection.
+// selecting returns a function that sets the selection of a record.
 func selecting(labels map[string]hubv1alpha1.LabelValue, targets ...hubv1alpha1.TargetPort) func(*hubv1alpha1.PublishedService) {
 	return func(r *hubv1alpha1.PublishedService) {
 		r.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: labels, TargetPorts: targets}
@@ -182,7 +182,7 @@ func TestServiceRefusals(t *testing.T) {
 	}
 }
 
-// filling returns annotations that have the bytes that are allowed in all, and some more.
+// filling returns annotations of the maximum total size, plus some bytes.
 func filling(more int) map[string]hubv1alpha1.AnnotationValue {
 	result := manyKeys(63, hubv1alpha1.AnnotationValue(strings.Repeat("x", hubv1alpha1.MaxMetadataLength)))
 	size := 63 * (len("key-000") + hubv1alpha1.MaxMetadataLength)
@@ -197,7 +197,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// A headless export's affinity, which means nothing, is not taken over.
+// The session affinity of a headless export is ignored.
 // spec: R3
 func TestHeadlessHasNoAffinity(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestEndpointRefusals(t *testing.T) {
 	}
 	cases := map[string]struct {
 		change func(*record)
-		// kept is how many endpoints remain; -1 where there is no slice at all.
+		// kept is the number of endpoints that remain; -1 if there is no slice.
 		kept int
 		want []string
 	}{

@@ -13,7 +13,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// BenchmarkRender renders all that a reconcile does: the derived Service, the slices and the ServiceImport.
+// BenchmarkRender renders all objects of an import: the derived Service, the slices and the ServiceImport.
 func BenchmarkRender(b *testing.B) {
 	for _, size := range clustersettest.Sizes() {
 		b.Run(size.String(), func(b *testing.B) {

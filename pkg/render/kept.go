@@ -17,17 +17,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// AllPorts returns the ports of a mirrored slice, those that Withhold took away included.
+// AllPorts returns the ports of a mirrored slice, including its withheld ports.
 func AllPorts(slice *discoveryv1.EndpointSlice) []discoveryv1.EndpointPort {
 	var withheld []discoveryv1.EndpointPort
 	if err := json.Unmarshal([]byte(slice.Annotations[clusterset.AnnotationWithheldPorts]), &withheld); err != nil {
-		return slice.Ports // there is no annotation, or somebody has edited it
+		return slice.Ports // there is no annotation, or another user has edited it
 	}
 	return slices.Concat(slice.Ports, withheld)
 }
 
-// Withhold returns a mirrored slice that serves at the named ports only. It remembers the others in an annotation: nobody else
-// may know them any more. The argument is not changed.
+// Withhold returns a mirrored slice that has the named ports only. It stores the other ports in an annotation, because the hub may
+// no longer have them. The argument is not changed.
 func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.EndpointSlice {
 	ports := AllPorts(slice)
 	serves := func(p discoveryv1.EndpointPort) bool { return slices.Contains(serving, valueOf(p.Name)) }
@@ -39,7 +39,7 @@ func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.E
 		return &result
 	}
 	content, err := json.Marshal(withheld)
-	if err != nil { // names and numbers, of which none can fail
+	if err != nil { // cannot happen: the fields are strings and numbers
 		return slice
 	}
 	if result.Annotations == nil {
@@ -50,7 +50,7 @@ func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.E
 	return &result
 }
 
-// MergedNames returns the merged name of each port of the mirrored slices, by its name there.
+// MergedNames returns the merged names of ports, by their names in the mirrored slices.
 func MergedNames(m merge.Merged) map[string]string {
 	result := map[string]string{}
 	for merged, name := range slicePortNames(m) {
@@ -59,7 +59,7 @@ func MergedNames(m merge.Merged) map[string]string {
 	return result
 }
 
-// SliceNames returns what merged ports are called in the mirrored slices.
+// SliceNames returns the names of merged ports in the mirrored slices.
 func SliceNames(m merge.Merged, merged []string) []string {
 	names := slicePortNames(m)
 	result := make([]string, len(merged))
@@ -69,8 +69,8 @@ func SliceNames(m merge.Merged, merged []string) []string {
 	return result
 }
 
-// ExportOf returns what a derived Service tells of the export that it stands for: all but the exporter, its age and its
-// annotations.
+// ExportOf returns the export from which a derived Service was rendered, without the exporter, its age and its annotations, which a
+// Service does not contain.
 func ExportOf(service *corev1.Service, key clusterset.ServiceKey, selection *clusterset.Selection) clusterset.Export {
 	spec := service.Spec
 	export := clusterset.Export{
@@ -100,7 +100,7 @@ func ExportOf(service *corev1.Service, key clusterset.ServiceKey, selection *clu
 	return export
 }
 
-// exportedName returns the merged name of a derived Service's port: servicePortNames read backwards.
+// exportedName returns the merged name of a derived Service's port. It is the inverse of servicePortNames.
 func exportedName(name string) string {
 	if name == unnamed {
 		return ""

@@ -12,32 +12,32 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// DerivedName returns the name of a service's derived Service (spec D2): the one that its ServiceImport records, else
-// the one that a derived Service of ours already bears, else the short name, or the long one where something else
-// has taken that: a Service, or another import that has recorded it and whose Service is missing at present. services
-// are those of the namespace that bear either name, others the names that its other imports have recorded. A recorded
-// name that we never give is somebody's edit, and is not believed.
+// DerivedName returns the name of a service's derived Service (spec D2): the name that its ServiceImport records, otherwise the name
+// of an existing derived Service, otherwise the short name, or the long name if the short one is taken. A name is taken by a
+// Service, or by another import that records it and whose Service does not exist at present. services are the Services of the
+// namespace that have the short or the long name. others are the names that other imports of the namespace record. A recorded name
+// that is neither of the two was edited by another user and is ignored.
 func DerivedName(service, recorded string, services []*corev1.Service, others []string) string {
 	short, long := clusterset.ShortDerivedName(service), clusterset.LongDerivedName(service)
-	holder := map[string]*corev1.Service{}
+	byName := map[string]*corev1.Service{}
 	for _, s := range services {
-		holder[s.Name] = s
+		byName[s.Name] = s
 	}
-	free := func(name string) bool {
-		return holder[name] == nil && !slices.Contains(others, name) || holder[name] != nil && IsDerivedFor(holder[name], service)
+	isFree := func(name string) bool {
+		return byName[name] == nil && !slices.Contains(others, name) || byName[name] != nil && IsDerivedFor(byName[name], service)
 	}
 	switch {
-	case recorded == long, recorded == short && free(short):
+	case recorded == long, recorded == short && isFree(short):
 		return recorded
-	case holder[short] != nil && IsDerivedFor(holder[short], service):
+	case byName[short] != nil && IsDerivedFor(byName[short], service):
 		return short
-	case holder[long] != nil && IsDerivedFor(holder[long], service), !free(short):
+	case byName[long] != nil && IsDerivedFor(byName[long], service), !isFree(short):
 		return long
 	}
 	return short
 }
 
-// IsDerivedFor reports whether s is our derived Service for the named service of its namespace.
+// IsDerivedFor reports whether s is the derived Service for the named service of its namespace.
 func IsDerivedFor(s *corev1.Service, service string) bool {
 	return clusterset.IsManaged(s.Labels) && s.Labels[mcsv1beta1.LabelServiceName] == service
 }

@@ -34,7 +34,7 @@ var (
 	v6v4  = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 )
 
-// exported returns the export of a cluster that is older than that of the next minute, as changed.
+// exported returns the export of a cluster that was created in this minute, after the changes.
 func exported(id clusterset.ClusterID, minute int, changes ...func(*clusterset.Export)) clusterset.Export {
 	export := clusterset.Export{
 		Cluster:               id,
@@ -105,7 +105,7 @@ func zoned(address, zone string) clusterset.Endpoint {
 	return e
 }
 
-// TestGolden shows whole imports, as a cluster holds them. go test ./pkg/render -update writes the files anew.
+// TestGolden compares all objects of imports. go test ./pkg/render -update writes the files.
 // spec: D1, D2, D3, D4, D5, D6, I3, I4, I5, I6, I8, R1, R2, E7
 func TestGolden(t *testing.T) {
 	t.Parallel()

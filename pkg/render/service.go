@@ -16,11 +16,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Service returns the derived Service (spec D1-D3), every field that the API server would default set explicitly, or
-// nil where this cluster has no IP family for it. It has no selector, so that only endpoints of exporting clusters
-// receive its traffic (spec E1), unless the merged service brings one (spec D8).
+// Service returns the derived Service (spec D1-D3), or nil if the cluster has none of its IP families. Every field that the API
+// server would default is set. The Service has no selector, so that only endpoints of exporting clusters receive its traffic
+// (spec E1), unless the merged service has a Selection (spec D8).
 func Service(m merge.Merged, site Site) *corev1.Service {
-	m = known(m, site)
+	m = withoutLeftOut(m, site)
 	families := serviceFamilies(m, site)
 	if len(families) == 0 {
 		return nil
@@ -52,14 +52,14 @@ func Service(m merge.Merged, site Site) *corev1.Service {
 	}
 	selectPods(service, m.Selection)
 	service.Spec.SessionAffinity, service.Spec.SessionAffinityConfig = affinity(m.Affinity)
-	if n := min(len(site.IPs), len(families)); n > 0 { // the API server chooses the address of a family that is new
+	if n := min(len(site.IPs), len(families)); n > 0 { // the API server allocates the address of a new family
 		service.Spec.ClusterIP = site.IPs[0]
 		service.Spec.ClusterIPs = slices.Clone(site.IPs[:n])
 	}
 	return service
 }
 
-// selectPods gives a Service the selector and the target ports of a selection.
+// selectPods sets the selector and the target ports of a Service.
 func selectPods(service *corev1.Service, selection *clusterset.Selection) {
 	if selection == nil {
 		return
@@ -72,11 +72,11 @@ func selectPods(service *corev1.Service, selection *clusterset.Selection) {
 	}
 }
 
-// serviceFamilies returns the derived Service's IP families. A headless Service may have families that the cluster
-// has not (spec I5).
+// serviceFamilies returns the derived Service's IP families. A headless Service may have families that the cluster does not have
+// (spec I5).
 func serviceFamilies(m merge.Merged, site Site) []corev1.IPFamily {
 	if m.Type == mcsv1beta1.Headless {
-		return keepingOrder(m.IPFamilies, site.Established)
+		return keepingOrder(m.IPFamilies, site.ExistingFamilies)
 	}
 	return Families(m, site)
 }
@@ -105,7 +105,7 @@ func servicePorts(ports []clusterset.Port) []corev1.ServicePort {
 	return result
 }
 
-// affinity returns the fields of a Service that stand for a session affinity, with the API server's default timeout.
+// affinity returns the fields of a Service for a session affinity, with the API server's default timeout.
 func affinity(a clusterset.Affinity) (corev1.ServiceAffinity, *corev1.SessionAffinityConfig) {
 	if a.Mode != corev1.ServiceAffinityClientIP {
 		return corev1.ServiceAffinityNone, nil
@@ -124,7 +124,7 @@ func internalTrafficPolicy(m merge.Merged) corev1.ServiceInternalTrafficPolicy {
 	return m.InternalTrafficPolicy
 }
 
-// optional returns nil for the empty string, which stands for "not given".
+// optional returns a pointer to the value; nil if it is empty.
 func optional[T ~string](value T) *T {
 	if value == "" {
 		return nil

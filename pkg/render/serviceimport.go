@@ -13,10 +13,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// ServiceImport returns the import without its status (spec I1, I3-I8). ips are the addresses of the derived Service
-// as it stands, none for a headless service or where there is no derived Service.
+// ServiceImport returns the import without its status (spec I1, I3-I8). ips are the addresses of the existing derived Service; empty
+// for a headless service, or if there is no derived Service.
 func ServiceImport(m merge.Merged, site Site, ips []string) *mcsv1beta1.ServiceImport {
-	m = known(m, site)
+	m = withoutLeftOut(m, site)
 	result := &mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   m.Key.Namespace,
@@ -43,7 +43,7 @@ func ServiceImport(m merge.Merged, site Site, ips []string) *mcsv1beta1.ServiceI
 	return result
 }
 
-// ImportStatus returns the status of an import, less its conditions (spec I3).
+// ImportStatus returns the status of an import, without its conditions (spec I3).
 func ImportStatus(m merge.Merged) mcsv1beta1.ServiceImportStatus {
 	status := mcsv1beta1.ServiceImportStatus{EndpointSliceObjects: mcsv1beta1.EndpointSliceObjectsPresent}
 	for _, cluster := range m.Clusters {
@@ -66,7 +66,7 @@ func importAnnotations(m merge.Merged, site Site) map[string]string {
 	return annotations
 }
 
-// importPorts is never nil: the API requires a list (spec I4).
+// importPorts returns the ports of an import. The result is never nil, because the API requires a list (spec I4).
 func importPorts(ports []clusterset.Port) []mcsv1beta1.ServicePort {
 	result := make([]mcsv1beta1.ServicePort, 0, len(ports))
 	for _, port := range ports {

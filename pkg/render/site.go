@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns a merged service into the objects that an importing cluster holds for it: the derived Service,
-// its mirrored EndpointSlices and the ServiceImport. It is pure.
+// Package render computes the objects of an import from the merged service: the derived Service, its mirrored EndpointSlices and the
+// ServiceImport. It is pure.
 package render
 
 import (
@@ -16,48 +16,50 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Site is what an importing cluster adds of its own to what all clusters agree on (spec R7).
+// Site contains what rendering needs to know of the local cluster. The merged service is the same in all clusters, the site is not
+// (spec R7).
 type Site struct {
-	// IPFamilies are those that this cluster's Services can have.
+	// IPFamilies are the IP families that Services of this cluster can have.
 	IPFamilies []corev1.IPFamily
-	// DerivedName is the name of the derived Service, given once (spec D2).
+	// DerivedName is the name of the derived Service, which never changes (spec D2).
 	DerivedName string
-	// Established are the IP families of the derived Service as it stands, or as the ServiceImport remembers them; empty
-	// for a new import.
-	Established []corev1.IPFamily
-	// IPs are the addresses that the ServiceImport holds. A derived Service that is missing comes back with them.
+	// ExistingFamilies are the IP families of the existing derived Service, otherwise those of the ServiceImport; empty for a new
+	// import.
+	ExistingFamilies []corev1.IPFamily
+	// IPs are the addresses in the existing ServiceImport. If the derived Service was deleted, it is created again with them.
 	IPs []string
-	// Unknown holds the settings that this cluster's API server does not know, as far as that has shown.
-	Unknown map[clusterset.Setting]bool
-	// MetadataDomains are those whose labels and annotations this cluster admits, in lower case, beside keys without a domain.
+	// UnknownSettings are the settings that the local API server has refused or dropped.
+	UnknownSettings map[clusterset.Setting]bool
+	// MetadataDomains are the domains whose labels and annotations this cluster allows, in lower case. Keys without a domain are
+	// always allowed.
 	MetadataDomains []string
 }
 
-// unnamed is what the port without a name is called where a name is needed (spec R2).
+// unnamed is the name of the port without a name in objects that require one (spec R2).
 const unnamed = "unnamed"
 
-// Families returns the IP families of a ClusterSetIP import here; nothing where this cluster has none of the exporters'
-// and never had (spec I5). The first established family stays first even when no exporter has it any more, because
-// a Service cannot change it and the import's address must not.
+// Families returns the IP families of a ClusterSetIP import in this cluster; empty if the cluster and the exporters have none in
+// common, and the import never had one (spec I5). The first existing family always stays first, even if no exporter has it any more:
+// a Service cannot change it, and the address of the import must not change.
 func Families(m merge.Merged, site Site) []corev1.IPFamily {
-	return keepingOrder(intersection(m.IPFamilies, site.IPFamilies), site.Established)
+	return keepingOrder(intersection(m.IPFamilies, site.IPFamilies), site.ExistingFamilies)
 }
 
-// Supported reports whether this cluster can reach any endpoint of the service: it has one of the exporters' families.
+// Supported reports whether this cluster has an IP family of the exporters, so that it can reach endpoints of the service.
 func Supported(m merge.Merged, site Site) bool {
 	return m.Type == mcsv1beta1.Headless || len(intersection(m.IPFamilies, site.IPFamilies)) > 0
 }
 
-// keepingOrder returns the families that are wanted, the established ones in their order first. The first established
-// family is kept in any case.
-func keepingOrder(wanted, established []corev1.IPFamily) []corev1.IPFamily {
+// keepingOrder returns the desired families: first the existing ones in their order, then the others. The first existing family is
+// always kept.
+func keepingOrder(desired, existing []corev1.IPFamily) []corev1.IPFamily {
 	var result []corev1.IPFamily
-	for i, family := range established {
-		if i == 0 || slices.Contains(wanted, family) {
+	for i, family := range existing {
+		if i == 0 || slices.Contains(desired, family) {
 			result = append(result, family)
 		}
 	}
-	for _, family := range wanted {
+	for _, family := range desired {
 		if !slices.Contains(result, family) {
 			result = append(result, family)
 		}
@@ -75,10 +77,9 @@ func intersection(a, b []corev1.IPFamily) []corev1.IPFamily {
 	return result
 }
 
-// servicePortNames returns what each merged port is called in the derived Service, by its merged name. The port
-// without a name is called "unnamed", even when it is the only one, so that nothing changes for it when a second
-// exporter brings another (spec R2, R6). Of two ports that want one name the older export's gets it: what a port is
-// called depends on older ones only.
+// servicePortNames returns the names of the ports in the derived Service, by their merged names. The port without a name is always
+// called "unnamed", even if it is the only one, so that its name does not change if another exporter adds a port (spec R2, R6). If
+// two ports have the same name, that of the older export keeps it, so that new exports do not change existing names.
 func servicePortNames(ports []clusterset.Port) map[string]string {
 	names := make(map[string]string, len(ports))
 	taken := make(map[string]bool, len(ports))
@@ -97,8 +98,8 @@ func servicePortNames(ports []clusterset.Port) map[string]string {
 	return names
 }
 
-// slicePortNames returns what each merged port is called in the mirrored slices. Those of headless services keep the
-// empty name: kube-proxy does not join on it, and DNS must not invent an SRV name.
+// slicePortNames returns the names of the ports in the mirrored slices, by their merged names. In slices of headless services, an
+// empty name stays empty: kube-proxy does not use it, and DNS must not serve an SRV name for it.
 func slicePortNames(m merge.Merged) map[string]string {
 	if m.Type != mcsv1beta1.Headless {
 		return servicePortNames(m.Ports)

@@ -82,7 +82,7 @@ func TestFamilies(t *testing.T) {
 		exporters, site, established families
 		clusterSetIP                 families
 		supported                    bool
-		// headless is the derived headless Service's; its import always has the exporters'.
+		// headless are the families of the derived headless Service; its import always has those of the exporters.
 		headless families
 	}{
 		"both have IPv4":                                      {v4, v4, nil, v4, true, v4},
@@ -104,7 +104,7 @@ func TestFamilies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			site := render.Site{IPFamilies: tc.site, Established: tc.established, DerivedName: "derived-1"}
+			site := render.Site{IPFamilies: tc.site, ExistingFamilies: tc.established, DerivedName: "derived-1"}
 			m := merged(t, exported("berlin", 1, func(e *clusterset.Export) { e.IPFamilies = tc.exporters }))
 			if diff := cmp.Diff(tc.clusterSetIP, render.Families(m, site)); diff != "" {
 				t.Errorf("families (-want +got):\n%s", diff)
@@ -121,7 +121,7 @@ func TestFamilies(t *testing.T) {
 			}
 			want := tc.clusterSetIP
 			if want == nil {
-				want = tc.exporters // filled in any case
+				want = tc.exporters // the default
 			}
 			if diff := cmp.Diff(want, render.ServiceImport(m, site, nil).Spec.IPFamilies); diff != "" {
 				t.Errorf("families of the import (-want +got):\n%s", diff)
@@ -142,7 +142,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// familiesOf returns the families of a Service, whose policy must say the same; nil for none.
+// familiesOf returns the families of a Service, and fails if its policy does not match; nil if there are none.
 func familiesOf(s *corev1.Service) []corev1.IPFamily {
 	if s == nil {
 		return nil
@@ -173,7 +173,7 @@ func TestAddressesComeBack(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			site := render.Site{IPFamilies: v4v6, Established: tc.established, IPs: tc.ips, DerivedName: "derived-1"}
+			site := render.Site{IPFamilies: v4v6, ExistingFamilies: tc.established, IPs: tc.ips, DerivedName: "derived-1"}
 			m := merged(t, exported("berlin", 1, families(tc.exporters)))
 			got := render.Service(m, site).Spec
 			if diff := cmp.Diff(tc.want, got.ClusterIPs); diff != "" || got.ClusterIP != tc.wantIP {
@@ -227,7 +227,7 @@ func TestPortNames(t *testing.T) {
 	}
 }
 
-// A port that a later export adds renames none of the others, and no two have one name.
+// A port of a younger export does not change the names of others, and names are unique.
 // spec: R2, R6
 func TestPortNamesStay(t *testing.T) {
 	t.Parallel()

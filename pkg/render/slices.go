@@ -16,8 +16,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Slices returns the mirrored EndpointSlices of the exporters' slices, sorted by name (spec D4-D6). Slices that no
-// traffic of the merged service can reach, for their family or for want of a port that they serve, are left out.
+// Slices returns the mirrored EndpointSlices for the exporters' slices, sorted by name (spec D4-D6). It leaves out slices in other
+// IP families, and slices without a port of the merged service.
 func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv1.EndpointSlice {
 	names := slicePortNames(m)
 	result := make([]*discoveryv1.EndpointSlice, 0, len(sources))
@@ -37,12 +37,12 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 			Endpoints:   sliceEndpoints(source.Endpoints),
 		})
 	}
-	addHints(known(m, site), result)
+	addHints(withoutLeftOut(m, site), result)
 	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return result
 }
 
-// usableSources returns the slices of clusters that are among the exporters, in families that the import has.
+// usableSources returns the slices of the exporters in the IP families of the import.
 func usableSources(m merge.Merged, site Site, sources []clusterset.Slice) []clusterset.Slice {
 	families := serviceFamilies(m, site)
 	var usable []clusterset.Slice
@@ -68,8 +68,8 @@ func sliceLabels(m merge.Merged, site Site, source clusterset.ClusterID) map[str
 	return labels
 }
 
-// slicePorts returns the ports that the source serves under the names they have in the derived Service: served maps
-// the source's names to merged ones, names maps those on (spec R2).
+// slicePorts returns the ports of a source slice with their names in the derived Service. served maps the source's names to merged
+// names, and names maps merged names to those in the derived Service (spec R2).
 func slicePorts(ports []clusterset.EndpointPort, served, names map[string]string) []discoveryv1.EndpointPort {
 	result := make([]discoveryv1.EndpointPort, 0, len(ports))
 	for _, port := range ports {
@@ -106,8 +106,8 @@ func sliceEndpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
 	return result
 }
 
-// addHints has traffic stay in its zone where the service asks for it, in the families in which every ready endpoint
-// has a zone: kube-proxy uses no hint at all as long as one endpoint has none (spec D6).
+// addHints adds topology hints if the service prefers the same zone, for each IP family in which every ready endpoint has a zone:
+// kube-proxy ignores all hints if one endpoint has none (spec D6).
 func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
 		return
@@ -130,8 +130,8 @@ func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	}
 }
 
-// prefersZone reports whether a trafficDistribution keeps traffic in its zone. To prefer the same node means nothing
-// across clusters, so it becomes the same zone.
+// prefersZone reports whether a trafficDistribution prefers endpoints in the same zone. PreferSameNode has no meaning across
+// clusters, so it is treated as the same zone.
 func prefersZone(distribution string) bool {
 	switch distribution {
 	case corev1.ServiceTrafficDistributionPreferClose,

@@ -18,7 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// summary returns, for each mirrored slice, its ports and endpoints in short.
+// summary returns the ports and endpoints of each mirrored slice, as text.
 func summary(mirrored []*discoveryv1.EndpointSlice) map[string]string {
 	result := map[string]string{}
 	for _, slice := range mirrored {
@@ -229,7 +229,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// What the API server would default or others may not see differs in no field from what is written.
+// Fields that the API server would default are set, so that they do not differ from those of existing objects.
 // spec: D3, R3, I3, I4, I5
 func TestServiceFields(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestServiceFields(t *testing.T) {
 	cases := map[string]struct {
 		export clusterset.Export
 		want   fields
-		// inImport are the ServiceImport's, where they differ.
+		// inImport are those of the ServiceImport, if they differ.
 		inImport *fields
 	}{
 		"plain":            {exported("a", 1), fields{"None", 0, "Cluster", ""}, nil},
@@ -337,8 +337,7 @@ func TestMetadataAndStatus(t *testing.T) {
 	}
 }
 
-// TestSliceNamesNeverCollide: whatever members are called, and whatever they call their slices, of those that others accept none
-// is mirrored under the name of another, of whichever cluster and service.
+// TestSliceNamesNeverCollide: for all cluster IDs and all slice IDs that importers accept, mirrored slices have different names.
 //
 // spec: D4, D5
 func TestSliceNamesNeverCollide(t *testing.T) {

@@ -1,8 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rewind detects that an API server is back at an earlier state, as after etcd was restored from a backup. A watch that
-// begins at a resource version which the API server has not reached yet stays silent until it has, which may take weeks.
+// Package rewind detects that an API server is back at an earlier state, as after etcd was restored from a backup. If a watch begins
+// at a resource version that the API server has not reached yet, it sends no events until the API server reaches that version, which
+// may take weeks.
 package rewind
 
 import (
@@ -18,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Source returns a source of one kind for a reflector. Before each list and watch from a resource version on, it asks for a list of
-// at most one object, read from the current state. If that has an earlier version, the error is Expired (410), and the reflector
-// lists everything without a version. (Without the check, that list too is refused as too early, and client-go repeats it for a
-// minute.) notice is called for each such watch. The cost is one small request each time a watch is opened, which reflectors do
-// every 5 to 10 minutes.
+// Source returns a source of one kind for a reflector. Before each list and watch from a resource version, it requests a list of at
+// most one object, read from the current state. If this list has an earlier version, the error is Expired (410), and the reflector
+// lists everything without a version. (Without the check, the API server refuses that list too, as too early, and client-go retries
+// it for a minute.) notice is called for each such watch. The cost is one small request each time a watch is opened, which
+// reflectors do every 5 to 10 minutes.
 //
-// An API server that has passed the version again by the time of the check is not detected here. It answers the watch with Expired
-// itself, unless its watch cache began before that version.
+// If the API server has passed the version again before the check, the check does not detect it. Then the API server itself answers
+// the watch with Expired, unless its watch cache began before that version.
 func Source(from *cache.ListWatch, notice func()) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

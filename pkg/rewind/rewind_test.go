@@ -19,7 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
-// TestSource: lists and watches from a version that the API server has not reached end with Expired, and all others reach it.
+// TestSource: lists and watches from a version that the API server has not reached fail with Expired; all others are sent to it.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	unreachable := errors.New("connection refused")

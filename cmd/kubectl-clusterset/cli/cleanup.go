@@ -169,7 +169,7 @@ func deleteManaged[T client.Object](ctx context.Context, l *leaveCommand, what s
 	}
 	changes := make([]plan.Change[T], 0, len(objects))
 	for _, object := range objects {
-		changes = append(changes, plan.Change[T]{Verb: plan.Delete, Object: object, Observed: object})
+		changes = append(changes, plan.Change[T]{Verb: plan.Delete, Object: object, Existing: object})
 	}
 	_, err := apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
 	return withRetryHint(err)
@@ -190,7 +190,7 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 		if len(export.Status.Conditions) > 0 {
 			bare := export.DeepCopy()
 			bare.Status = mcsv1beta1.ServiceExportStatus{}
-			changes = append(changes, plan.Change[*mcsv1beta1.ServiceExport]{Verb: plan.UpdateStatus, Object: bare, Observed: export})
+			changes = append(changes, plan.Change[*mcsv1beta1.ServiceExport]{Verb: plan.UpdateStatus, Object: bare, Existing: export})
 		}
 	}
 	if len(changes) == 0 {

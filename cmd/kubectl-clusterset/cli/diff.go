@@ -147,17 +147,17 @@ func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error
 }
 
 // printWrite prints one write: the object, the reason of a refusal, and the differences.
-func (d *diffCommand) printWrite(where string, a apply.Act) {
+func (d *diffCommand) printWrite(where string, a apply.DryRunWrite) {
 	d.writes++
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
 	fmt.Fprintf(d.out, "%s: %s %s %s\n", where, a.Verb, kind[strings.Index(kind, ".")+1:], client.ObjectKeyFromObject(a.Object))
 	if a.Err != nil {
 		fmt.Fprintf(d.out, "  would be refused: %s\n", plain(a.Err.Error()))
 	}
-	if a.Observed == nil || a.Verb == "delete" {
+	if a.Existing == nil || a.Verb == "delete" {
 		return
 	}
-	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(withoutServerFields(a.Observed), withoutServerFields(a.Object)), "\n"), "\n") {
+	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(withoutServerFields(a.Existing), withoutServerFields(a.Object)), "\n"), "\n") {
 		line = strings.NewReplacer("\u00a0", " ", "\t", "  ").Replace(line) // cmp varies its spaces, so that its output is not parsed
 		fmt.Fprintf(d.out, "  %s\n", plain(line))
 	}

@@ -31,7 +31,7 @@ type DryRunResult struct {
 	Outcome publication.Outcome
 	// Published, Status and Imported are the pending writes: to the hub, to the status of the ServiceExport, and to the objects
 	// of the import. Each error is the reason why some of the writes are not possible.
-	Published, Status, Imported          []apply.Act
+	Published, Status, Imported          []apply.DryRunWrite
 	PublishedErr, StatusErr, ImportedErr error
 	// Events are those that the agent would send.
 	Events []Event
@@ -55,7 +55,7 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 	request := reconcile.Request{NamespacedName: key}
 	outcomes := publication.NewOutcomes()
 	published := &publish.Reconciler{
-		Sources: l.reader, Hub: apply.ToHub(l.hubClient, l.Member.ID.HubNamespace()).Rehearse(appendTo(&r.Published)),
+		Sources: l.reader, Hub: apply.ToHub(l.hubClient, l.Member.ID.HubNamespace()).DryRun(appendTo(&r.Published)),
 		Allowed: alwaysAllowed, Progress: publication.NewProgress(), Outcomes: outcomes,
 	}
 	r.PublishedErr = reconcileError(ctx, published, request)
@@ -87,12 +87,12 @@ func reconcileError(ctx context.Context, controller reconcile.Reconciler, reques
 func alwaysAllowed() bool { return true }
 
 // writer returns a writer that sends dry-run requests to the member and records them.
-func (l *MemberView) writer(into *[]apply.Act) apply.Writer {
-	return apply.ToMember(l.memberClient, l.memberClient).Rehearse(appendTo(into))
+func (l *MemberView) writer(into *[]apply.DryRunWrite) apply.Writer {
+	return apply.ToMember(l.memberClient, l.memberClient).DryRun(appendTo(into))
 }
 
-func appendTo(into *[]apply.Act) func(apply.Act) {
-	return func(a apply.Act) { *into = append(*into, a) }
+func appendTo(into *[]apply.DryRunWrite) func(apply.DryRunWrite) {
+	return func(a apply.DryRunWrite) { *into = append(*into, a) }
 }
 
 // eventList records Events instead of sending them.

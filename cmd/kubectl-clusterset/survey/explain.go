@@ -133,7 +133,7 @@ func explainField(f merge.Field, merged merge.Merged, byAge []clusterset.Export)
 	}
 	for _, export := range byAge {
 		if slices.Contains(f.Disagree, export.Cluster) {
-			result.Disagree = append(result.Disagree, Disagreement{export.Cluster, f.Said[export.Cluster]})
+			result.Disagree = append(result.Disagree, Disagreement{export.Cluster, f.Values[export.Cluster]})
 		}
 	}
 	return result

@@ -63,7 +63,7 @@ func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.Servic
 // the label of a managed one that has lost it.
 func (a *assessment) problemOfUnmanagedImport(s MemberObjects, object *mcsv1beta1.ServiceImport) {
 	key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
-	if clusterset.HasLostMark(object) || !s.Namespaces.Allows(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
+	if clusterset.HasLostLabel(object) || !s.Namespaces.Allows(key.Namespace) || len(a.hub.Records.Service(key).Exports) == 0 {
 		return
 	}
 	a.add(Problem{

@@ -113,7 +113,7 @@ func (v *memberTrace) importFaults() []Step {
 	imports, services, slices := byKind(v.Imported)
 	for _, due := range []struct {
 		hop  Hop
-		acts []apply.Act
+		acts []apply.DryRunWrite
 	}{{HopDerived, services}, {HopSlices, slices}, {HopImport, imports}} {
 		if step, ok := v.dueStep(due.hop, due.acts); ok {
 			return []Step{step}
@@ -121,7 +121,7 @@ func (v *memberTrace) importFaults() []Step {
 	}
 	if v.ImportedErr != nil {
 		hop := HopImport
-		if errors.Is(v.ImportedErr, apply.ErrForeign) || errors.Is(v.ImportedErr, apply.ErrTaken) {
+		if errors.Is(v.ImportedErr, apply.ErrUnmanaged) || errors.Is(v.ImportedErr, apply.ErrNameTaken) {
 			hop = HopDerived
 		}
 		return []Step{v.step(hop, Broken, v.ImportedErr.Error(), v.fixFor(hop, v.ImportedErr))}
@@ -137,7 +137,7 @@ func (v *memberTrace) importFaults() []Step {
 }
 
 // byKind groups writes by the kind of their object.
-func byKind(acts []apply.Act) (imports, services, slices []apply.Act) {
+func byKind(acts []apply.DryRunWrite) (imports, services, slices []apply.DryRunWrite) {
 	for _, a := range acts {
 		switch a.Object.(type) {
 		case *mcsv1beta1.ServiceImport:

@@ -112,7 +112,7 @@ func (v *memberTrace) isSilent() bool { return v.heartbeat.state() != StateConne
 
 // dueStep returns a broken step if writes are pending, otherwise false. Writes that stay pending are refused, or the agent is
 // down.
-func (v *memberTrace) dueStep(hop Hop, acts []apply.Act) (Step, bool) {
+func (v *memberTrace) dueStep(hop Hop, acts []apply.DryRunWrite) (Step, bool) {
 	if len(acts) == 0 {
 		return Step{}, false
 	}
@@ -145,7 +145,7 @@ func (v *memberTrace) logsCommand() string {
 // fixFor returns what to do about a refused write.
 func (v *memberTrace) fixFor(hop Hop, err error) string {
 	switch {
-	case errors.Is(err, apply.ErrForeign):
+	case errors.Is(err, apply.ErrUnmanaged):
 		return "rename or delete it, or rename the exported Service"
 	case hop == HopRecord && apierrors.IsForbidden(err):
 		return fmt.Sprintf("the hub's administrator widens the member's quota or its Member: kubectl --namespace %s describe resourcequotas,members", v.id().HubNamespace())
@@ -156,12 +156,12 @@ func (v *memberTrace) fixFor(hop Hop, err error) string {
 }
 
 // nameOf returns the kind, namespace and name of a written object.
-func nameOf(a apply.Act) string {
+func nameOf(a apply.DryRunWrite) string {
 	return fmt.Sprintf("%s %s/%s", reflect.TypeOf(a.Object).Elem().Name(), a.Object.GetNamespace(), a.Object.GetName())
 }
 
 // dueText describes the state of an object that has a pending write.
-func dueText(a apply.Act) string {
+func dueText(a apply.DryRunWrite) string {
 	return map[plan.Verb]string{
 		plan.Create: "missing", plan.Update: "not up to date", plan.UpdateStatus: "not up to date in its status", plan.Delete: "left over",
 	}[a.Verb]

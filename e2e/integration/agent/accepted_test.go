@@ -149,11 +149,11 @@ func stays(t *rapid.T, before, after *corev1.Service) {
 func (i *importer) site(held holding, merged merge.Merged) render.Site {
 	site := render.Site{IPFamilies: i.families, DerivedName: held.derivedName}
 	if s := held.serviceImport(); s != nil && s.Spec.Type == mcsv1beta1.ClusterSetIP && merged.Type == mcsv1beta1.ClusterSetIP && len(s.Spec.IPs) > 0 {
-		site.IPs, site.Established = s.Spec.IPs, s.Spec.IPFamilies
+		site.IPs, site.ExistingFamilies = s.Spec.IPs, s.Spec.IPFamilies
 	}
 	for _, service := range held.services {
 		if isHeadless(service) == (merged.Type == mcsv1beta1.Headless) {
-			site.Established = service.Spec.IPFamilies
+			site.ExistingFamilies = service.Spec.IPFamilies
 		}
 	}
 	return site
@@ -225,6 +225,6 @@ func carryOut[T client.Object](ctx context.Context, t *rapid.T, w apply.Writer, 
 // nothing fails the test where something is left to do.
 func nothing[T client.Object](t *rapid.T, changes []plan.Change[T]) {
 	for _, change := range changes {
-		t.Errorf("%s is still to do (-is +should be):\n%s", change.Verb, cmp.Diff(change.Observed, change.Object))
+		t.Errorf("%s is still to do (-is +should be):\n%s", change.Verb, cmp.Diff(change.Existing, change.Object))
 	}
 }

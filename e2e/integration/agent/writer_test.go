@@ -90,18 +90,18 @@ func testTwoWriters(t *testing.T, admin client.Client, anew func() writing) {
 	first, second := anew(), anew()
 	ours := first.do(t, nil, []string{"POST"}, creationOf(derivedService("shared", "web")))
 	second.do(t, apply.ErrStale, []string{"POST", "GET"}, creationOf(derivedService("shared", "web")))
-	second.do(t, apply.ErrTaken, []string{"POST", "GET"}, creationOf(derivedService("shared", "other")))
+	second.do(t, apply.ErrNameTaken, []string{"POST", "GET"}, creationOf(derivedService("shared", "other")))
 
 	change := func(verb plan.Verb, service *corev1.Service) plan.Change[*corev1.Service] {
-		result := plan.Change[*corev1.Service]{Verb: verb, Object: service.DeepCopy(), Observed: service}
+		result := plan.Change[*corev1.Service]{Verb: verb, Object: service.DeepCopy(), Existing: service}
 		result.Object.Labels = derivedService(service.Name, "web").Labels
 		return result
 	}
 	isForeign := func(service *corev1.Service) {
 		t.Helper()
-		second.do(t, apply.ErrForeign, []string{"POST", "GET"}, creationOf(derivedService(service.Name, "web")))
-		second.do(t, apply.ErrForeign, nil, change(plan.Update, service))
-		second.do(t, apply.ErrForeign, nil, change(plan.Delete, service))
+		second.do(t, apply.ErrUnmanaged, []string{"POST", "GET"}, creationOf(derivedService(service.Name, "web")))
+		second.do(t, apply.ErrUnmanaged, nil, change(plan.Update, service))
+		second.do(t, apply.ErrUnmanaged, nil, change(plan.Delete, service))
 	}
 	for name, labels := range map[string]map[string]string{
 		"unmarked": {mcsv1beta1.LabelServiceName: "web"}, "marked": {clusterset.LabelManagedBy: "somebody", mcsv1beta1.LabelServiceName: "web"},
@@ -121,13 +121,13 @@ func testTwoWriters(t *testing.T, admin client.Client, anew func() writing) {
 	}
 	isForeign(label("somebody")) // it was ours
 	unmarked := label("")
-	second.do(t, apply.ErrForeign, nil, change(plan.Delete, unmarked))
+	second.do(t, apply.ErrUnmanaged, nil, change(plan.Delete, unmarked))
 	if second.do(t, nil, []string{"PUT"}, change(plan.Update, unmarked)).Labels[clusterset.LabelManagedBy] != clusterset.ManagedBy {
 		t.Error("the mark is not put back")
 	}
 	label("")
 	third := anew()
-	third.do(t, apply.ErrTaken, []string{"POST", "GET"}, creationOf(derivedService("shared", "other")))
+	third.do(t, apply.ErrNameTaken, []string{"POST", "GET"}, creationOf(derivedService("shared", "other")))
 	third.do(t, nil, []string{"POST", "GET", "PUT"}, creationOf(derivedService("shared", "web")))
 }
 
@@ -149,30 +149,30 @@ func testOwnWrites(t *testing.T, admin client.Client, anew func() writing) {
 	}
 	creation := creationOf(unseen)
 	first := do(nil, []string{"POST"}, creation)
-	do(apply.ErrStale, []string{"GET"}, creation)                                       // the cache has not seen it yet
-	do(apply.ErrTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would tell the other import
+	do(apply.ErrStale, []string{"GET"}, creation)                                           // the cache has not seen it yet
+	do(apply.ErrNameTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would tell the other import
 
 	lab.Must(t, admin.Delete(t.Context(), first.DeepCopy()))
 	again := do(nil, []string{"GET", "POST"}, creation) // by hand, before the cache saw anything
 
-	edit := plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(again), Observed: again}
+	edit := plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(again), Existing: again}
 	second := do(nil, []string{"PUT"}, edit)
 	do(apply.ErrStale, []string{"GET"}, edit)
-	do(apply.ErrStale, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Delete, Object: again, Observed: again})
-	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(second), Observed: second})
+	do(apply.ErrStale, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Delete, Object: again, Existing: again})
+	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(second), Existing: second})
 
 	byHand := &corev1.Service{}
 	lab.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
 	byHand.Spec.Selector = map[string]string{"by": "hand"}
 	lab.Must(t, admin.Update(t.Context(), byHand))
 	do(apply.ErrStale, []string{"GET", "PUT"}, edit) // the API server refuses it
-	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Observed: byHand})
+	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Existing: byHand})
 
 	lab.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
-	deletion := plan.Change[*corev1.Service]{Verb: plan.Delete, Object: byHand, Observed: byHand}
+	deletion := plan.Change[*corev1.Service]{Verb: plan.Delete, Object: byHand, Existing: byHand}
 	do(nil, []string{"DELETE"}, deletion)
 	do(nil, []string{"GET"}, deletion) // it is done
-	do(apply.ErrStale, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Observed: byHand})
+	do(apply.ErrStale, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Existing: byHand})
 	do(nil, []string{"POST"}, creation)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustersettest draws exports for property tests.
+// Package clustersettest generates exports for property tests and benchmarks.
 package clustersettest
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Palette holds the values of which exports are drawn. All of them are such as a real Service and ServiceExport can have.
+// Palette contains the values from which exports are generated. A real Service and ServiceExport can have any of them.
 type Palette struct {
 	Key   clusterset.ServiceKey
 	Start time.Time // the age of the oldest
-	// Clusters are the exporters: one to all of them export.
+	// Clusters are the possible exporters: one or more of them export.
 	Clusters                         []clusterset.ClusterID
 	PortNames                        []string
 	PortNumbers                      []int32
@@ -31,11 +31,11 @@ type Palette struct {
 	TrafficDistributions             []string
 	LabelKeys, LabelValues           []string
 	AnnotationKeys, AnnotationValues []string
-	// TargetPorts are where pods listen, where the exporter shares how its Service finds them (spec D8).
+	// TargetPorts are the target ports of exporters that export their selection (spec D8).
 	TargetPorts []intstr.IntOrString
 }
 
-// Few returns a palette of few values, so that exports collide often.
+// Few returns a palette with few values, so that exports often conflict.
 func Few() Palette {
 	return Palette{
 		Key:                  clusterset.ServiceKey{Namespace: "shop", Name: "web"},
@@ -55,7 +55,7 @@ func Few() Palette {
 	}
 }
 
-// Extreme returns a palette of values at the bounds of what the API admits, few enough to collide.
+// Extreme returns a palette with values at the limits of the API, few enough to conflict.
 func Extreme() Palette {
 	p := Few()
 	longest := strings.Repeat("x", 63)
@@ -80,7 +80,7 @@ func Extreme() Palette {
 	return p
 }
 
-// Exports draws the exports of some clusters.
+// Exports generates the exports of some clusters.
 func (p Palette) Exports(t *rapid.T) []clusterset.Export {
 	ids := rapid.SliceOfNDistinct(rapid.SampledFrom(p.Clusters), 1, len(p.Clusters), rapid.ID).Draw(t, "clusters")
 	exports := make([]clusterset.Export, len(ids))
@@ -90,7 +90,7 @@ func (p Palette) Exports(t *rapid.T) []clusterset.Export {
 	return exports
 }
 
-// Export draws the export of one cluster.
+// Export generates the export of one cluster.
 func (p Palette) Export(t *rapid.T, id clusterset.ClusterID) clusterset.Export {
 	v4, v6 := corev1.IPv4Protocol, corev1.IPv6Protocol
 	metadata := func(name string, keys, values []string) map[string]string {
@@ -119,7 +119,7 @@ func (p Palette) Export(t *rapid.T, id clusterset.ClusterID) clusterset.Export {
 	return export
 }
 
-// selection draws how a Service with these ports finds its pods.
+// selection generates the selection of a Service with these ports.
 func (p Palette) selection(t *rapid.T, ports []clusterset.Port) *clusterset.Selection {
 	drawn := &clusterset.Selection{
 		Labels:      rapid.MapOfN(rapid.SampledFrom(p.LabelKeys), rapid.SampledFrom(p.LabelValues), 1, 2).Draw(t, "selector"),
@@ -131,8 +131,8 @@ func (p Palette) selection(t *rapid.T, ports []clusterset.Port) *clusterset.Sele
 	return drawn
 }
 
-// ports draws what a Service can have: no two ports with one name, nor with one protocol and number, and none without
-// a name beside others.
+// ports generates the ports of a valid Service: names are unique, and so are pairs of protocol and number; if there are several
+// ports, each has a name.
 func (p Palette) ports(t *rapid.T, fewest int) []clusterset.Port {
 	port := rapid.Custom(func(t *rapid.T) clusterset.Port {
 		return clusterset.Port{

@@ -14,13 +14,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// perSlice is how many endpoints Kubernetes' own controller puts into a slice.
+// perSlice is the number of endpoints that Kubernetes' controller puts into a slice.
 const perSlice = 100
 
-// Size is how large a service is.
+// Size is the size of a service.
 type Size struct{ Exporters, Endpoints int }
 
-// Sizes are those that benchmarks are about.
+// Sizes returns the sizes for benchmarks.
 func Sizes() []Size {
 	return []Size{{1, 10}, {1, 1000}, {10, 10}, {10, 1000}}
 }
@@ -30,7 +30,7 @@ func (s Size) String() string {
 	return fmt.Sprintf("exporters=%d/endpoints=%d", s.Exporters, s.Endpoints)
 }
 
-// Exports returns those of a usual service of this size: two ports, a few labels and annotations, nobody in conflict.
+// Exports returns the exports of a typical service of this size: two ports, a few labels and annotations, no conflicts.
 func (s Size) Exports() []clusterset.Export {
 	result := make([]clusterset.Export, 0, s.Exporters)
 	for i := range s.Exporters {
@@ -53,8 +53,8 @@ func (s Size) Exports() []clusterset.Export {
 	return result
 }
 
-// Slices returns those of all exporters, who share the endpoints evenly: some in each of three zones, all but every tenth
-// ready, each slice as full as Kubernetes makes it.
+// Slices returns the slices of all exporters. The endpoints are distributed evenly among exporters and three zones, nine of ten are
+// ready, and slices are as full as Kubernetes fills them.
 func (s Size) Slices() []clusterset.Slice {
 	var result []clusterset.Slice
 	for i := range s.Exporters {

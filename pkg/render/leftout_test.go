@@ -14,12 +14,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// asking returns a change that asks for an internal traffic policy and a traffic distribution.
+// asking returns a function that sets the internal traffic policy and the traffic distribution.
 func asking(policy corev1.ServiceInternalTrafficPolicy, distribution string) func(*clusterset.Export) {
 	return func(e *clusterset.Export) { e.InternalTrafficPolicy, e.TrafficDistribution = policy, distribution }
 }
 
-// What this cluster's API server does not know is in none of the objects, and nothing else is missing.
+// Settings that the local API server does not support are in none of the objects, and nothing else is missing.
 // spec: D6
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()
@@ -48,10 +48,10 @@ func TestUnknownSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("a", 1, tc.export))
-			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", Unknown: tc.unknown}
+			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", UnknownSettings: tc.unknown}
 			slices := render.Slices(m, site, []clusterset.Slice{source("a", "0", "http", zoned("10.1.0.1", "zone-1"))})
 			of := func(policy *corev1.ServiceInternalTrafficPolicy, distribution *string) fields {
-				f := fields{Policy: *policy, Hints: slices[0].Endpoints[0].Hints != nil, LeftOut: render.LeftOut(m, site)}
+				f := fields{Policy: *policy, Hints: slices[0].Endpoints[0].Hints != nil, LeftOut: render.SettingsLeftOut(m, site)}
 				if distribution != nil {
 					f.Distribution = *distribution
 				}
@@ -69,7 +69,7 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
-// Labels and annotations of a domain are imported only where it is admitted, without its subdomains; keys without a domain always.
+// Labels and annotations of a domain are imported only if it is allowed, without its subdomains. Those without a domain always are.
 // spec: D3, E7
 func TestMetadataDomains(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestMetadataDomains(t *testing.T) {
 	}
 }
 
-// An API server that does not know a setting refuses it or leaves it out. Nothing is found out twice.
+// An API server that does not support a setting refuses or drops it. Settings that are already known to be unsupported are not returned.
 // spec: D6
 func TestFindUnknownSettings(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestFindUnknownSettings(t *testing.T) {
 		unknown      map[clusterset.Setting]bool
 		fields       []string
 		written      func(*corev1.Service)
-		// refused and dropped are what is found out.
+		// refused and dropped are the expected settings.
 		refused, dropped []clusterset.Setting
 	}{
 		"all is taken over":        {"Near", "Far", nil, nil, nil, []clusterset.Setting{}, []clusterset.Setting{}},
@@ -163,15 +163,15 @@ func TestFindUnknownSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("a", 1, asking(tc.policy, tc.distribution)))
-			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", Unknown: tc.unknown}
+			site := render.Site{IPFamilies: v4, DerivedName: "derived-1", UnknownSettings: tc.unknown}
 			written := render.Service(m, site)
 			if tc.written != nil {
 				tc.written(written)
 			}
-			if diff := cmp.Diff(tc.refused, render.Refused(m, site, tc.fields)); diff != "" {
+			if diff := cmp.Diff(tc.refused, render.RefusedSettings(m, site, tc.fields)); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.dropped, render.Dropped(m, site, written)); diff != "" {
+			if diff := cmp.Diff(tc.dropped, render.DroppedSettings(m, site, written)); diff != "" {
 				t.Errorf("dropped (-want +got):\n%s", diff)
 			}
 		})

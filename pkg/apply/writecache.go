@@ -1,0 +1,74 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxWrites is the size of a writeCache. The watch returns a write within milliseconds, so only the latest writes are needed. A
+// missing entry costs one request that the API server refuses.
+const maxWrites = 4096
+
+// writeCache contains the last write of this agent to each object.
+type writeCache struct{ cache *lru.Cache }
+
+// identity identifies an object of a cluster.
+type identity struct {
+	kind reflect.Type
+	key  client.ObjectKey
+}
+
+// write is the last write to an object.
+type write struct {
+	outcome outcome
+	// version is the resource version that the write created, or that it deleted.
+	version string
+}
+
+type outcome string
+
+const (
+	outcomeWritten outcome = "stands"
+	outcomeDeleted outcome = "deleted"
+)
+
+func newWriteCache() writeCache { return writeCache{lru.New(maxWrites)} }
+
+// record stores a write. object is the response of the API server, or the deleted object.
+func (m writeCache) record(object client.Object, o outcome) {
+	m.cache.Add(identityOf(object), write{o, object.GetResourceVersion()})
+}
+
+// missingFrom returns the last write to an object if the cached version of the object does not include it, otherwise the zero write.
+// version is empty if the cache does not have the object.
+func (m writeCache) missingFrom(object client.Object, version string) write {
+	found, ok := m.cache.Get(identityOf(object))
+	if !ok {
+		return write{}
+	}
+	last := found.(write)
+	if last.outcome == outcomeDeleted && version == last.version || last.outcome == outcomeWritten && older(version, last.version) {
+		return last
+	}
+	return write{}
+}
+
+// older reports whether a version is older than another. An empty version is older than any. Versions of one kind can be compared
+// (KEP-5504); if they cannot, they are not from a Kubernetes API server.
+func older(version, other string) bool {
+	if version == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && order < 0
+}
+
+func identityOf(object client.Object) identity {
+	return identity{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}
+}
