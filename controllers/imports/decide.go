@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -104,7 +105,7 @@ func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 func mergedPorts(m merge.Merged, ports []discoveryv1.EndpointPort) []string {
 	merged, names := render.MergedNames(m), []string{}
 	for _, port := range ports {
-		names = append(names, merged[valueOf(port.Name)])
+		names = append(names, merged[ptr.Deref(port.Name, "")])
 	}
 	return names
 }
@@ -165,14 +166,14 @@ func exportOfImport(serviceImport *mcsv1beta1.ServiceImport, selection *clusters
 	}
 	for _, port := range spec.Ports {
 		export.Ports = append(export.Ports, clusterset.Port{
-			Name: port.Name, Protocol: port.Protocol, Port: port.Port, AppProtocol: valueOf(port.AppProtocol),
+			Name: port.Name, Protocol: port.Protocol, Port: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),
 		})
 	}
 	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil {
-		export.Affinity.TimeoutSeconds = valueOf(config.ClientIP.TimeoutSeconds)
+		export.Affinity.TimeoutSeconds = ptr.Deref(config.ClientIP.TimeoutSeconds, 0)
 	}
-	export.InternalTrafficPolicy = valueOf(spec.InternalTrafficPolicy)
-	export.TrafficDistribution = valueOf(spec.TrafficDistribution)
+	export.InternalTrafficPolicy = ptr.Deref(spec.InternalTrafficPolicy, "")
+	export.TrafficDistribution = ptr.Deref(spec.TrafficDistribution, "")
 	return export
 }
 
@@ -223,12 +224,4 @@ func withoutKey(metadata map[string]string, key string) map[string]string {
 		}
 	}
 	return result
-}
-
-func valueOf[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

@@ -6,13 +6,9 @@ package imports
 import (
 	"errors"
 	"maps"
-	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -69,18 +65,4 @@ func fieldsOf(err error) []string {
 		fields = append(fields, cause.Field)
 	}
 	return fields
-}
-
-// announceLeftOut sends an Event if the Ready condition did not report before what the import leaves out.
-func (r *Reconciler) announceLeftOut(before, after *mcsv1beta1.ServiceImport, reason, text string) {
-	if text != "" && strings.Contains(readyMessage(after), text) && !strings.Contains(readyMessage(before), text) {
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, reason, "Import", "%s", text)
-	}
-}
-
-func readyMessage(serviceImport *mcsv1beta1.ServiceImport) string {
-	if ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)); ready != nil {
-		return ready.Message
-	}
-	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -23,7 +23,8 @@ import (
 // write writes the derived Service, its slices, and then the ServiceImport, which is complete when it is created.
 func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	if v.isObstructed() {
-		return r.announceObstruction(v.serviceImport)
+		r.announceObstruction(v.serviceImport)
+		return nil
 	}
 	derived, err := r.writeService(ctx, v, d)
 	if err != nil {
@@ -68,7 +69,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	status := render.ImportStatus(d.merged)
 	existing := current.Status.Conditions
 	if len(v.unconfirmedExporters()) == 0 {
-		existing = conditions.Without(existing, conditions.TypeDeletionPending)
+		meta.RemoveStatusCondition(&existing, conditions.TypeDeletionPending) // it copies
 	}
 	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
 	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
@@ -76,8 +77,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 		return err
 	}
 	for _, after := range updated {
-		r.announceLeftOut(current, after, "SettingLeftOut", conditions.SettingsLeftOut(render.SettingsLeftOut(d.merged, d.site)))
-		r.announceLeftOut(current, after, "MetadataLeftOut", conditions.MetadataLeftOut(render.MetadataLeftOut(d.merged, d.site)))
+		r.announceLeftOut(d, current, after)
 	}
 	return derived.foreignErr
 }
@@ -122,30 +122,4 @@ func (r *Reconciler) withdraw(ctx context.Context, v view) error {
 	}
 	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.managedImport()))
 	return err
-}
-
-// announceReplacement sends an Event if a derived Service is about to be replaced, with the reason and the effect on its addresses.
-func (r *Reconciler) announceReplacement(v view, changes []plan.Change[*corev1.Service]) {
-	if v.serviceImport == nil || len(changes) == 0 || changes[len(changes)-1].Verb != plan.Create {
-		return
-	}
-	var why string
-	switch {
-	case len(changes) == 2 && len(changes[0].Object.Spec.Selector) > 0:
-		why = "The derived Service %s should have no selector. It is replaced, with the same addresses, so that the endpoints go which its selector has found."
-	case len(changes) == 2:
-		why = "The service has changed between headless and not, so the derived Service %s is replaced and its addresses change."
-	case v.derivedNameTaken():
-		why = "Another object has the name of this import's derived Service. It gets another, %s, and other addresses."
-	default:
-		return
-	}
-	r.Events.Eventf(v.serviceImport, nil, corev1.EventTypeWarning, "DerivedServiceReplaced", "Import", why, changes[len(changes)-1].Object.Name)
-}
-
-// announceObstruction sends an Event for an unmanaged ServiceImport with the name of an import (spec I7).
-func (r *Reconciler) announceObstruction(foreign *mcsv1beta1.ServiceImport) error {
-	r.Events.Eventf(foreign, nil, corev1.EventTypeWarning, "ServiceImportObstructed", "Import",
-		"The clusterset exports a service of this name, but this ServiceImport is not managed by Tombolo and is left alone. Delete it to import the service.")
-	return nil
 }

@@ -383,20 +383,3 @@ func TestSet(t *testing.T) {
 		})
 	}
 }
-
-func TestWithout(t *testing.T) {
-	t.Parallel()
-	existing := []metav1.Condition{{Type: "Ready"}, {Type: "DeletionPending"}, {Type: "Theirs"}}
-	before := append([]metav1.Condition(nil), existing...)
-	for kind, want := range map[string][]metav1.Condition{
-		"DeletionPending": {{Type: "Ready"}, {Type: "Theirs"}},
-		"Other":           existing,
-	} {
-		if diff := cmp.Diff(want, conditions.Without(existing, kind)); diff != "" {
-			t.Errorf("without %s (-want +got):\n%s", kind, diff)
-		}
-	}
-	if diff := cmp.Diff(before, existing); diff != "" {
-		t.Errorf("the input is changed (-before +after):\n%s", diff)
-	}
-}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -44,8 +45,8 @@ func Decide(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport, service *
 		Type:                  mcsv1beta1.ClusterSetIP,
 		Ports:                 ports(service.Spec.Ports),
 		IPFamilies:            slices.Clone(service.Spec.IPFamilies),
-		InternalTrafficPolicy: valueOf(service.Spec.InternalTrafficPolicy),
-		TrafficDistribution:   valueOf(service.Spec.TrafficDistribution),
+		InternalTrafficPolicy: ptr.Deref(service.Spec.InternalTrafficPolicy, ""),
+		TrafficDistribution:   ptr.Deref(service.Spec.TrafficDistribution, ""),
 		Labels:                exportedMetadata(export.Spec.ExportedLabels),
 		Annotations:           exportedMetadata(export.Spec.ExportedAnnotations),
 	}
@@ -91,7 +92,7 @@ func ports(source []corev1.ServicePort) []clusterset.Port {
 			Name:        p.Name,
 			Protocol:    p.Protocol,
 			Port:        p.Port,
-			AppProtocol: valueOf(p.AppProtocol),
+			AppProtocol: ptr.Deref(p.AppProtocol, ""),
 		})
 	}
 	return result
@@ -112,7 +113,7 @@ func Selection(service *corev1.Service) *clusterset.Selection {
 func affinity(spec corev1.ServiceSpec) clusterset.Affinity {
 	result := clusterset.Affinity{Mode: spec.SessionAffinity}
 	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil {
-		result.TimeoutSeconds = valueOf(config.ClientIP.TimeoutSeconds)
+		result.TimeoutSeconds = ptr.Deref(config.ClientIP.TimeoutSeconds, 0)
 	}
 	return result
 }
@@ -125,12 +126,4 @@ func exportedMetadata(metadata map[string]string) map[string]string {
 		return nil
 	}
 	return result
-}
-
-func valueOf[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

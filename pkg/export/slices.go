@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -78,15 +79,15 @@ func InRanges(sources []clusterset.Slice, ranges clusterset.AddressRanges) ([]cl
 func endpointPorts(sources []discoveryv1.EndpointPort) []clusterset.EndpointPort {
 	result := make([]clusterset.EndpointPort, 0, len(sources))
 	for _, source := range sources {
-		protocol := valueOf(source.Protocol)
+		protocol := ptr.Deref(source.Protocol, "")
 		if protocol == "" {
 			protocol = corev1.ProtocolTCP
 		}
 		result = append(result, clusterset.EndpointPort{
-			Name:        valueOf(source.Name),
+			Name:        ptr.Deref(source.Name, ""),
 			Protocol:    protocol,
-			Port:        valueOf(source.Port),
-			AppProtocol: valueOf(source.AppProtocol),
+			Port:        ptr.Deref(source.Port, 0),
+			AppProtocol: ptr.Deref(source.AppProtocol, ""),
 		})
 	}
 	return result
@@ -97,9 +98,9 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 	for _, source := range sources {
 		result = append(result, clusterset.Endpoint{
 			Addresses:   slices.Clone(source.Addresses),
-			Hostname:    valueOf(source.Hostname),
+			Hostname:    ptr.Deref(source.Hostname, ""),
 			Zone:        zone(source.Zone),
-			NodeName:    valueOf(source.NodeName),
+			NodeName:    ptr.Deref(source.NodeName, ""),
 			Ready:       clusterset.ConditionOf(source.Conditions.Ready),
 			Serving:     clusterset.ConditionOf(source.Conditions.Serving),
 			Terminating: clusterset.ConditionOf(source.Conditions.Terminating),
@@ -111,10 +112,10 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 // zone returns an endpoint's zone; empty if it has none, or if it is not a valid label value. EndpointSlices may contain such a
 // zone, but importers refuse it, and topology hints cannot contain it.
 func zone(source *string) string {
-	if len(validation.IsValidLabelValue(valueOf(source))) > 0 {
+	if len(validation.IsValidLabelValue(ptr.Deref(source, ""))) > 0 {
 		return ""
 	}
-	return valueOf(source)
+	return ptr.Deref(source, "")
 }
 
 // trigger returns the time of the change that caused Kubernetes to update the slice.

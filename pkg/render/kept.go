@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -30,7 +31,7 @@ func AllPorts(slice *discoveryv1.EndpointSlice) []discoveryv1.EndpointPort {
 // no longer have them. The argument is not changed.
 func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.EndpointSlice {
 	ports := AllPorts(slice)
-	serves := func(p discoveryv1.EndpointPort) bool { return slices.Contains(serving, valueOf(p.Name)) }
+	serves := func(p discoveryv1.EndpointPort) bool { return slices.Contains(serving, ptr.Deref(p.Name, "")) }
 	withheld := slices.DeleteFunc(slices.Clone(ports), serves)
 	result := *slice
 	if result.Annotations = maps.Clone(slice.Annotations); len(withheld) == 0 {
@@ -78,8 +79,8 @@ func ExportOf(service *corev1.Service, key clusterset.ServiceKey, selection *clu
 		Type:                  mcsv1beta1.ClusterSetIP,
 		IPFamilies:            spec.IPFamilies,
 		Affinity:              clusterset.Affinity{Mode: spec.SessionAffinity},
-		InternalTrafficPolicy: valueOf(spec.InternalTrafficPolicy),
-		TrafficDistribution:   valueOf(spec.TrafficDistribution),
+		InternalTrafficPolicy: ptr.Deref(spec.InternalTrafficPolicy, ""),
+		TrafficDistribution:   ptr.Deref(spec.TrafficDistribution, ""),
 		Labels:                maps.Clone(service.Labels),
 		Selection:             selection,
 	}
@@ -90,11 +91,11 @@ func ExportOf(service *corev1.Service, key clusterset.ServiceKey, selection *clu
 		export.Type, export.Affinity = mcsv1beta1.Headless, clusterset.Affinity{}
 	}
 	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil {
-		export.Affinity.TimeoutSeconds = valueOf(config.ClientIP.TimeoutSeconds)
+		export.Affinity.TimeoutSeconds = ptr.Deref(config.ClientIP.TimeoutSeconds, 0)
 	}
 	for _, port := range spec.Ports {
 		export.Ports = append(export.Ports, clusterset.Port{
-			Name: exportedName(port.Name), Protocol: port.Protocol, Port: port.Port, AppProtocol: valueOf(port.AppProtocol),
+			Name: exportedName(port.Name), Protocol: port.Protocol, Port: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),
 		})
 	}
 	return export
@@ -109,12 +110,4 @@ func exportedName(name string) string {
 		return unnamed
 	}
 	return name
-}
-
-func valueOf[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }
