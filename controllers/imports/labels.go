@@ -77,11 +77,11 @@ func (v view) wasDerived(s *corev1.Service, recorded string) bool {
 }
 
 // withLabels returns the update that adds labels to an object.
-func withLabels[T client.Object](observed T, labels map[string]string) plan.Change[T] {
-	object := observed.DeepCopyObject().(T)
+func withLabels[T client.Object](existing T, labels map[string]string) plan.Change[T] {
+	object := existing.DeepCopyObject().(T)
 	all := map[string]string{}
 	maps.Copy(all, object.GetLabels())
 	maps.Copy(all, labels)
 	object.SetLabels(all)
-	return plan.Change[T]{Verb: plan.Update, Object: object, Existing: observed}
+	return plan.Change[T]{Verb: plan.Update, Object: object, Existing: existing}
 }

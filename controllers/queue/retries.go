@@ -50,7 +50,7 @@ func (r *Retries) ResetBackoff() {
 	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRetryDelay)
 }
 
-// Reconcile calls the other Reconciler. After ErrStale and ErrForeign, a watch event enqueues the service again. After a refusal by
+// Reconcile calls the other Reconciler. After ErrStale and ErrUnmanaged, a watch event enqueues the service again. After a refusal by
 // an API server, the delay increases with each attempt. The controller retries other errors.
 func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.inner.Reconcile(ctx, request)
