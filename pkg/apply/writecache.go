@@ -34,7 +34,7 @@ type write struct {
 type outcome string
 
 const (
-	outcomeWritten outcome = "stands"
+	outcomeWritten outcome = "written"
 	outcomeDeleted outcome = "deleted"
 )
 
