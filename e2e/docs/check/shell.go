@@ -24,15 +24,16 @@ type heredoc struct {
 	text string
 }
 
-var (
-	// angled is a placeholder that the shell would take for a redirection.
-	angled = regexp.MustCompile(`<[a-zA-Z][\w .-]*>`)
-	// asWritten leaves variables as they are, and runs no command.
-	asWritten = &expand.Config{
+// angled is a placeholder that the shell would take for a redirection.
+var angled = regexp.MustCompile(`<[a-zA-Z][\w .-]*>`)
+
+// asWritten returns a configuration that leaves variables as they are, and runs no command. An expansion writes to it.
+func asWritten() *expand.Config {
+	return &expand.Config{
 		Env:      expand.FuncEnviron(func(name string) string { return "$" + name }),
 		CmdSubst: func(io.Writer, *syntax.CmdSubst) error { return nil },
 	}
-)
+}
 
 // script returns the commands of a text in shell, those within $( ) included, and their heredocs.
 func script(text string) ([]simple, []heredoc, error) {
@@ -47,7 +48,7 @@ func script(text string) ([]simple, []heredoc, error) {
 		case *syntax.CallExpr:
 			c := simple{line: int(n.Pos().Line()) - 1}
 			for _, arg := range n.Args {
-				word, expandErr := expand.Literal(asWritten, arg)
+				word, expandErr := expand.Literal(asWritten(), arg)
 				if expandErr != nil {
 					word = placeholder
 				}
@@ -61,7 +62,7 @@ func script(text string) ([]simple, []heredoc, error) {
 			}
 		case *syntax.Redirect:
 			if n.Hdoc != nil {
-				if body, expandErr := expand.Document(asWritten, n.Hdoc); expandErr == nil {
+				if body, expandErr := expand.Document(asWritten(), n.Hdoc); expandErr == nil {
 					given = append(given, heredoc{int(n.Hdoc.Pos().Line()) - 1, body})
 				}
 			}
