@@ -47,15 +47,15 @@ func dnsServersDifferAsDocumented(s *scene) {
 			// Pods behind an address of the clusterset have no names.
 			{kind: "A", name: dashed + ".a." + web, ours: "NXDOMAIN", coreDNS: "NOERROR " + webPod},
 			{kind: "A", name: dashed + "." + s.namespace + ".pod.clusterset.local", ours: "NXDOMAIN", coreDNS: "NOERROR " + webPod},
-
-			// Reverse names are the cluster's own, whoever serves the clusterset: those of what Tombolo derives.
-			{kind: "PTR", name: reverse(ip[0]), both: "NOERROR " + p.derived("web").Name + "." + s.namespace + ".svc.cluster.local."},
-			{kind: "PTR", name: reverse(dbPod), both: "NOERROR db-0." + p.derived("db").Name + "." + s.namespace + ".svc.cluster.local."},
 		} {
 			want := map[complete.DNS]string{complete.OurPlugin: q.ours, complete.CoreDNSPlugin: q.coreDNS}[s.Options.Installation(p.cluster.Name).DNS]
 			p.awaitDNS(q.kind, q.name, q.both+want)
 		}
 	}
+	// Reverse names are the cluster's own, whoever serves the clusterset: those of the derived Services.
+	cluster := "." + s.namespace + ".svc.cluster.local."
+	b.awaitDNS("PTR", reverse(b.imported("web").Spec.IPs[0]), "NOERROR "+b.derived("web").Name+cluster)
+	b.awaitDNS("PTR", reverse(dbPod), "NOERROR db-0."+b.derived("db").Name+cluster)
 }
 
 // reverse returns the name of an IPv4 address.
