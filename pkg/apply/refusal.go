@@ -69,7 +69,7 @@ func invalidFields(status metav1.Status) []string {
 	return slices.Compact(result)
 }
 
-// shortened returns a text of at most most bytes. It does not cut a character.
+// shortened returns a text that is cut to a number of bytes, at the end of a character.
 func shortened(text string, most int) string {
 	const ellipsis = "…"
 	if len(text) <= most {

@@ -154,7 +154,7 @@ func condition[T, R ~string](kind T, status metav1.ConditionStatus, reason R, te
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: shortenTo(text, maxMessage)}
 }
 
-// shortenTo returns a text of at most most bytes. It does not cut a character.
+// shortenTo returns a text that is cut to a number of bytes, at the end of a character.
 func shortenTo(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -121,7 +121,7 @@ func (r *scaleRun) publishAndImport(ctx context.Context, services []*scaleServic
 	return r.importer.agent.awaitIdle(ctx)
 }
 
-// changes changes records at a steady rate, and measures the agent meanwhile.
+// changes updates records at a steady rate, and measures the agent meanwhile.
 func (r *scaleRun) changes(ctx context.Context) (err error) {
 	watchers, stopWatchers, err := openWatchers(ctx, r.publishers)
 	if err != nil {

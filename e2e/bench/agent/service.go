@@ -112,7 +112,8 @@ func newService(exporter *member, i int) (*testService, error) {
 			Addresses: []string{address(exporter.number, (i*perSlice+e)%firstChange)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		})
 	}
-	return s, s.render(exporter.id)
+	err := s.render(exporter.id)
+	return s, err
 }
 
 // render computes the objects that follow from the users', by the agents' own rules.

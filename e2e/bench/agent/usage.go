@@ -80,7 +80,7 @@ func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time,
 		m, err := a.readMetrics(ctx)
 		if err != nil {
 			last = err.Error()
-			return false, nil // it does not listen yet
+			return false, nil //nolint:nilerr // it does not listen yet
 		}
 		reconciled := m.sum("controller_runtime_reconcile_total", "controller", "imports")
 		last = fmt.Sprintf("%.0f of %d imports reconciled, %.0f keys unfinished", reconciled, imports, m.unfinished())
@@ -110,7 +110,8 @@ func (a *agentProcess) awaitIdle(ctx context.Context) error {
 	idle := 0
 	return a.poll(ctx, 2*metricsInterval, "is busy", func(ctx context.Context) (bool, error) {
 		m, err := a.readMetrics(ctx)
-		if idle++; m.unfinished() > 0 {
+		idle++
+		if m.unfinished() > 0 {
 			idle = 0
 		}
 		return idle == 2, err

@@ -69,7 +69,7 @@ func (r *recordedSlice) expected() []string {
 	return lines
 }
 
-func endpointLine(from string, ports []string, address string, ready bool, zone string) string { //nolint:revive // a value, not a switch
+func endpointLine(from string, ports []string, address string, ready bool, zone string) string {
 	return fmt.Sprintf("endpoint of %s on %s: %s ready %t in %s", from, strings.Join(ports, ","), address, ready, zone)
 }
 

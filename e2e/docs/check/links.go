@@ -88,9 +88,9 @@ func (c *checker) checkPaths(d *document) {
 		first, _, dotted := strings.Cut(base, ".")
 		test := testName.FindStringSubmatch(span.text)
 		switch {
-		case test != nil && !c.hasTest(test[1], test[2]):
+		case len(test) == 3 && !c.hasTest(test[1], test[2]):
 			c.reportf(d, span.line, "%s has no %s", test[1], test[2])
-		case test == nil && !c.has(strings.TrimRight(span.text, "/")) && (!dotted || !c.has(folder+first)):
+		case len(test) == 0 && !c.has(strings.TrimRight(span.text, "/")) && (!dotted || !c.has(folder+first)):
 			c.reportf(d, span.line, "there is no %s", span.text)
 		}
 	}
