@@ -52,7 +52,7 @@ type agent struct {
 	command *exec.Cmd
 	exited  chan struct{}
 	wanted  bool
-	// restarts counts the ends that nobody had asked for.
+	// restarts counts the exits that the test did not cause.
 	restarts int
 }
 
@@ -87,7 +87,7 @@ func (a *agent) launch() error {
 	return nil
 }
 
-// again starts the agent once more where nobody wanted it to end.
+// again starts the agent once more if the test did not end it.
 func (a *agent) again(ended *exec.Cmd) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -303,7 +303,7 @@ func frozenScene(ctx context.Context, w *world) error {
 	return w.without(ctx, 40*time.Second, w.hubKube, w.hub.APIServer.Freeze, w.hub.APIServer.Thaw)
 }
 
-// foreignScene has a ServiceImport of another user in the way of an export.
+// foreignScene has a ServiceImport of another user with the name of an export.
 func foreignScene(ctx context.Context, w *world) error {
 	k := oracle.Key{Namespace: aside, Name: "theirs"}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
@@ -344,7 +344,7 @@ func buildBug(t *testing.T, patch, into string) error {
 	return build(filepath.Join("..", ".."), commandOf(patch), into, "-overlay="+file)
 }
 
-// overlay applies a patch to copies of the files that it changes, and returns the path of a file that tells the compiler
+// overlay applies a patch to copies of the files that it changes, and returns the path of a file from which the compiler reads
 // to take those.
 func overlay(patch, folder string) (string, error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))

@@ -134,7 +134,7 @@ func (w *world) furnish(ctx context.Context) error {
 		if err := errors.Join(m.Create(ctx, hidden), m.Create(ctx, m.slice(hidden, "IPv4", 2, w.random))); err != nil {
 			return err
 		}
-		// A neighbour of the services that stay: nobody exports it either.
+		// A neighbour of the services that stay: no member exports it either.
 		neighbour := service(oracle.Key{Namespace: still, Name: "neighbour"}, 0)
 		if err := errors.Join(m.Create(ctx, neighbour), m.Create(ctx, m.slice(neighbour, "IPv4", 2, w.random))); err != nil {
 			return err

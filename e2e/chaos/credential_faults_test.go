@@ -177,7 +177,7 @@ func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 }
 
 // certificateRotated has the hub serve with the certificate of another authority, which the agents have been reported of
-// before, as docs/install.md says, and then forget the old one.
+// before, as docs/install.md says, and then delete the old one.
 func certificateRotated(ctx context.Context, w *world) error {
 	old := w.hub.Config()
 	next, err := lab.NewCertificate()

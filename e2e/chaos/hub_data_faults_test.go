@@ -36,7 +36,7 @@ func revision(ctx context.Context, c client.Client) (int, error) {
 	return strconv.Atoi(list.ResourceVersion)
 }
 
-// forgets notes that the hub is about to lose records of all members. An exporter takes what the hub has not recorded for the youngest of
+// forgets records that the hub is about to lose records of all members. An exporter takes what the hub has not recorded for the youngest of
 // all, so where services of members differ, as they do in the moving namespace, another may win for a moment.
 func (w *world) forgets(ctx context.Context) error {
 	seen, err := w.look(ctx)

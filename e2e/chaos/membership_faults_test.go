@@ -98,7 +98,7 @@ func restartedWithOneDown(ctx context.Context, w *world) error {
 	return errors.Join(err, m.agent.start())
 }
 
-// suspended has the hub's administrator suspend a member, while the agent of another does not run: it learns of it by a list. What
+// suspended has the hub's administrator suspend a member, while the agent of another does not run: it reads it in a list. What
 // the member exports goes everywhere, and comes back when the suspension ends.
 func suspended(ctx context.Context, w *world) error {
 	m, away := w.members[2], w.members[1]

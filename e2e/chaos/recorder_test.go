@@ -123,21 +123,21 @@ func (r *recorder) saw(e oracle.Event) {
 	r.history.Saw(e)
 }
 
-// will tells the checker that something is about to be done.
+// will records an act before it is done.
 func (r *recorder) will(what oracle.What, cluster string, key oracle.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Do(oracle.Act{Cluster: cluster, Key: key, What: what})
 }
 
-// rests tells the checker that a service is exported and imported as it must be, and that nothing more is done to it in a member.
+// rests records that a service is exported and imported as it must be, and that nothing more is done to it in a member.
 func (r *recorder) rests(cluster string, key oracle.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Rests(cluster, key)
 }
 
-// offers tells the checker what is about to be written to a cluster: exports and slices.
+// offers records what is about to be written to a cluster: exports and slices.
 func (r *recorder) offers(cluster string, objects ...metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -125,7 +125,7 @@ func (w *world) kept(ctx context.Context, kind recordKind, version string) error
 	})
 }
 
-// forget takes the next version of a kind away: all records are kept in this one again first.
+// forget removes the next version of a kind: all records are kept in this one again first.
 func (w *world) forget(ctx context.Context, kind recordKind, before *unstructured.Unstructured) error {
 	this := hubv1alpha1.GroupVersion.Version
 	back := next(before)

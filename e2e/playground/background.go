@@ -40,7 +40,7 @@ func newInstance(name string) (*instance, error) {
 	return &instance{what: name, home: h}, err
 }
 
-// up starts this program with args in a process of its own, which goes on when this one has ended, and copies what it tells
+// up starts this program with args in a process of its own, which continues when this one has ended, and copies its output
 // until everything runs. The program must call Serve then.
 func (l *instance) up(ctx context.Context, out io.Writer, args ...string) error {
 	lock, err := l.home.claim()
@@ -67,7 +67,7 @@ func (l *instance) up(ctx context.Context, out io.Writer, args ...string) error 
 	case err != nil || readErr != nil:
 		return errors.Join(err, readErr)
 	case s.Guide == "":
-		_ = server.Wait() // it has told what went wrong
+		_ = server.Wait() // its output has the reason
 		return errors.New("see above. Nothing is left running")
 	}
 	_, err = io.WriteString(out, s.Guide)
@@ -171,7 +171,7 @@ func (l *instance) serve() (*server, error) {
 	return s, l.home.write(state{PID: os.Getpid()})
 }
 
-// Write tells something to who has called Up, until Ready.
+// Write prints to the caller of Up, until Ready.
 func (s *server) Write(text []byte) (int, error) { return s.tells.Write(text) }
 
 // ready says that everything runs, and lets Up return.

@@ -137,7 +137,7 @@ func serve(ctx context.Context, l *instance, start start) error {
 	}
 	err = stop(err)
 	if err != nil && !errors.Is(err, errInterrupted) {
-		fmt.Fprintf(server, "\n%v\n", err) // nobody reads it once all was ready; the log has it
+		fmt.Fprintf(server, "\n%v\n", err) // after the start it has no reader; the log has it
 	}
 	return errors.Join(err, server.Close())
 }

@@ -29,7 +29,7 @@ import (
 // namespace is that of the demo's services, in both members.
 const namespace = "demo"
 
-// portAttempts bounds the search for a port that nobody takes in the moment before CoreDNS does.
+// portAttempts bounds the search for a port that no other process takes before CoreDNS does.
 const portAttempts = 5
 
 // member is a member cluster of the demo.

@@ -74,7 +74,7 @@ func (h home) read() (state, error) {
 	return s, err
 }
 
-// write replaces the state at once, so that nobody reads half of it.
+// write replaces the state at once, so that no reader gets half of it.
 func (h home) write(s state) error {
 	content, err := json.Marshal(s)
 	if err != nil {

@@ -178,7 +178,7 @@ func (p *place) expectRefused(name string, why mcsv1beta1.ServiceExportCondition
 }
 
 // namespaceOfOneCluster: a service is imported only where its namespace is. Nobody makes the namespace elsewhere; when
-// somebody does, the import follows, and it comes back with a namespace that is deleted and made again.
+// a user does, the import follows, and it comes back with a namespace that is deleted and made again.
 func namespaceOfOneCluster(s *scene) {
 	a, b := s.in("a"), s.in("b")
 	b.removeNamespace()

@@ -49,7 +49,7 @@ func (p *place) resolveTimes(count int, kind, name string) []records {
 	return all
 }
 
-// awaitName waits until a service is imported and has an address in the clusterset. Until it is imported nobody asks: each
+// awaitName waits until a service is imported and has an address in the clusterset. Until it is imported no question is sent: each
 // pod of DNS would go on for a while to say that there is no such name.
 func (p *place) awaitName(service string) {
 	p.Helper()

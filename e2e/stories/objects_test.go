@@ -91,7 +91,7 @@ func (p *place) mirrored(ctx context.Context, name string) ([]discoveryv1.Endpoi
 }
 
 // awaitGone waits until nothing is left of an import in this cluster, its name included. The question to DNS is one that no
-// cache has an answer to: nobody has asked it before.
+// cache has an answer to: it was not asked before.
 func (p *place) awaitGone(name string) {
 	p.Helper()
 	p.eventually("the end of the import of "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 
 // portsThatDisagree: two clusters export services with other ports, b before a. Each port reaches exactly the clusters that
 // expose it: of two ports with the same name, that of the older export alone is there; ports of the same number are one,
-// whatever their names; different ones are all there. What already runs goes on, and both exporters are told.
+// whatever their names; different ones are all there. What already runs continues, and a condition on both exporters reports it.
 func portsThatDisagree(s *scene) {
 	a, b := s.in("a"), s.in("b")
 	a.deploy("web", 1)

@@ -23,8 +23,8 @@ const quickstartStory = "a newcomer follows the quickstart, and loses a member"
 // leaving begins the part of the document in which all clusters leave.
 const leaving = "## Leave"
 
-// newcomerFollowsTheQuickstart: docs/quickstart.md works word for word on two clusters that have never heard of Tombolo.
-// Before its last part a member loses power: status says so, and the hub forgets it; it leaves all the same when it is back.
+// newcomerFollowsTheQuickstart: docs/quickstart.md works word for word on two clusters without Tombolo.
+// Before its last part a member loses power: status says so, and it is removed from the hub; it can still leave when it is back.
 func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 	root, err := lab.Root()
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	interval = 200 * time.Millisecond
 )
 
-// scene is where one story is told: a namespace of its own, with a client pod, in each member.
+// scene is where one story runs: a namespace of its own, with a client pod, in each member.
 type scene struct {
 	testing.TB
 	*stage

@@ -69,7 +69,7 @@ func (s *scene) name(service string) string {
 	return service + "." + s.namespace + ".svc.clusterset.local"
 }
 
-// requestTimeout leaves time for a machine that stands still for seconds, and for a packet that it has lost to be sent
+// requestTimeout leaves time for a machine that stalls for seconds, and for a packet that it has lost to be sent
 // again. A request that was sent to a pod that has gone fails nevertheless: all packets of a connection go to the same pod.
 const requestTimeout = "10s"
 
@@ -95,7 +95,7 @@ func (p *place) parse(lines []string) []answer {
 	return answers
 }
 
-// awaitAnswer waits until a name is answered from the client pod at port 80 over all networks. kube-proxy may learn of an
+// awaitAnswer waits until a name is answered from the client pod at port 80 over all networks. kube-proxy may read an
 // address later than DNS; it refuses requests meanwhile.
 func (p *place) awaitAnswer(host string) {
 	p.Helper()

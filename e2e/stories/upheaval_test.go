@@ -82,7 +82,7 @@ func hubRestartsUnnoticed(s *scene) {
 	s.awaitHealth()
 }
 
-// importDeletedWhileHubIsUnreachable: the hub's API server is stopped, an importer's agent is replaced, and somebody deletes a
+// importDeletedWhileHubIsUnreachable: the hub's API server is stopped, an importer's agent is replaced, and a user deletes a
 // ServiceImport. It returns with its addresses, and a connection that was open all the time goes on.
 func importDeletedWhileHubIsUnreachable(s *scene) {
 	a, b := s.in("a"), s.in("b") // a may be the hub
@@ -350,7 +350,7 @@ func (p *place) awaitSystem() {
 	})
 }
 
-// awaitHealth waits until all members run as they should, and have told the hub since.
+// awaitHealth waits until all members run as they should, and have renewed their heartbeats since.
 func (s *scene) awaitHealth() {
 	s.Helper()
 	begin := time.Now()

@@ -193,7 +193,7 @@ func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
 	return &si
 }
 
-// derived returns the Service that stands for an imported one.
+// derived returns the derived Service of an import.
 func (p *place) derived(name string) *corev1.Service {
 	p.Helper()
 	var s corev1.Service

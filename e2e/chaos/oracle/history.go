@@ -90,13 +90,13 @@ func (h *History) Begin(w World) []Finding {
 	return found
 }
 
-// Do tells that something is about to be done.
+// Do records an act before it is done.
 func (h *History) Do(act Act) {
 	h.acts[act] = true
 	h.writes.changes[act.Key]++
 }
 
-// Rests tells that a service is exported by a cluster and imported everywhere, and that nothing more is done to it there: it is
+// Rests records that a service is exported by a cluster and imported everywhere, and that nothing more is done to it there: it is
 // judged from now on like those that were exported when the epoch began.
 func (h *History) Rests(cluster string, key Key) {
 	delete(h.acts, Act{cluster, key, Source})
@@ -105,7 +105,7 @@ func (h *History) Rests(cluster string, key Key) {
 	}
 }
 
-// Saw tells what a watch has shown, in the order of the watch.
+// Saw records what a watch has shown, in the order of the watch.
 func (h *History) Saw(e Event) {
 	name, p := nameOf(e.Cluster, e.Object), place{e.Cluster, keyOf(e.Object)}
 	before := h.objects[name]
@@ -137,7 +137,7 @@ func (h *History) Saw(e Event) {
 	}
 }
 
-// Offers tells that a cluster has an export or a slice, or is about to: a watch that is broken may never show what was there for
+// Offers records that a cluster has an export or a slice, or is about to: a watch that is broken may never show what was there for
 // a moment. Other objects offer nothing.
 func (h *History) Offers(cluster string, object metav1.Object) {
 	p := place{cluster, keyOf(object)}

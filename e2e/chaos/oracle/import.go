@@ -38,7 +38,7 @@ func (w World) compareImport(c Cluster, key Key) []Finding {
 	l := &list{cluster: c.ID, key: key}
 	exports, found := w.exports(key), c.serviceImport(key)
 	if found != nil && !isOurImport(*found) {
-		return nil // another user's is in the way
+		return nil // another user's has the name
 	}
 	derived := c.derived(key)
 	if len(exports) == 0 || !c.takes(key.Namespace) {

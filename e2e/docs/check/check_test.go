@@ -17,7 +17,7 @@ import (
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		text string // ~ stands for a backtick
+		text string // ~ is a backtick
 		want []string
 	}{
 		"a link to a file":             {"[a](install.md) [b](../README.md#install \"B\") [c](#top)\n\n# Top", nil},
@@ -131,7 +131,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// documents returns the text, in which ~ stands for a backtick, among others that it may point to.
+// documents returns the text, in which ~ is a backtick, among others that it may point to.
 func documents(text string) map[string]*document {
 	return map[string]*document{
 		"docs/x.md":     parse("docs/x.md", []byte(strings.ReplaceAll(text, "~", "`"))),

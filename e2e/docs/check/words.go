@@ -111,7 +111,7 @@ func (c *checker) checkCommand(d *document, line int, words []string) {
 
 const placeholder = "…"
 
-// isPlaceholder is whether a word stands for others, as ... and $name do.
+// isPlaceholder reports whether a word is a placeholder, as ... and $name do.
 func isPlaceholder(word string) bool {
 	return word == "..." || strings.Contains(word, placeholder) || strings.ContainsAny(word, "[]$")
 }

@@ -26,7 +26,7 @@ var (
 	flagDefault = regexp.MustCompile(` \(default ("?)([^$"][^)"]*)"?\)$`)
 )
 
-// agentReference returns the reference of the flags that a help by package flag tells, in Markdown.
+// agentReference returns the reference of the flags in a help text of package flag, in Markdown.
 func agentReference(help string) (string, error) {
 	var rows []string
 	lines := strings.Split(strings.TrimRight(help, "\n"), "\n")

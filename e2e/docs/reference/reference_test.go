@@ -79,7 +79,7 @@ func TestCommandReference(t *testing.T) {
 	}
 }
 
-// TestHome: whoever generates has a home that is nobody else's.
+// TestHome: the reference does not contain the home folder of the user who generates it.
 func TestHome(t *testing.T) {
 	t.Setenv("HOME", "/homes/me")
 	if got := defaultOf("/homes/me/.kube"); got != "$HOME/.kube" || strings.Contains(got, "me/") {

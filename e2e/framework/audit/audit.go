@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit compares what somebody may do in a cluster, by the manifests that are released, with what it has asked for,
+// Package audit compares what an account may do in a cluster, by the manifests that are released, with what it has asked for,
 // by the audit log of the API server: a right that is never used should not be given, and nothing should be refused.
 package audit
 

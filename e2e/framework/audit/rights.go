@@ -18,7 +18,7 @@ type Right struct {
 	Verb, Group, Resource string
 	// Namespace is empty for a right in all of them, Name for one to all objects.
 	Namespace, Name string
-	// Role is where it stands.
+	// Role is the role that has it.
 	Role string
 }
 

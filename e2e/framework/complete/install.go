@@ -66,7 +66,7 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, pl
 	return err
 }
 
-// tellsServiceCIDRs reports whether a cluster tells the ranges of its Services, as Kubernetes does from 1.33 on.
+// tellsServiceCIDRs reports whether a cluster has the ranges of its Services as objects, as Kubernetes does from 1.33 on.
 func (c *Clusterset) tellsServiceCIDRs(cluster *lab.Cluster) bool {
 	return cluster.Name != c.Options.Oldest
 }

@@ -42,7 +42,7 @@ images:
 	}
 }
 
-// toldServiceCIDRs tells an agent what its cluster does not.
+// toldServiceCIDRs is the patch for an agent whose cluster has no ServiceCIDR objects.
 const toldServiceCIDRs = `patches:
 - target: {kind: Deployment, name: tombolo-agent}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--service-cidrs=%s"}]'

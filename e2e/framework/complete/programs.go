@@ -64,7 +64,7 @@ func exists(path string) bool {
 // Path returns the folder with kubectl, its plugin and probe, as users want them in their PATH.
 func (c *Clusterset) Path() string { return filepath.Dir(c.programs.clusterset) }
 
-// LoadConformanceImages loads what stands in for the images that the pods of mcs-api's conformance suite run.
+// LoadConformanceImages loads replacements of the images that the pods of mcs-api's conformance suite run.
 func (c *Clusterset) LoadConformanceImages(ctx context.Context) error {
 	for _, cluster := range c.Clusters() {
 		if cluster.Node == nil {

@@ -28,7 +28,7 @@ func NewCertificate() (Certificate, error) {
 	return Certificate{certificate, key}, nil
 }
 
-// takenUp is how long an API server may take to notice its new certificate: it looks each minute, if it is not told.
+// takenUp is how long an API server may take to notice its new certificate: it checks each minute, if it gets no signal.
 const takenUp = 2 * time.Minute
 
 // Serve has the API server serve with another certificate and returns when it does. Config trusts that one from now on.

@@ -19,7 +19,7 @@ import (
 )
 
 // startAttempts is how often an API server or its controllers are started that end before they are ready: a foreign program may have
-// grabbed the port in the moment before, and where everything stands still for half a minute both give up by themselves.
+// grabbed the port in the moment before, and if the machine stalls for half a minute, both give up by themselves.
 const startAttempts = 3
 
 // machinePort is the port of the API server on a machine.

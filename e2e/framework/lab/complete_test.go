@@ -139,7 +139,7 @@ func startComplete() (*lab.Lab, error) {
 }
 
 // hostLink returns the host's interface to the network of the machines with these PID namespaces, by the address that their
-// API servers are told: 198.18.<n>.10 is reached by tombolo<n>.
+// API servers advertise: 198.18.<n>.10 is reached by tombolo<n>.
 func hostLink(t *testing.T, namespaces []string) *net.Interface {
 	t.Helper()
 	for _, pid := range processesIn(t, namespaces) {
@@ -160,7 +160,7 @@ func hostLink(t *testing.T, namespaces []string) *net.Interface {
 	return nil
 }
 
-// pidNamespaces returns those of the machines of a lab, by the folder that their first processes are told.
+// pidNamespaces returns those of the machines of a lab, by the folder in the arguments of their first processes.
 func pidNamespaces(t *testing.T, name string) []string {
 	t.Helper()
 	var all []string

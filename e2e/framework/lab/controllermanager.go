@@ -23,7 +23,7 @@ func (c *Cluster) RestartControllers(ctx context.Context) error {
 	return c.startControllers(ctx)
 }
 
-// startControllers returns when the controllers work, which is when they have made what tells so.
+// startControllers returns when the controllers work, which is when the objects that they create exist.
 func (c *Cluster) startControllers(ctx context.Context) error {
 	cl, err := c.Client(nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Freeze halts the process and returns when it has halted: its connections stay open, and nobody answers. It is an error
+// Freeze halts the process and returns when it has halted: its connections stay open, and there is no answer. It is an error
 // if it does not run.
 func (p *Process) Freeze() error {
 	p.mu.Lock()
@@ -56,7 +56,7 @@ func (p *Process) settled(ctx context.Context) error {
 	return p.awaitReady(ctx, p.run)
 }
 
-// halt tells a process to halt and reports whether it has. One that has ended, or of which nothing is left but the number,
+// halt halts a process and reports whether it has. One that has ended, or of which nothing is left but the number,
 // counts as halted.
 func halt(ctx context.Context, pid int) (bool, error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); errors.Is(err, syscall.ESRCH) {
@@ -73,7 +73,7 @@ func halt(ctx context.Context, pid int) (bool, error) {
 }
 
 // halted reports whether all of a process has stopped. SIGSTOP itself is no proof: a thread on another processor may
-// still answer a request. Where there is no /proc, as on macOS, ps tells.
+// still answer a request. Without /proc, as on macOS, ps is used.
 func halted(ctx context.Context, pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil { // "PID (NAME) STATE ..."; the name may hold anything

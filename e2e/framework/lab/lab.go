@@ -156,7 +156,7 @@ func (l *Lab) remove() error {
 	for _, c := range l.clusters {
 		c.releasePort()
 	}
-	// The watchdog removes the folder, as it would after a crash. RemoveAll is for the case that somebody killed it.
+	// The watchdog removes the folder, as it would after a crash. RemoveAll is for the case that it was killed.
 	return errors.Join(l.watchdog.release(), os.RemoveAll(l.folder))
 }
 

@@ -93,7 +93,7 @@ func execute(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, nil
 }
 
-// pidNamespace returns what tells the machine's processes from others.
+// pidNamespace returns what distinguishes the machine's processes from others.
 func (m *machine) pidNamespace() (string, error) {
 	pid := m.init.PID()
 	if pid == 0 {

@@ -110,7 +110,7 @@ func (n *network) connect(ctx context.Context, index int, m *machine) error {
 		m.enter("ip", "address", "add", m.addresses[0].String()+"/24", "dev", "eth0"),
 		m.enter("ip", "address", "add", m.addresses[1].String()+"/64", "dev", "eth0", "nodad"),
 		m.enter("ip", "link", "set", "eth0", "up"),
-		// The addresses of Services are nobody's, and yet must have a route to be translated on it.
+		// No interface has the addresses of Services, and yet they must have a route to be translated on it.
 		m.enter("ip", "-4", "route", "add", "default", "dev", "eth0"),
 		m.enter("ip", "-6", "route", "add", "default", "dev", "eth0"),
 	} {

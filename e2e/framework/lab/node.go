@@ -129,7 +129,7 @@ func (n *Node) settle(ctx context.Context) error {
 	return err
 }
 
-// proxyHealthPort is where kube-proxy tells how it is.
+// proxyHealthPort is the port of kube-proxy's health check.
 const proxyHealthPort = 10256
 
 // proxyReady returns nil once kube-proxy has programmed the kernel.
@@ -226,7 +226,7 @@ func (n *Node) Thaw(ctx context.Context) error {
 }
 
 // KillContainer ends the first process of a container of a running pod with SIGKILL, from outside the pod, as the
-// kernel does when memory is short. It returns when the kubelet has been told, not when it has acted.
+// kernel does when memory is short. It returns when the kubelet has the request, not when it has acted.
 func (n *Node) KillContainer(ctx context.Context, pod types.NamespacedName, container string) error {
 	client, err := kubernetes.NewForConfig(n.cluster.Config())
 	if err != nil {

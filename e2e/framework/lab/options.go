@@ -89,7 +89,7 @@ func Hub() ClusterOptions {
 	return ClusterOptions{Name: "hub", Controllers: DefaultControllers()}
 }
 
-// Member returns the options of a cluster without controllers, the cheapest there is: Services get addresses, but nobody
+// Member returns the options of a cluster without controllers, the cheapest there is: Services get addresses, but no controller
 // writes EndpointSlices, default service accounts or the rules of aggregated ClusterRoles such as "edit", namespaces do not
 // finish terminating, and dependents of deleted owners stay.
 func Member(name string) ClusterOptions {

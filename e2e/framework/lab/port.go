@@ -14,7 +14,7 @@ import (
 // connections: a client that reconnects must not take the port of an API server that restarts.
 const firstPort, lastPort = 20000, 32767
 
-// portClaim reserves a TCP port of the loopback interface among labs. kube-apiserver cannot be told to pick a port, so
+// portClaim reserves a TCP port of the loopback interface among labs. kube-apiserver cannot pick a port, so
 // one is picked for it, and a picked port must stay reserved while its API server is down. The reservation is the UDP
 // port of the same number, which our process holds: it excludes the labs of other processes, and dies with us.
 type portClaim struct {
@@ -38,7 +38,7 @@ func claimPort() (*portClaim, error) {
 	return nil, errors.New("no free port found on 127.0.0.1")
 }
 
-// free says whether nobody listens on the port.
+// free reports whether no process listens on the port.
 func (p *portClaim) free() bool {
 	tcp, err := net.Listen("tcp4", loopback(p.number))
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *portClaim) release() {
 }
 
 // FreePort returns a port of 127.0.0.1 that is free for TCP and UDP at this moment. Whoever listens on it next may find that
-// somebody else has been quicker.
+// another process has been quicker.
 func FreePort() (int, error) {
 	for range 100 {
 		l, err := net.Listen("tcp4", loopback(0))
@@ -70,7 +70,7 @@ func FreePort() (int, error) {
 	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
 }
 
-// FreeAddresses returns so many addresses of 127.0.0.1 where nobody listens at this moment, no two of them the same.
+// FreeAddresses returns so many addresses of 127.0.0.1 where no process listens at this moment, no two of them the same.
 func FreeAddresses(n int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -84,7 +84,7 @@ func FreeAddresses(n int) ([]string, error) {
 	return addresses, nil
 }
 
-// IsPortFree reports whether nobody has a port of 127.0.0.1, neither for TCP nor for UDP.
+// IsPortFree reports whether no process has a port of 127.0.0.1, neither for TCP nor for UDP.
 func IsPortFree(port int) bool {
 	tcp, err := net.Listen("tcp4", loopback(port))
 	if err != nil {

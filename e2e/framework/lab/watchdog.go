@@ -27,7 +27,7 @@ const folderMade = "made"
 //
 // The rename comes first. A process of the lab records its number in the folder before it becomes the real program (see
 // recordScript), and that fails once the folder has gone: no process can slip through between being listed and killed.
-// And no program may be told to make folders under an absolute path: in the moment before it is killed it would make the
+// And no program may be configured to make folders under an absolute path: in the moment before it is killed it would make the
 // old path again. Its working directory moves along.
 //
 // SIGKILL works on frozen processes too.

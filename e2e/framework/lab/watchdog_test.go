@@ -26,7 +26,7 @@ import (
 // patience is how long anything may take on a busy machine.
 const patience = 90 * time.Second
 
-// endVariable tells this test binary to start a lab, and how to end without closing it.
+// endVariable makes this test binary start a lab, and says how to end without closing it.
 const endVariable = "TOMBOLO_LAB_TEST_END"
 
 func TestMain(m *testing.M) {

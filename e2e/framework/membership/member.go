@@ -92,7 +92,7 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 	made, pause := time.Now(), 2*time.Second
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if last = cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); last != nil {
-			return false, nil //nolint:nilerr // the last is told
+			return false, nil //nolint:nilerr // the last is returned
 		}
 		if len(quota.Status.Used) == len(quota.Spec.Hard) {
 			return true, nil

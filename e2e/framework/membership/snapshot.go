@@ -55,7 +55,7 @@ func (s *Snapshot) Restore(ctx context.Context) error {
 			}
 			return remove(ctx, of, o)
 		})
-		if ctx.Err() == nil { // a round that was cut off tells nothing
+		if ctx.Err() == nil { // a round that was cut off has no result
 			left, last = found, err
 		}
 		return err == nil && len(found) == 0, nil

@@ -75,7 +75,7 @@ func bindOnce[S io.Closer](ctx context.Context, port int, open func(ctx context.
 	return sockets, bound, nil
 }
 
-// isMissingFamily tells whether a host lacks a family, or all addresses of it.
+// isMissingFamily reports whether a host lacks a family, or all addresses of it.
 func isMissingFamily(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }

@@ -41,7 +41,7 @@ type outcome[T any] struct {
 type paced[T any] struct {
 	// outcomes is closed when all that was begun has ended.
 	outcomes chan outcome[T]
-	// skipped counts what was not begun because this very program came too late, as on a machine that stands still; to make
+	// skipped counts what was not begun because this very program came too late, as on a machine that stalls; to make
 	// up for it would be a burst, and no constant pace. It is valid once outcomes is closed.
 	skipped int
 }
@@ -95,7 +95,7 @@ type started struct {
 }
 
 // follow prints the line that look returns for an outcome, where it returns one, until all have ended. Where a line cannot
-// be printed, nobody wants the run any more, and stop ends it.
+// be printed, the run has no reader any more, and stop ends it.
 func (r *paced[T]) follow(stop func(), lines *json.Encoder, look func(outcome[T]) any) error {
 	var failed error
 	told := false

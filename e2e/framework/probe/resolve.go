@@ -29,7 +29,7 @@ type reply struct {
 	// TTL is the lowest of the answer's records in seconds, or, where there are none, how long that may be believed (RFC
 	// 2308, section 5).
 	TTL uint32 `json:"ttl"`
-	// Truncated tells that the nameserver had more to say.
+	// Truncated is whether the answer was cut off.
 	Truncated bool    `json:"truncated,omitempty"`
 	MS        float64 `json:"ms"`
 	Error     string  `json:"error,omitempty"`
@@ -155,7 +155,7 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 	return lines.Encode(sum.summary(run.skipped))
 }
 
-// news is what a reply tells after those before it.
+// news is how a reply differs from those before it.
 type news int
 
 const (
@@ -188,7 +188,7 @@ func (q question) empty() reply {
 	return reply{Time: time.Now().UTC(), Name: q.name, Type: dns.TypeToString[q.kind], Answers: []string{}, Extra: []string{}}
 }
 
-// says tells whether two replies say the same; their TTLs go down by themselves.
+// says reports whether two replies are equal; their TTLs go down by themselves.
 func (r reply) says(other reply) bool {
 	return r.Rcode == other.Rcode && slices.Equal(r.Answers, other.Answers) && slices.Equal(r.Extra, other.Extra)
 }

@@ -27,7 +27,7 @@ func TestResolveNeverTwice(t *testing.T) {
 	}
 }
 
-// At a rate, only what is new is told, and errors.
+// At a rate, only changes and errors are printed.
 func TestResolveRate(t *testing.T) {
 	t.Parallel()
 	n := startNameserver(t, "web.test. 5 IN A 10.0.0.1", "web.test. 5 IN A 10.0.0.2")

@@ -31,7 +31,7 @@ type answer struct {
 	Port int `json:"port"`
 	// Client is the IP address from which the server saw the request come.
 	Client string `json:"client"`
-	// Echo is the beginning of the datagram that is answered. It tells a client of UDP which question an answer is to.
+	// Echo is the beginning of the datagram that is answered. A client of UDP finds by it which question was answered.
 	Echo string `json:"echo,omitempty"`
 }
 
@@ -190,7 +190,7 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// answer returns the answer to a peer, whose port is not told.
+// answer returns the answer to a peer, whose port is unknown.
 func (s *server) answer(port int, peer string) answer {
 	a := s.identity
 	a.Port, a.Client = port, peer

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Step is a block of commands and what the document says they print: nothing, or a text in which an ellipsis stands for
+// Step is a block of commands and what the document says they print: nothing, or a text in which an ellipsis matches
 // anything.
 type Step struct{ Commands, Output string }
 

@@ -82,7 +82,7 @@ func TestSingleStack(t *testing.T) {
 		m.Condition(t, k, conflict, metav1.ConditionTrue, "IPFamilyConflict")
 	}
 
-	// The first withdraws: the dual-stack cluster keeps its address, the one with IPv4 has nobody to reach.
+	// The first withdraws: the dual-stack cluster keeps its address, the one with IPv4 has no exporter left.
 	lab.Must(t, b.Delete(t.Context(), world.Export(k)))
 	a.Endpoints(t, k, "c fd00:3::1:http:8080")
 	if got := a.hasFamilies(t, k, "IPv4", "IPv6").Spec.IPs; got[0] != first {
@@ -186,7 +186,7 @@ func TestWhileDown(t *testing.T) {
 	a.untouched(t, source)
 }
 
-// TestSelectorWithoutImport: a derived Service that has to be replaced, because somebody has given it a selector, has its addresses
+// TestSelectorWithoutImport: a derived Service that has to be replaced, because a user has given it a selector, has its addresses
 // still where the import that would remember them has been deleted too.
 //
 // spec: I5, E1
@@ -207,7 +207,7 @@ func TestSelectorWithoutImport(t *testing.T) {
 	a.restores(t, before, derived, nil)
 }
 
-// take creates somebody else's Service with this address. An address is not free in the moment when its Service is deleted.
+// take creates another user's Service with this address. An address is not free in the moment when its Service is deleted.
 func (m *member) take(t *testing.T, k key, address string) *corev1.Service {
 	t.Helper()
 	service := world.Service(k, world.Port("http", 80))
@@ -246,7 +246,7 @@ func (m *member) restores(t *testing.T, before *mcsv1beta1.ServiceImport, derive
 		}
 		for i, address := range after.Spec.IPs {
 			kept, due := address == before.Spec.IPs[i], !slices.Contains(taken, i)
-			if kept && !due || !kept && due && (i == 0 || len(taken) == 0) { // the second stands or falls with the first
+			if kept && !due || !kept && due && (i == 0 || len(taken) == 0) { // the second depends on the first
 				return fmt.Errorf("addresses of import %s were %v, %v of them are taken, and now they are %v", k, before.Spec.IPs, taken, after.Spec.IPs)
 			}
 		}

@@ -265,7 +265,7 @@ func (m *member) observed(source string) error {
 	return nil
 }
 
-// says returns nil once the member's heartbeat tells this of its publication.
+// says returns nil once the member's heartbeat has this state of the publication.
 func (m *member) says(ctx context.Context, w *env, want hubv1alpha1.Publication) error {
 	heartbeat := &hubv1alpha1.Heartbeat{}
 	if err := w.HubClient.Get(ctx, key{Namespace: "member-" + m.ID, Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {

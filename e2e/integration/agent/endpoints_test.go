@@ -117,7 +117,7 @@ func testEndpointsVerbatim(t *testing.T, a, b *member) {
 	}
 }
 
-// A Service without a selector has the slices that somebody's own controller writes.
+// A Service without a selector has the slices that a controller of the user writes.
 //
 // spec: D4, D5, D7
 func testCustomController(t *testing.T, a, b *member) {

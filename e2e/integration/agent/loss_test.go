@@ -43,7 +43,7 @@ func TestLoss(t *testing.T) {
 		b.Endpoints(t, k, fmt.Sprintf("a 10.1.0.%d:http:8080", i+1))
 	}
 
-	// The hub loses all records of a while nobody looks, but not a's word that they are complete.
+	// The hub loses all records of a while no agent watches, but not the heartbeat that says Complete.
 	stopA()
 	stopB()
 	member := client.InNamespace("member-a")
@@ -105,7 +105,7 @@ func TestLoss(t *testing.T) {
 	}
 	stopB()
 	withdraw()
-	stopA() // nobody confirms it
+	stopA() // no heartbeat confirms it
 	b.Start(t)
 	for _, k := range keys {
 		b.ImportCondition(t, k, conditions.TypeDeletionPending, metav1.ConditionTrue, conditions.ReasonAwaitingConfirmation, "")
@@ -237,7 +237,7 @@ func TestCompleteOvertakes(t *testing.T) {
 	b.Gone(t, k)
 }
 
-// keepsWithoutRecords takes the records of member a from the hub while nobody looks, starts the member's agent, and returns when that
+// keepsWithoutRecords takes the records of member a from the hub while no agent watches, starts the member's agent, and returns when that
 // would have withdrawn the import that it has of a, if it were to.
 func (m *member) keepsWithoutRecords(t *testing.T, w *env, k key) {
 	t.Helper()

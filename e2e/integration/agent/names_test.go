@@ -117,7 +117,7 @@ func testNamesCollide(t *testing.T, a, b *member) {
 	b.untouched(t, mine)
 }
 
-// testBothNamesTaken: where somebody's own Services have both names that a derived Service can have, the import says which of
+// testBothNamesTaken: if a user's Services have both names that a derived Service can have, the import says which of
 // them is in its way and waits until that is gone. Neither is touched, and neither gets endpoints.
 //
 // spec: C6, D2

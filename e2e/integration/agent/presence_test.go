@@ -16,7 +16,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestPublicationReportedAtOnce: others need not wait for the next regular heartbeat to learn that a member has published
+// TestPublicationReportedAtOnce: others need not wait for the next regular heartbeat to read that a member has published
 // everything, and few heartbeats are spent on it.
 func TestPublicationReportedAtOnce(t *testing.T) {
 	t.Parallel()

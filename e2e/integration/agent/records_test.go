@@ -41,7 +41,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestHeartbeatByHand: a heartbeat that somebody edits or deletes is put right, and nothing that was imported suffers,
+// TestHeartbeatByHand: a heartbeat that a user edits or deletes is restored, and imports do not change,
 // not even when it says that another cluster bears the member's ID.
 //
 // spec: I2, K2
@@ -198,7 +198,7 @@ func testUnknownRecords(t *testing.T, w *env) {
 }
 
 // noRecords waits until the hub holds nothing of a member's service, and lists nothing of it to an agent that starts and asks for
-// what the API server has cached: what that agent saw deleted later it would believe.
+// what the API server has cached: that agent would take a deletion that it saw later for a real one.
 func (w *env) noRecords(t *testing.T, id string, k key) {
 	t.Helper()
 	world.Eventually(t, func(ctx context.Context) error {

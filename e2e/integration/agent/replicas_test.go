@@ -128,7 +128,7 @@ func (w *env) limitServices(t *testing.T, id, number string) {
 	})
 }
 
-// loseLease gives the agents' lease to somebody who lets it expire after 15 s. A leader gives up after 10 s.
+// loseLease gives the agents' lease to a holder that lets it expire after 15 s. A leader gives up after 10 s.
 func (m *member) loseLease(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		lease := &coordinationv1.Lease{}

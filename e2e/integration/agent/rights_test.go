@@ -112,7 +112,7 @@ func (m *member) renewedToken(t *testing.T) {
 	})
 }
 
-// lead runs the member's agent until it has been elected leader in a namespace and that has been told there. Meanwhile it
+// lead runs the member's agent until it has been elected leader in a namespace and that has an Event there. Meanwhile it
 // may lose the lease, where the machine is busy.
 func (m *member) lead(t *testing.T, where client.Client, namespace string, adjust func(*agent.Options)) {
 	t.Helper()
@@ -219,7 +219,7 @@ func (w *env) altered(ctx context.Context, id string, k key) error {
 	return fmt.Errorf("the endpoints of %s are not published anew", k)
 }
 
-// lag is how late an agent of testLagging hears of changes.
+// lag is how late an agent of testLagging reads changes.
 const lag = 300 * time.Millisecond
 
 // lagging returns the configuration of a client to which whatever it watches comes late.
@@ -262,7 +262,7 @@ func (m *member) alter(ctx context.Context, k key) error {
 	return errors.Join(m.Update(ctx, service), m.Update(ctx, source))
 }
 
-// testDeletionsPending: b does not believe what it has missed, until its administrator does. It returns how to stop its agent.
+// testDeletionsPending: b does not delete missing data until its administrator does. It returns how to stop its agent.
 func testDeletionsPending(t *testing.T, w *env, stopB func()) func() {
 	a, b := w.members["a"], w.members["b"]
 	ns := world.Namespace(t, a, b)

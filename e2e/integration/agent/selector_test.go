@@ -21,7 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestDerivedSelector: where the agents are told so, the derived Service has the oldest export's selector, a cluster's own
+// TestDerivedSelector: if the agents are configured so, the derived Service has the oldest export's selector, a cluster's own
 // matching pods join by Kubernetes' own controller, and none is there twice. Told otherwise, all of that goes again.
 //
 // spec: D8, E1, I5

@@ -134,7 +134,7 @@ func (m *member) allButOneSilent(t *testing.T, w *env, k key) {
 	}
 }
 
-// TestFrozenHub: while the hub does not move, or cannot decide on anything, nobody's silence means anything.
+// TestFrozenHub: while the hub does not move, or cannot store anything, no member is silent.
 //
 // spec: D9
 func TestFrozenHub(t *testing.T) {
@@ -195,7 +195,7 @@ func (m *member) writesNoSlice(t *testing.T, events watch.Interface, k key, when
 	t.Fatalf("%s: the watch has ended", when)
 }
 
-// attempts counts the requests of an agent that it gives up since nobody has answered them in time.
+// attempts counts the requests of an agent that it gives up because there was no answer in time.
 type attempts struct{ n atomic.Int64 }
 
 func (a *attempts) load() int64 { return a.n.Load() }

@@ -66,7 +66,7 @@ func (m *member) untouched(t *testing.T, want *corev1.Service) {
 }
 
 // With the oldest export the type changes: the derived Service is replaced under its name, its addresses go and come, and
-// an Event on the import tells it.
+// an Event on the import reports it.
 //
 // spec: R3, R6, I5, I6, D1, D2, D4
 func testTypeOfTheOldest(t *testing.T, a, b *member) {

@@ -82,7 +82,7 @@ func creationOf(service *corev1.Service) plan.Change[*corev1.Service] {
 	return plan.Change[*corev1.Service]{Verb: plan.Create, Object: service}
 }
 
-// testTwoWriters: what two agents do to one object at the same time, or an agent and somebody else, is told apart: that it is done
+// testTwoWriters: what two agents do to one object at the same time, or an agent and a user, is distinguished: that it is done
 // already, that another import has the name, and that it is not ours. What is not ours costs no request to write.
 //
 // spec: D2, I7

@@ -163,7 +163,7 @@ func (w *env) exportEveryKind(t *testing.T, ns string) {
 	}
 }
 
-// changes are how often each object has changed, as a watch has told, and their versions now.
+// changes are how often each object has changed, as a watch has reported, and their versions now.
 type changes struct {
 	mu       sync.Mutex
 	count    map[string]int
@@ -231,7 +231,7 @@ func (m *member) events(t *testing.T, ns string) map[string]int {
 	return counts
 }
 
-// change edits what concerns nobody else of a service, and the address of its second slice if it has one.
+// change edits what no other cluster uses of a service, and the address of its second slice if it has one.
 func (m *member) change(ctx context.Context, k key) error {
 	service := &corev1.Service{}
 	if err := m.Get(ctx, k, service); err != nil {

@@ -87,7 +87,7 @@ func start(t *testing.T, members ...string) *world {
 	return w
 }
 
-// connect writes the kubeconfig and forgets the clients: the certificate of a cluster may have changed.
+// connect writes the kubeconfig and drops the clients: the certificate of a cluster may have changed.
 func (w *world) connect(t *testing.T) {
 	t.Helper()
 	file := clientcmdapi.NewConfig()

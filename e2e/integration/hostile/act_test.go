@@ -72,13 +72,13 @@ func byPolicy(name, says string) refusal {
 type act struct {
 	name string
 	try  func(context.Context, *attempt) error
-	// refused has the fences that it meets, in the order in which it does. Behind the last one nobody refuses it.
+	// refused has the fences that it meets, in the order in which it does. After the last one nothing refuses it.
 	refused []refusal
 	// service is the one that it is about; empty for one of its own.
 	service key
 	// rest says that an importer takes the service without what it refuses of it.
 	rest bool
-	// harmless says what comes of an act that nobody refuses. check sees to it, or to what else comes of one that an importer does.
+	// harmless says what comes of an act that nothing refuses. check sees to it, or to what else comes of one that an importer does.
 	harmless string
 	check    func(*testing.T, *env, key)
 }

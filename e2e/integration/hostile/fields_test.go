@@ -66,7 +66,7 @@ func fieldsOfServices() []act {
 	}
 }
 
-// fieldsOfSelections are refused even where nobody listens to them.
+// fieldsOfSelections are refused even if no agent uses them.
 func fieldsOfSelections() []act {
 	type labels = map[string]hubv1alpha1.LabelValue
 	selection := func(name string, labels labels, targets []hubv1alpha1.TargetPort, refused ...refusal) act {

@@ -3,7 +3,7 @@
 
 // Package hostile_test has a member do harm with its own credentials (docs/security.md): each act once on a hub as it is
 // released, once on a hub without admission policies, and what the schemas refuse once more on a hub without those. What
-// refuses it says so where somebody looks, and the honest are what they were.
+// refuses it is visible to administrators, and the honest members do not change.
 package hostile_test
 
 import (
@@ -270,7 +270,7 @@ func (w *env) testQuota(t *testing.T) {
 	w.change(t, "10.1.0.1", "10.1.0.2", "10.1.0.4")
 }
 
-// A member whose rights are taken away is refused at once, and one whose account is deleted is nobody.
+// A member whose rights are taken away is refused at once, and one whose account is deleted is not authenticated.
 func (w *env) testRevoked(t *testing.T) {
 	a := w.attempt(t, "revoked", key{Namespace: "shared", Name: "late"})
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}

@@ -64,7 +64,7 @@ func (h *hub) testRights(t *testing.T) {
 	}
 }
 
-// A member renews its own token, and gets nobody else's.
+// A member renews its own token, and gets no token of another.
 func (h *hub) testTokens(t *testing.T) {
 	httpClient, err := rest.HTTPClientFor(h.a.config)
 	lab.Must(t, err)

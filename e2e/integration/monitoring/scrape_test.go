@@ -150,7 +150,7 @@ func start(t *testing.T, program string, args ...string) {
 	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
 }
 
-// awaitScrape returns what is told at an address, once lines begin with all of these.
+// awaitScrape returns the answer of an address, once lines begin with all of these.
 func awaitScrape(t *testing.T, address string, beginnings ...string) []byte {
 	t.Helper()
 	var text []byte

@@ -234,7 +234,7 @@ func rightsLost(t *testing.T, s *scene) verdict {
 	own, err := client.New(s.b.Local, client.Options{Scheme: s.b.Scheme()})
 	lab.Must(t, err)
 	probe := &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: discoveryv1.AddressTypeIPv4}
-	world.Eventually(t, func(ctx context.Context) error { // the authorizer learns of it later
+	world.Eventually(t, func(ctx context.Context) error { // the authorizer reads it later
 		if err := own.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("the agent may still write slices"), err)
 		}
