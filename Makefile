@@ -145,11 +145,12 @@ test: assets kubectl demo-binaries ## all tests that need no root, the product w
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	rm -rf '$(SCRAPES)'; export KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)'; \
 	echo "go test $$race $(RACE_PACKAGES)"; \
-	go test $$race -count=1 -timeout 30m $(TESTFLAGS) $(RACE_PACKAGES); \
+	code=0; go test $$race -count=1 -timeout 30m $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
 	others="$$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))")"; \
 	echo "go test, without the race detector, of the" $$(wc -w <<<"$$others") "other packages"; \
-	go test -count=1 -timeout 30m $(TESTFLAGS) $$others; \
-	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -count=1 -timeout 5m $(TESTFLAGS) ./...); done
+	go test -count=1 -timeout 30m $(TESTFLAGS) $$others || code=1; \
+	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -count=1 -timeout 5m $(TESTFLAGS) ./...) || code=1; done; \
+	exit $$code
 
 .PHONY: manifests-check
 manifests-check: assets kubectl # an API server takes every kustomization, and each right in them is used

@@ -66,11 +66,11 @@ type namespaceState string
 
 const (
 	// namespaceAllowed: services are imported.
-	namespaceAllowed namespaceState = "admitted"
+	namespaceAllowed namespaceState = "allowed"
 	// namespaceDenied: no services are imported. Existing imports are deleted.
 	namespaceDenied namespaceState = "denied"
 	// namespaceNotFound: the namespace does not exist, or is being deleted.
-	namespaceNotFound namespaceState = "absent"
+	namespaceNotFound namespaceState = "not found"
 )
 
 // gather reads the input of the decision from caches. If the namespace is denied, it reads only existing objects.

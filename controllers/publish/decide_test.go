@@ -113,10 +113,10 @@ func TestDecide(t *testing.T) {
 				Surplus: "1 of 2 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10001",
 			},
 		},
-		"no ServiceExport":                {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
-		"the Service does not exist":      {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
-		"it never existed":                {known: refused(mcsv1beta1.ServiceExportReasonNoService, nil)},
-		"its namespace became a reserved": {known: refused(export.ReasonNamespaceReserved, stored)},
+		"no ServiceExport":           {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
+		"the Service does not exist": {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
+		"it never existed":           {known: refused(mcsv1beta1.ServiceExportReasonNoService, nil)},
+		"its namespace is reserved":  {known: refused(export.ReasonNamespaceReserved, stored)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -146,7 +146,7 @@ func inside(ctx context.Context, root, command string) (string, error) {
 	return string(output), err
 }
 
-// TestLabMissing: a host that lacks a program is told which packages it needs.
+// TestLabMissing: the error for a host that lacks a program names the packages.
 func TestLabMissing(t *testing.T) {
 	t.Parallel()
 	const advice = ": the images of a lab are made of Debian's programs: apt-get install busybox-static socat netcat-openbsd bind9-dnsutils"

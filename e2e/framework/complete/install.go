@@ -56,7 +56,7 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, pl
 		"--cluster-id", cluster.Name, "--pod-cidrs", Joined(cluster.PodCIDRs()),
 		"--profile", parts, "--agent-image", AgentImage, "--dns-image", DNSImage,
 	}
-	if !c.tellsServiceCIDRs(cluster) {
+	if !c.hasServiceCIDRs(cluster) {
 		join = append(join, "--service-cidrs", Joined(cluster.ServiceCIDRs))
 	}
 	if _, err := c.Kubectl(ctx, "", join...); err != nil {
@@ -66,8 +66,8 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, pl
 	return err
 }
 
-// tellsServiceCIDRs reports whether a cluster has the ranges of its Services as objects, as Kubernetes does from 1.33 on.
-func (c *Clusterset) tellsServiceCIDRs(cluster *lab.Cluster) bool {
+// hasServiceCIDRs reports whether a cluster has the ranges of its Services as objects, as Kubernetes does from 1.33 on.
+func (c *Clusterset) hasServiceCIDRs(cluster *lab.Cluster) bool {
 	return cluster.Name != c.Options.Oldest
 }
 

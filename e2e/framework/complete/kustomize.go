@@ -18,9 +18,9 @@ func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
 	for _, a := range cluster.MachineAddresses() {
 		nodes = append(nodes, netip.PrefixFrom(a, a.BitLen()))
 	}
-	told := ""
-	if !c.tellsServiceCIDRs(cluster) {
-		told = fmt.Sprintf(toldServiceCIDRs, Joined(cluster.ServiceCIDRs))
+	patches := ""
+	if !c.hasServiceCIDRs(cluster) {
+		patches = fmt.Sprintf(serviceCIDRsPatch, Joined(cluster.ServiceCIDRs))
 	}
 	return map[string]string{
 		"hub/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
@@ -38,12 +38,12 @@ kind: Kustomization
 resources: [../../../manifests/agent]
 images:
 - {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
-%s`, told),
+%s`, patches),
 	}
 }
 
-// toldServiceCIDRs is the patch for an agent whose cluster has no ServiceCIDR objects.
-const toldServiceCIDRs = `patches:
+// serviceCIDRsPatch is the patch for an agent whose cluster has no ServiceCIDR objects.
+const serviceCIDRsPatch = `patches:
 - target: {kind: Deployment, name: tombolo-agent}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--service-cidrs=%s"}]'
 `

@@ -5,13 +5,15 @@ package lab
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
 )
 
@@ -22,8 +24,8 @@ type Requests struct {
 	Count                int
 }
 
-// Requests returns how many requests the API server has answered since it was started, by its own metrics. A sort may be
-// there several times.
+// Requests returns how many requests the API server has answered since it was started, by its own metrics. A sort may
+// occur several times.
 func (c *Cluster) Requests(ctx context.Context) ([]Requests, error) {
 	samples, err := c.samples(ctx, "apiserver_request_total")
 	if err != nil {
@@ -85,32 +87,38 @@ func (c *Cluster) samples(ctx context.Context, name string) ([]sample, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics of %s: %s", c.Name, response.Status)
 	}
-	var result []sample
+	text := &bytes.Buffer{} // the counter alone: the API server has megabytes of others
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if line, ok := strings.CutPrefix(lines.Text(), name+"{"); ok {
-			s, err := parseSample(line)
-			if err != nil {
-				return nil, fmt.Errorf("metrics of %s: %w", c.Name, err)
-			}
-			result = append(result, s)
+		if strings.HasPrefix(lines.Text(), name+"{") {
+			fmt.Fprintln(text, lines.Text())
 		}
 	}
-	return result, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", c.Name, err)
+	}
+	result, err := parseSamples(text, name)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", c.Name, err)
+	}
+	return result, nil
 }
 
-var labelPattern = regexp.MustCompile(`(\w+)="([^"]*)"`)
-
-// parseSample reads a line of a counter, less the metric's name.
-func parseSample(line string) (sample, error) {
-	labels := map[string]string{}
-	for _, match := range labelPattern.FindAllStringSubmatch(line, -1) {
-		labels[match[1]] = match[2]
-	}
-	value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+// parseSamples returns the lines of a counter, which have no type, in Prometheus' text format.
+func parseSamples(text io.Reader, name string) ([]sample, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
-		return sample{}, fmt.Errorf("%s: %w", line, err)
+		return nil, err
 	}
-	return sample{labels, int(value)}, nil
+	var result []sample
+	for _, metric := range families[name].GetMetric() {
+		s := sample{labels: map[string]string{}, value: int(metric.GetUntyped().GetValue())}
+		for _, label := range metric.GetLabel() {
+			s.labels[label.GetName()] = label.GetValue()
+		}
+		result = append(result, s)
+	}
+	return result, nil
 }

@@ -3,21 +3,24 @@
 
 package lab
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseRequests(t *testing.T) {
 	t.Parallel()
-	const begin = `code="200",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="serviceimports",scope="resource",`
+	const begin = `requests{code="200",group="multicluster.x-k8s.io",resource="serviceimports",`
 	for line, want := range map[string]Requests{
-		begin + `subresource="",verb="PUT",version="v1beta1"} 3`:           {"serviceimports", "PUT", "200", 3},
-		begin + `subresource="status",verb="PUT",version="v1beta1"} 1e+06`: {"serviceimports/status", "PUT", "200", 1_000_000},
+		begin + `subresource="",verb="PUT"} 3`:           {"serviceimports", "PUT", "200", 3},
+		begin + `subresource="status",verb="PUT"} 1e+06`: {"serviceimports/status", "PUT", "200", 1_000_000},
 	} {
-		s, err := parseSample(line)
-		if got := requestsOf(s); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", line, got, err, want)
+		samples, err := parseSamples(strings.NewReader(line+"\n"), "requests")
+		if err != nil || len(samples) != 1 || requestsOf(samples[0]) != want {
+			t.Errorf("%s: %+v, %v, want %+v", line, samples, err, want)
 		}
 	}
-	if got, err := parseSample(begin + `verb="PUT"} many`); err == nil {
+	if got, err := parseSamples(strings.NewReader(begin+`verb="PUT"} many`+"\n"), "requests"); err == nil {
 		t.Errorf("a value that is no number is taken for %+v", got)
 	}
 }
