@@ -201,6 +201,30 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 	}
 }
 
+// TestServiceImportIsDeletedLast: while the cache shows a derived Service or a slice, the ServiceImport stays. So the cache of a
+// withdrawn import never shows a derived Service that names no exporter, in whatever order the watches deliver the deletions.
+//
+// spec: E3, I2
+func TestServiceImportIsDeletedLast(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mirrored []*discoveryv1.EndpointSlice
+		derived  []*corev1.Service
+		want     [3]int
+	}{
+		"all is there":      {[]*discoveryv1.EndpointSlice{mirrorOf("a")}, derivedWeb(), [3]int{1, 1, 0}},
+		"the slice is gone": {nil, derivedWeb(), [3]int{0, 1, 0}},
+		"the Service is":    {[]*discoveryv1.EndpointSlice{mirrorOf("a")}, nil, [3]int{1, 0, 0}},
+		"both are gone":     {nil, nil, [3]int{0, 0, 1}},
+	} {
+		v := view{sources: sources.Sources{Key: key}, serviceImport: importOf(held80, "a"), services: test.derived, mirrored: test.mirrored}
+		endpoints, derived, imported := v.deletions()
+		if got := [3]int{len(endpoints), len(derived), len(imported)}; got != test.want {
+			t.Errorf("%s: %v slices, Services and ServiceImports are deleted, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestEstablishedRendersTheSame: an import that is converted to an export renders to the same import.
 func TestEstablishedRendersTheSame(t *testing.T) {
 	timeout := int32(600)

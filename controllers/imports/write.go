@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -111,15 +113,28 @@ func ready(d decision, derived serviceResult) metav1.Condition {
 	return conditions.ImportReady(render.SettingsLeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
 }
 
-// withdraw deletes an import that no cluster exports. It deletes the ServiceImport last: that names the exporters, so that a retry
-// after an error makes the same decision.
+// withdraw deletes an import that no cluster exports.
 func (r *Reconciler) withdraw(ctx context.Context, v view) error {
-	if _, err := apply.Do(ctx, r.Writer, plan.EndpointSlices(nil, v.mirrored)); err != nil {
+	endpoints, derived, imported := v.deletions()
+	if _, err := apply.Do(ctx, r.Writer, endpoints); err != nil {
 		return err
 	}
-	if _, err := apply.Do(ctx, r.Writer, plan.Service(nil, v.derivedServices())); err != nil {
+	if _, err := apply.Do(ctx, r.Writer, derived); err != nil {
 		return err
 	}
-	_, err := apply.Do(ctx, r.Writer, plan.ServiceImport(nil, v.managedImport()))
+	_, err := apply.Do(ctx, r.Writer, imported)
 	return err
+}
+
+// deletions returns the next deletions of an import that no cluster exports. The ServiceImport names the exporters, so it is deleted
+// when the cache shows that nothing else is left: a derived Service without a ServiceImport would be taken for that of an import that
+// a user has deleted, and restored. The watch events of the other deletions enqueue the service again.
+func (v view) deletions() (
+	endpoints []plan.Change[*discoveryv1.EndpointSlice], derived []plan.Change[*corev1.Service], imported []plan.Change[*mcsv1beta1.ServiceImport],
+) {
+	endpoints, derived = plan.EndpointSlices(nil, v.mirrored), plan.Service(nil, v.derivedServices())
+	if len(endpoints)+len(derived) == 0 {
+		imported = plan.ServiceImport(nil, v.managedImport())
+	}
+	return endpoints, derived, imported
 }

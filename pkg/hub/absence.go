@@ -36,8 +36,8 @@ type absences struct {
 	// confirmed are the members of which missing records are deleted: since the last list, their heartbeat was renewed, its
 	// publication was Complete, and all records that it names were read. behind are members whose records were not all read yet.
 	confirmed, behind map[clusterset.ClusterID]struct{}
-	// deleted are the records of unconfirmed members for which a watch reported the deletion.
-	deleted map[clusterset.ClusterID]map[recordKey]struct{}
+	// deleted are the records for which a watch reported the deletion, until this cluster has nothing imported of them.
+	deleted map[clusterset.ClusterID]*deletions
 	// left are the clusters that are no longer members: a watch reported the deletion of the Member, or it was absent for too long.
 	left map[clusterset.ClusterID]struct{}
 }
@@ -45,28 +45,86 @@ type absences struct {
 func newAbsences() absences {
 	return absences{
 		confirmed: map[clusterset.ClusterID]struct{}{}, behind: map[clusterset.ClusterID]struct{}{},
-		deleted: map[clusterset.ClusterID]map[recordKey]struct{}{}, left: map[clusterset.ClusterID]struct{}{},
+		deleted: map[clusterset.ClusterID]*deletions{}, left: map[clusterset.ClusterID]struct{}{},
 	}
 }
 
-// maxDeleted bounds the deleted records that are stored for an unconfirmed member, and is a multiple of its quota. If there are more,
-// the set is cleared, and the imports of these records stay until the member is confirmed.
+// maxDeleted bounds the deleted records that are stored for a member, and is a multiple of its quota. If there are more, they are
+// cleared, and the imports of these records stay until the member is confirmed.
 const maxDeleted = 10_000
 
-// noteDeleted stores a deletion that a watch reported until the member is confirmed.
-func (s *Store) noteDeleted(id clusterset.ClusterID, r recordKey) {
-	if s.isConfirmed(id) {
-		return
-	}
-	if s.deleted[id] == nil || len(s.deleted[id]) >= maxDeleted {
-		s.deleted[id] = map[recordKey]struct{}{}
-	}
-	s.deleted[id][r] = struct{}{}
+// deletions are the deleted records of one member: for each service the IDs of the slices, and "" for the export.
+type deletions struct {
+	records map[clusterset.ServiceKey]map[string]struct{}
+	count   int
 }
 
-func (s *Store) isDeleted(id clusterset.ClusterID, r recordKey) bool {
-	_, deleted := s.deleted[id][r]
-	return deleted
+func (d *deletions) add(r recordKey) {
+	if d.records == nil || d.count >= maxDeleted {
+		*d = deletions{records: map[clusterset.ServiceKey]map[string]struct{}{}}
+	}
+	if d.records[r.key] == nil {
+		d.records[r.key] = map[string]struct{}{}
+	}
+	d.records[r.key][r.slice] = struct{}{}
+	d.count++
+}
+
+func (d *deletions) has(r recordKey) bool {
+	if d == nil {
+		return false
+	}
+	_, found := d.records[r.key][r.slice]
+	return found
+}
+
+func (d *deletions) remove(r recordKey) {
+	if !d.has(r) {
+		return
+	}
+	d.count--
+	delete(d.records[r.key], r.slice)
+	if len(d.records[r.key]) == 0 {
+		delete(d.records, r.key)
+	}
+}
+
+// noteDeleted stores a deletion that a watch reported. A list that follows makes the member unconfirmed, maybe before the import is
+// deleted.
+func (s *Store) noteDeleted(id clusterset.ClusterID, r recordKey) {
+	if s.deleted[id] == nil {
+		s.deleted[id] = &deletions{}
+	}
+	if !s.deleted[id].has(r) {
+		s.deleted[id].add(r)
+	}
+}
+
+func (s *Store) isDeleted(id clusterset.ClusterID, r recordKey) bool { return s.deleted[id].has(r) }
+
+// removeDeletions removes the deletions of the records of a service of which this cluster has nothing imported.
+func (s *Store) removeDeletions(key clusterset.ServiceKey, have Imported) {
+	for id, deleted := range s.deleted {
+		ids, imported := have[id]
+		for slice := range deleted.records[key] {
+			if !imported || slice != "" && !slices.Contains(ids, slice) {
+				deleted.remove(recordKey{key, slice})
+			}
+		}
+		if deleted.count == 0 {
+			delete(s.deleted, id)
+		}
+	}
+}
+
+// hasDeletions reports whether deletions of records of a service are stored.
+func (s *Store) hasDeletions(key clusterset.ServiceKey) bool {
+	for _, deleted := range s.deleted {
+		if deleted.records[key] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Store) isConfirmed(id clusterset.ClusterID) bool {
@@ -109,7 +167,6 @@ func (s *Store) renew(beat *hubv1alpha1.Heartbeat, id clusterset.ClusterID) []Ev
 func (s *Store) confirm(id clusterset.ClusterID) []Event {
 	s.confirmed[id] = struct{}{}
 	delete(s.behind, id)
-	delete(s.deleted, id)
 	return s.waitingFor(id)
 }
 
@@ -189,8 +246,13 @@ func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID
 	s.waiting[key] = slices.Sorted(maps.Keys(missing))
 }
 
-// RemoveWaiting removes a service that is not imported from the waiting services.
-func (s *Store) RemoveWaiting(key clusterset.ServiceKey) { s.wait(key, nil) }
+// MarkNotImported states that this cluster imports nothing of a service, so that it waits for no member.
+func (s *Store) MarkNotImported(key clusterset.ServiceKey) {
+	s.wait(key, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeDeletions(key, nil)
+}
 
 // waitingFor returns an event for each service that waits for a member.
 func (s *Store) waitingFor(id clusterset.ClusterID) []Event {

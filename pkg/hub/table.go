@@ -172,7 +172,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 				s.published[id]++
 			}
 			set(s, s.services, key, id, o)
-			delete(s.deleted[id], recordKey{key: key})
+			s.deleted[id].remove(recordKey{key: key})
 			return []Event{{Key: key, Cluster: id}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
@@ -182,7 +182,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			}
 			clip(o)
 			s.endpoints[key][id][o.Name] = o
-			delete(s.deleted[id], recordKey{key, sliceOfRecord(o.Name)})
+			s.deleted[id].remove(recordKey{key, sliceOfRecord(o.Name)})
 			return []Event{{Key: key, Cluster: id, Endpoints: true}}
 		}
 	}
