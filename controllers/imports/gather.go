@@ -80,7 +80,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		return view{}, err
 	}
 	if state != namespaceAllowed {
-		r.Sources.Hub.MarkNotImported(key)
+		r.Sources.Hub.RemoveWaiting(key)
 	}
 	if state == namespaceNotFound {
 		return view{namespaceState: state}, nil

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/utils/lru"
+
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
@@ -24,9 +26,10 @@ type Missing struct {
 	Slices []string
 }
 
-// recordKey identifies the record of a service, or that of one of its slices.
+// recordKey identifies a member's record of a service, or that of one of its slices.
 type recordKey struct {
-	key clusterset.ServiceKey
+	cluster clusterset.ClusterID
+	key     clusterset.ServiceKey
 	// slice is empty for the export.
 	slice string
 }
@@ -36,8 +39,10 @@ type absences struct {
 	// confirmed are the members of which missing records are deleted: since the last list, their heartbeat was renewed, its
 	// publication was Complete, and all records that it names were read. behind are members whose records were not all read yet.
 	confirmed, behind map[clusterset.ClusterID]struct{}
-	// deleted are the records for which a watch reported the deletion, until this cluster has nothing imported of them.
-	deleted map[clusterset.ClusterID]*deletions
+	// deleted are the records for which a watch reported the deletion, until they are read again: a list that follows makes their
+	// member unconfirmed, maybe before the import is deleted. If there are too many, the imports of the oldest stay until the
+	// member is confirmed.
+	deleted *lru.Cache
 	// left are the clusters that are no longer members: a watch reported the deletion of the Member, or it was absent for too long.
 	left map[clusterset.ClusterID]struct{}
 }
@@ -45,8 +50,16 @@ type absences struct {
 func newAbsences() absences {
 	return absences{
 		confirmed: map[clusterset.ClusterID]struct{}{}, behind: map[clusterset.ClusterID]struct{}{},
-		deleted: map[clusterset.ClusterID]*deletions{}, left: map[clusterset.ClusterID]struct{}{},
+		deleted: lru.New(maxDeleted), left: map[clusterset.ClusterID]struct{}{},
 	}
+}
+
+// maxDeleted is the number of deleted records that are stored, of all members together.
+const maxDeleted = 10_000
+
+func (s *Store) isDeleted(r recordKey) bool {
+	_, deleted := s.deleted.Get(r)
+	return deleted
 }
 
 func (s *Store) isConfirmed(id clusterset.ClusterID) bool {
@@ -130,14 +143,14 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 		return Missing{}
 	case synced && (s.isGone(id) || s.isConfirmed(id) && s.members[id] != nil):
 		return Missing{}
-	case synced && (s.isUnused(id, key) || s.isDeleted(id, recordKey{key: key})):
+	case synced && (s.isUnused(id, key) || s.isDeleted(recordKey{cluster: id, key: key})):
 		return Missing{}
 	case s.members[id] == nil || s.services[key][id] == nil: // records without a Member are not used
 		return all
 	}
 	return Missing{Slices: slices.DeleteFunc(all.Slices, func(slice string) bool {
 		_, stored := s.endpoints[key][id][record.EndpointsName(key, slice)]
-		return stored || synced && s.isDeleted(id, recordKey{key, slice})
+		return stored || synced && s.isDeleted(recordKey{id, key, slice})
 	})}
 }
 
@@ -168,13 +181,8 @@ func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID
 	s.waiting[key] = slices.Sorted(maps.Keys(missing))
 }
 
-// MarkNotImported states that this cluster imports nothing of a service, so that it waits for no member.
-func (s *Store) MarkNotImported(key clusterset.ServiceKey) {
-	s.wait(key, nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removeDeletions(key, nil)
-}
+// RemoveWaiting removes a service that is not imported from the waiting services.
+func (s *Store) RemoveWaiting(key clusterset.ServiceKey) { s.wait(key, nil) }
 
 // waitingFor returns an event for each service that waits for a member.
 func (s *Store) waitingFor(id clusterset.ClusterID) []Event {
@@ -227,7 +235,6 @@ func (s *Store) MarkLeft(id clusterset.ClusterID) {
 // leave marks a cluster as one that has left, and returns events for the services that this changes.
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
-	delete(s.deleted, id)
 	s.notifyMember(MemberEvent{id, MemberLeft})
 	return s.serviceEvents(id)
 }

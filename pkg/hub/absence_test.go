@@ -215,7 +215,7 @@ func TestWatchedDeletion(t *testing.T) {
 }
 
 // TestWatchedDeletionBeforeAList: the kinds are watched and listed independently. A deletion that was watched while the member was
-// confirmed holds after a list of another kind, until this cluster has nothing imported of the record.
+// confirmed holds after a list of another kind, until the record is read again.
 //
 // spec: E3
 func TestWatchedDeletionBeforeAList(t *testing.T) {
@@ -230,17 +230,9 @@ func TestWatchedDeletionBeforeAList(t *testing.T) {
 	f.list(kindMember, memberOf("a"), memberOf("own"))
 	f.want("the export", k[0], "nothing")
 	f.want("a slice", k[1], "nothing")
-	f.want("the export, read again", k[0], "nothing")
-	f.Import(k[0], Imported{"a": nil}) // the slice is deleted, the ServiceImport is not
-	f.MarkNotImported(k[1])
-	if f.deleted["a"].count != 1 {
-		t.Errorf("deletions are stored: %+v", f.deleted["a"])
-	}
-	f.Import(k[0], Imported{})
-	if len(f.deleted) > 0 {
-		t.Errorf("deletions are stored of what is not imported: %+v", f.deleted)
-	}
-	f.want("what appears later", k[0], "all")
+	f.watch(kindService, table.Add, publishedBy(t, "a", k[0]))
+	f.list(kindService, publishedBy(t, "a", k[1]))
+	f.want("the export, back and lost", k[0], "all")
 }
 
 // TestNotUsedIsNotMissing: an inactive or refused record is not missing, whether the member is confirmed or not.
@@ -300,7 +292,7 @@ func TestWaiting(t *testing.T) {
 	f.want("lost", k[0], "all")
 	f.want("lost", k[1], "all")
 	f.Import(k[2], Imported{"a": nil})
-	f.MarkNotImported(k[1])
+	f.RemoveWaiting(k[1])
 	want := func(step string, change func(), want ...Event) {
 		t.Helper()
 		f.events = nil
@@ -342,22 +334,21 @@ func TestAbsent(t *testing.T) {
 	want("the hub does not know us")
 }
 
-// TestDeletionsAreBounded: the store does not grow without limit if a member publishes and deletes new records again and again.
+// TestDeletionsAreBounded: the store does not grow without limit if a member publishes and deletes new records again and again, and
+// keeps the last deletions.
 func TestDeletionsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := synced(t)
-	for i := range 2*maxDeleted + 1 {
-		k := clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("x-%d", i/2)}
-		f.watch(kindService, table.Add, recordOf("a", k))
-		f.watch(kindService, table.Delete, recordOf("a", k))
-		f.watch(kindEndpoints, table.Add, endpointsOf("a", k, fmt.Sprint(i)))
-		f.watch(kindEndpoints, table.Delete, endpointsOf("a", k, fmt.Sprint(i)))
+	var last clusterset.ServiceKey
+	for i := range maxDeleted + 1 {
+		last = clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("x-%d", i)}
+		f.watch(kindService, table.Add, recordOf("a", last))
+		f.watch(kindService, table.Delete, recordOf("a", last))
 	}
-	stored := 0
-	for _, slices := range f.deleted["a"].records {
-		stored += len(slices)
+	if n := f.deleted.Len(); n != maxDeleted {
+		t.Errorf("%d deletions are stored, want %d", n, maxDeleted)
 	}
-	if stored == 0 || stored > maxDeleted || stored != f.deleted["a"].count {
-		t.Errorf("%d deletions are stored and %d counted, want 1 to %d", stored, f.deleted["a"].count, maxDeleted)
-	}
+	f.list(kindEndpoints)
+	f.want("the last", last, "nothing")
+	f.want("the first", clusterset.ServiceKey{Namespace: "shop", Name: "x-0"}, "all")
 }

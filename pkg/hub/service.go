@@ -65,23 +65,12 @@ func (s *Store) Service(key clusterset.ServiceKey) Service {
 // import, of which the missing records are returned. Service and missing records are read under one lock: a list between two reads
 // could make unread records look deleted. The service is enqueued again if the state of a member with missing records changes.
 func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
-	result, deleted := s.importOf(key, have)
-	if deleted {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.removeDeletions(key, have)
-	}
-	return result
-}
-
-// importOf is Import, and reports whether deletions of records of the service are stored.
-func (s *Store) importOf(key clusterset.ServiceKey, have Imported) (Service, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	result := s.service(key)
 	result.Missing = s.missing(key, have)
 	s.wait(key, result.Missing)
-	return result, s.hasDeletions(key)
+	return result
 }
 
 func (s *Store) service(key clusterset.ServiceKey) Service {

@@ -172,7 +172,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 				s.published[id]++
 			}
 			set(s, s.services, key, id, o)
-			s.deleted[id].remove(recordKey{key: key})
+			s.deleted.Remove(recordKey{cluster: id, key: key})
 			return []Event{{Key: key, Cluster: id}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
@@ -182,7 +182,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			}
 			clip(o)
 			s.endpoints[key][id][o.Name] = o
-			s.deleted[id].remove(recordKey{key, sliceOfRecord(o.Name)})
+			s.deleted.Remove(recordKey{id, key, sliceOfRecord(o.Name)})
 			return []Event{{Key: key, Cluster: id, Endpoints: true}}
 		}
 	}
@@ -222,13 +222,13 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
 			unset(s, s.services, key, id)
 			s.published[id]--
-			s.noteDeleted(id, recordKey{key: key})
+			s.deleted.Add(recordKey{cluster: id, key: key}, nil)
 			return []Event{{Key: key, Cluster: id, Deleted: true}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := record.KeyOfEndpoints(o.Name); ok {
 			delete(s.endpoints[key][id], o.Name)
-			s.noteDeleted(id, recordKey{key, sliceOfRecord(o.Name)})
+			s.deleted.Add(recordKey{id, key, sliceOfRecord(o.Name)}, nil)
 			if len(s.endpoints[key][id]) == 0 {
 				unset(s, s.endpoints, key, id)
 			}
