@@ -36,6 +36,11 @@ type MemberOptions struct {
 	Namespaces []string
 	// ClaimedAges defaults to Bounded.
 	ClaimedAges hubv1alpha1.ClaimedAges
+	// Network, Publish, GatewayCIDRs and GatewayNames are as in the Member.
+	Network      string
+	Publish      hubv1alpha1.Publish
+	GatewayCIDRs []netip.Prefix
+	GatewayNames []hubv1alpha1.DNSName
 	// MaxServices and MaxEndpoints bound the numbers of the member's PublishedServices and PublishedEndpoints. 0 means the default
 	// in member/resourcequota.yaml.
 	MaxServices, MaxEndpoints int
@@ -95,6 +100,10 @@ func (o MemberOptions) member() *hubv1alpha1.Member {
 			ServiceCIDRs: cidrs(o.ServiceCIDRs),
 			Namespaces:   namespaces(o.Namespaces),
 			ClaimedAges:  o.ClaimedAges,
+			Network:      o.Network,
+			Publish:      o.Publish,
+			GatewayCIDRs: cidrs(o.GatewayCIDRs),
+			GatewayNames: o.GatewayNames,
 		},
 	}
 }

@@ -218,6 +218,12 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
 	}
+	var gatewayPorts *imports.GatewayPorts
+	if s.options.Namespace != "" {
+		gatewayPorts = &imports.GatewayPorts{
+			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
+		}
+	}
 	return parts{
 		presence: present,
 		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
@@ -228,7 +234,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(), GatewayPorts: gatewayPorts, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

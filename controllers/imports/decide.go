@@ -17,6 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
 // decision is the desired state of one service in this cluster.
@@ -74,7 +75,7 @@ func sourceSlices(v view, merged merge.Merged) []liveness.Source {
 		mirrored[keyOf(slice)] = mergedPorts(merged, slice.Ports)
 	}
 	var result []liveness.Source
-	for _, slice := range v.sources.Hub.Slices {
+	for _, slice := range slices.Concat(v.sources.Hub.Slices, gatewaySlices(v)) {
 		result = append(result, liveness.Source{
 			Slice: slice, State: v.states[slice.Cluster], Mirrored: mirrored[sliceKey{slice.Cluster, slice.ID}],
 		})
@@ -117,15 +118,31 @@ func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.Endp
 	var result []*discoveryv1.EndpointSlice
 	for _, slice := range v.mirrored {
 		source := keyOf(slice)
-		if !slices.Contains(v.missing[source.cluster].Slices, source.id) {
+		if !keeps(v, slice) {
 			continue
 		}
 		serving := liveness.KeptPorts(v.policies[m.Type], served, liveness.Kept{
 			State: v.states[source.cluster], Family: slice.AddressType, Ports: mergedPorts(m, render.AllPorts(slice)),
 		})
-		result = append(result, render.Withhold(slice, render.SliceNames(m, serving)))
+		desired := render.Withhold(slice, render.SliceNames(m, serving))
+		if isGatewaySlice(slice) {
+			desired = keptGateway(v, desired)
+		}
+		result = append(result, desired)
 	}
 	return result
+}
+
+// keeps reports whether the source of a mirrored slice is missing: for a slice of gateways the export, for any other its record. The
+// addresses of an exporter that this cluster does not reach directly are not kept.
+func keeps(v view, slice *discoveryv1.EndpointSlice) bool {
+	source := keyOf(slice)
+	missing := v.missing[source.cluster]
+	if isGatewaySlice(slice) {
+		return missing.Export
+	}
+	path, exports := v.path[source.cluster]
+	return slices.Contains(missing.Slices, source.id) && (!exports || path == route.Direct)
 }
 
 // missingExporters returns the clusters that the import or its slices name and whose export is missing.
@@ -194,7 +211,7 @@ func exporters(v view, missing map[clusterset.ClusterID]bool) []clusterset.Clust
 // site returns what rendering needs to know of this cluster. Addresses and their order change only if the service changes between
 // headless and not (spec I5).
 func site(v view, merged merge.Merged) render.Site {
-	result := render.Site{IPFamilies: v.localFamilies, UnknownSettings: v.unsupported, MetadataDomains: v.metadataDomains}
+	result := render.Site{IPFamilies: v.localFamilies, Gateway: v.usesGateway(), UnknownSettings: v.unsupported, MetadataDomains: v.metadataDomains}
 	recorded := ""
 	if i := v.managedImport(); i != nil {
 		recorded = i.Annotations[clusterset.AnnotationDerivedService]

@@ -21,9 +21,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
 // view is the input of the decision about one service.
@@ -43,6 +45,12 @@ type view struct {
 	// states are the states of the other exporters, and policies the policies for silent ones.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
+
+	// path says how this cluster reaches the other exporters, and obstacles why it cannot reach some of them.
+	path      map[clusterset.ClusterID]route.Path
+	obstacles []error
+	// ports are the listening ports of this cluster's gateways for the service.
+	ports map[ports.Owner]int32
 
 	// serviceImport is the existing ServiceImport, nil if there is none. It may be unmanaged.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -81,6 +89,9 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	}
 	if state != namespaceAllowed {
 		r.Sources.Hub.RemoveWaiting(key)
+		if _, err := r.GatewayPorts.assign(ctx, key, nil); err != nil {
+			return view{}, err
+		}
 	}
 	if state == namespaceNotFound {
 		return view{namespaceState: state}, nil
@@ -104,6 +115,10 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		if v.localSlices, err = r.Sources.LocalSlices(ctx, key); err != nil {
 			return view{}, err
 		}
+	}
+	v.path, v.obstacles = v.paths()
+	if v.ports, err = r.GatewayPorts.assign(ctx, key, v.wantedPorts()); err != nil {
+		return view{}, err
 	}
 	v.states = map[clusterset.ClusterID]liveness.State{}
 	for _, export := range v.sources.Hub.Exports {
@@ -196,7 +211,11 @@ func (v view) imported(store *hub.Store) hub.Imported {
 	}
 	for _, slice := range v.mirrored {
 		source := keyOf(slice)
-		have[source.cluster] = append(have[source.cluster], source.id)
+		ids := have[source.cluster]
+		if !isGatewaySlice(slice) { // the hub has no record of a slice of gateways
+			ids = append(ids, source.id)
+		}
+		have[source.cluster] = ids
 	}
 	if v.hasUnknownExporters() {
 		for _, id := range store.Members() {

@@ -50,6 +50,8 @@ type Reconciler struct {
 	Namespaces NamespacePolicy
 	// MetadataDomains are the domains whose labels and annotations are imported. Keys without a domain always are.
 	MetadataDomains []string
+	// GatewayPorts allocates the listening ports of this cluster's gateways; nil in a cluster without an agent namespace.
+	GatewayPorts *GatewayPorts
 	// Refusals stores the refusals that were reported.
 	Refusals *Refusals
 	// Unsupported stores the settings that this cluster's API server does not support.
@@ -73,6 +75,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
+		source.Kind(members, &corev1.Service{}, r.gatewayService()),
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)
 }

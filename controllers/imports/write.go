@@ -73,6 +73,9 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	if len(v.unconfirmedExporters()) == 0 {
 		meta.RemoveStatusCondition(&existing, conditions.TypeDeletionPending) // it copies
 	}
+	if len(unusable(v, d)) == 0 {
+		meta.RemoveStatusCondition(&existing, conditions.TypeSourceUnusable)
+	}
 	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
 	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
 	if err != nil {
@@ -90,7 +93,15 @@ func importConditions(v view, d decision, derived serviceResult) []metav1.Condit
 	if unconfirmed := v.unconfirmedExporters(); len(unconfirmed) > 0 {
 		result = append(result, conditions.DeletionPending(unconfirmed))
 	}
+	if obstacles := unusable(v, d); len(obstacles) > 0 {
+		result = append(result, conditions.SourceUnusable(obstacles))
+	}
 	return result
+}
+
+// unusable returns why this cluster cannot use the endpoints of some exporters, or some of their ports.
+func unusable(v view, d decision) []error {
+	return slices.Concat(v.obstacles, leftOutPorts(v, d.merged))
 }
 
 // unconfirmedExporters returns the other clusters whose heartbeats have not confirmed that missing records are deleted, sorted. It

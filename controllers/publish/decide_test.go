@@ -73,9 +73,21 @@ func pods(n int) []string {
 	return all
 }
 
+var httpID = clusterset.PortID{Protocol: corev1.ProtocolTCP, Port: 80}
+
+func with(s sources.Sources, change func(*sources.Sources)) sources.Sources {
+	change(&s)
+	return s
+}
+
+func inCloud(s clusterset.Slice) clusterset.Slice {
+	s.Network = "cloud"
+	return s
+}
+
 // TestDecide: which records the hub should have of a service, and what is reported as left out.
 //
-// spec: E3, E6, R8
+// spec: E3, E6, R8, W2, W3
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	stored := record.EncodeService(offered)
@@ -112,6 +124,21 @@ func TestDecide(t *testing.T) {
 			outcome: publication.Outcome{
 				Surplus: "1 of 2 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10001",
 			},
+		},
+		"with a gateway": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			want: records{record.WithAvailability(want, clusterset.Availability{httpID: 1}), endpoints(slice("1", "10.1.0.1"))},
+		},
+		"without addresses": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) {
+				s.Hub.LocalMember = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Publish: hubv1alpha1.PublishAvailability}}
+			}),
+			slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1", "192.0.2.2")},
+			want:   records{record.WithAvailability(want, clusterset.Availability{httpID: 2}), nil},
+		},
+		"in a network of its own": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Hub.LocalNetwork = "cloud" }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			want: records{want, endpoints(inCloud(slice("1", "10.1.0.1")))},
 		},
 		"no ServiceExport":           {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
 		"the Service does not exist": {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},

@@ -144,14 +144,21 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 	if known.Local == nil {
 		return records{service: inactive(known)}, publication.Outcome{}
 	}
+	desired := records{service: known.Record()}
+	if known.PublishesAvailability() {
+		desired.service = record.WithAvailability(desired.service, export.Available(known.Local.Ports, own))
+	}
+	if !known.PublishesAddresses() {
+		return desired, publication.Outcome{}
+	}
 	inRanges, refused := export.InRanges(own, known.Hub.LocalRanges())
 	outcome := publication.Outcome{LeftOut: texts(refused)}
 	bounded, surplus := clusterset.Bounded(inRanges, clusterset.Slice.Count)
 	if surplus != nil {
 		outcome.Surplus = surplus.Error()
 	}
-	desired := records{service: known.Record()}
 	for _, slice := range bounded {
+		slice.Network = known.Hub.LocalNetwork
 		desired.endpoints = append(desired.endpoints, record.EncodeEndpoints(known.Key, slice))
 	}
 	return desired, outcome

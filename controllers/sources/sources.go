@@ -50,6 +50,23 @@ type Sources struct {
 	Rejection *export.Rejection
 	// Hub has the exports of the other members, and this cluster's own records.
 	Hub hub.Service
+	// Gateways are the gateways of this cluster; nil if it has none.
+	Gateways *Gateways
+}
+
+// Gateways are the gateways of this cluster.
+type Gateways struct {
+	// Slices are the EndpointSlices of their Service.
+	Slices []clusterset.Slice
+}
+
+// PublishesAvailability reports whether the record of the local export contains the availability of its ports: other clusters need it
+// to reach its endpoints through gateways (W2).
+func (s Sources) PublishesAvailability() bool { return s.Gateways != nil || !s.PublishesAddresses() }
+
+// PublishesAddresses reports whether this cluster publishes the addresses of its endpoints.
+func (s Sources) PublishesAddresses() bool {
+	return s.Hub.LocalMember == nil || s.Hub.LocalMember.Spec.Publish != hubv1alpha1.PublishAvailability
 }
 
 // unrecorded is the age of an export that the hub has not recorded: later than any other.
@@ -89,9 +106,13 @@ func (s Sources) Record() *hubv1alpha1.PublishedService {
 	return record.EncodeService(own)
 }
 
-// IsPublished reports whether the hub stores the record of the local export as it should be. It does not compare endpoints.
+// IsPublished reports whether the hub stores the record of the local export as it should be. It does not compare endpoints and
+// their availability.
 func (s Sources) IsPublished() bool {
-	return s.Local != nil && len(plan.PublishedService(s.Record(), s.Hub.Local)) == 0
+	if s.Local == nil || s.Hub.Local == nil {
+		return false
+	}
+	return len(plan.PublishedService(s.Record(), record.WithoutAvailability(s.Hub.Local))) == 0
 }
 
 // Read returns the data of a service. It must not be changed.
@@ -107,6 +128,11 @@ func (r Reader) ReadImport(ctx context.Context, key clusterset.ServiceKey, have 
 
 func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 	key := result.Key
+	gateways, err := r.gateways(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.Gateways = gateways
 	if r.Selector != clusterset.OldestSelector {
 		removeSelections(&result.Hub)
 	}
@@ -161,6 +187,24 @@ func effectiveAge(claimed time.Time, recorded hub.Service) time.Time {
 		return unrecorded
 	}
 	return record.EffectiveAge(claimed, recorded.Local.CreationTimestamp.Time, recorded.LocalMember.Spec.ClaimedAges)
+}
+
+// GatewayService returns the key of the Service of this cluster's gateways.
+func (r Reader) GatewayService() clusterset.ServiceKey {
+	return clusterset.ServiceKey{Namespace: r.AgentNamespace, Name: clusterset.GatewayService}
+}
+
+// gateways returns the gateways of this cluster; nil if it has none.
+func (r Reader) gateways(ctx context.Context) (*Gateways, error) {
+	key := r.GatewayService()
+	if r.AgentNamespace == "" {
+		return nil, nil
+	}
+	if exists, err := get(ctx, r.Member, key, &corev1.Service{}); err != nil || !exists {
+		return nil, err
+	}
+	slices, err := r.LocalSlices(ctx, key)
+	return &Gateways{slices}, err
 }
 
 // LocalSlices returns the EndpointSlices of the local Service, as other clusters read them, but with names of nodes.

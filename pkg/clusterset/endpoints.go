@@ -15,10 +15,15 @@ import (
 type Slice struct {
 	Cluster ClusterID
 	// ID identifies the slice among those of one service in one cluster. It is the SliceID of the source slice's name.
-	ID          string
+	ID string
+	// Network is the network in which the addresses exist; empty for the default one.
+	Network     string
 	AddressType discoveryv1.AddressType
 	Ports       []EndpointPort
 	Endpoints   []Endpoint
+	// Listen are the listening ports of the gateways by the numbers of the Service ports that they lead to; nil if the endpoints are not
+	// gateways (G2).
+	Listen map[int32]int32
 	// Trigger is the time of the change that caused this version of the slice, in its source cluster; zero if unknown. It is used
 	// for metrics only: slices that differ only in it are equal.
 	Trigger time.Time

@@ -31,7 +31,14 @@ const (
 	// AnnotationWithheldPorts is an annotation of a mirrored EndpointSlice whose source is missing on the hub: the withheld ports,
 	// as JSON.
 	AnnotationWithheldPorts = "tombolo-mcs.io/withheld-ports"
+	// LabelGateway is a label of mirrored EndpointSlices whose endpoints are gateways. Only agents may write it (G2).
+	LabelGateway = "tombolo-mcs.io/gateway"
+	// AnnotationGatewayPorts is an annotation of these slices: the listening ports of the gateways, as FormatListen returns them.
+	AnnotationGatewayPorts = "tombolo-mcs.io/gateway-ports"
 )
+
+// GatewayService is the name of the Service of this cluster's gateways, in the namespace of the agent.
+const GatewayService = "tombolo-gateway"
 
 // The Secret with which an agent connects to the hub: a kubeconfig that refers to the two other keys as files in the same folder.
 const (

@@ -36,9 +36,18 @@ type Export struct {
 	Labels      map[string]string
 	Annotations map[string]string
 
+	// Available is the availability of the endpoints; nil if it is not published.
+	Available Availability
+
 	// Selection is the selector of the Service; nil if it is not exported, which is the default (spec D8).
 	Selection *Selection
 }
+
+// Availability is the number of available endpoints of each port: 0, 1, or 2 for two or more.
+type Availability map[PortID]int32
+
+// MaxAvailable is the largest number in an Availability.
+const MaxAvailable = 2
 
 // Selection contains a Service's selector and target ports. With it, a derived Service can select the pods of its own cluster
 // (spec D8).

@@ -42,6 +42,27 @@ func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 		strings.Join(names, ", "), awaited, gone))
 }
 
+// TypeSourceUnusable is the type of a condition of an import that does not use the endpoints of all exporters. ReasonNetwork is its
+// reason.
+const (
+	TypeSourceUnusable = "SourceUnusable"
+	ReasonNetwork      = "Network"
+)
+
+// SourceUnusable returns the condition of an import that does not use all sources, with the reasons and what to do.
+func SourceUnusable(obstacles []error) metav1.Condition {
+	const most = 5
+	var sentences []string
+	for _, err := range obstacles[:min(most, len(obstacles))] {
+		text := err.Error()
+		sentences = append(sentences, strings.ToUpper(text[:1])+text[1:]+".")
+	}
+	if more := len(obstacles) - most; more > 0 {
+		sentences = append(sentences, fmt.Sprintf("The same applies to %d more.", more))
+	}
+	return condition(TypeSourceUnusable, metav1.ConditionTrue, ReasonNetwork, strings.Join(sentences, " "))
+}
+
 // ImportReady returns the condition of an import whose derived Service, slices and addresses exist (spec C6). settings are left out
 // because the local API server does not support them (spec D6), and labels and annotations of domains because this cluster does not
 // allow them.

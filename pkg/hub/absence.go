@@ -235,6 +235,7 @@ func (s *Store) MarkLeft(id clusterset.ClusterID) {
 // leave marks a cluster as one that has left, and returns events for the services that this changes.
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
+	delete(s.gateways, id)
 	s.notifyMember(MemberEvent{id, MemberLeft})
 	return s.serviceEvents(id)
 }

@@ -71,6 +71,8 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+	gateways := hubv1alpha1.GroupVersion.WithResource(string(kindGateway)) // the mapper's own plural is "publishedgatewaies"
+	mapper.AddSpecific(hubv1alpha1.GroupVersion.WithKind("PublishedGateway"), gateways, gateways, meta.RESTScopeNamespace)
 	// The mapper is fixed, so that the agent can start if the hub is unreachable or has no CRDs yet.
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 }
@@ -101,6 +103,9 @@ func (c *Connection) Start(ctx context.Context) error {
 	group.StartWithContext(ctx, func(ctx context.Context) {
 		c.reflect(ctx, kindEndpoints, &hubv1alpha1.PublishedEndpointsList{}, &hubv1alpha1.PublishedEndpoints{})
 	})
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		c.reflect(ctx, kindGateway, &hubv1alpha1.PublishedGatewayList{}, &hubv1alpha1.PublishedGateway{})
+	})
 	group.Wait()
 	return nil
 }
@@ -108,12 +113,14 @@ func (c *Connection) Start(ctx context.Context) error {
 // reflect lists and watches one kind until ctx ends.
 func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList, object client.Object) {
 	quiet := c.log.V(2) // recordResult logs each new error once
+	// At most 2.5 to 5 s, so that the agent reconnects soon after an outage; the jitter spreads the members.
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond}
+	if k == kindGateway { // an earlier version of the hub does not have the kind
+		backoff.Steps, backoff.Cap = 9, 30*time.Second
+	}
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(c.source(k, list), c.client), object, table{c.store, k},
 		cache.ReflectorOptions{
-			Name:   "hub/" + string(k),
-			Logger: &quiet,
-			// At most 2.5 to 5 s, so that the agent reconnects soon after an outage; the jitter spreads the members.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond},
+			Name: "hub/" + string(k), Logger: &quiet, Backoff: &backoff,
 		})
 	reflector.RunWithContext(ctx)
 }
@@ -170,10 +177,13 @@ func (c *Connection) recordResult(k kind, err error) (unreachable bool, changed 
 	defer c.mu.Unlock()
 	previous := c.lastErrors[k]
 	c.succeeded[k], c.lastErrors[k] = err == nil, err
-	unreachable = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.lastErrors[k] == nil }))
 	if err != nil && (previous == nil || previous.Error() != err.Error()) {
 		c.log.Info("cannot read from the hub; retrying. Imports stay as they are", "kind", k, "reason", err.Error())
 	}
+	if k == kindGateway { // a hub of an earlier version does not have the kind
+		return false, ""
+	}
+	unreachable = err != nil && (previous != nil || !slices.ContainsFunc(kinds[:], func(k kind) bool { return c.lastErrors[k] == nil }))
 	state := Reachable
 	for _, k := range kinds {
 		if !c.succeeded[k] {

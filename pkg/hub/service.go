@@ -12,6 +12,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
 // Service contains what the store has about one service.
@@ -33,6 +34,10 @@ type Service struct {
 	// NotAllowed is the reason why the local Member does not allow this cluster to export the service, and what to do; nil if the
 	// Member allows it or is not known.
 	NotAllowed error
+	// Exporters describe the exporters of Exports. Slices has no slices of those whose addresses this cluster must not use.
+	Exporters map[clusterset.ClusterID]route.Cluster
+	// LocalNetwork is the network of this cluster; empty for the default one.
+	LocalNetwork string
 	// Missing are the missing records of the imported service, by cluster.
 	Missing map[clusterset.ClusterID]Missing
 	// Listed is set if all kinds of the hub were listed.
@@ -75,6 +80,7 @@ func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 
 func (s *Store) service(key clusterset.ServiceKey) Service {
 	result := Service{
+		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network,
 		LocalMember: s.members[s.own], Local: s.services[key][s.own], LocalExport: s.localExport(key), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
@@ -151,10 +157,15 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 		return
 	}
 	result.Exports = append(result.Exports, export)
+	exporter := s.exporter(id)
+	result.Exporters[id] = exporter
+	if !route.IsDirect(route.Cluster{Network: s.network}, exporter) {
+		return
+	}
 	records := slices.SortedFunc(maps.Values(s.endpoints[key][id]), func(a, b *hubv1alpha1.PublishedEndpoints) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	bounded, err := clusterset.Bounded(records, endpointCount)
+	bounded, err := clusterset.Bounded(records, record.CountEndpoints)
 	if err != nil {
 		refused.add(fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
 	}
@@ -169,14 +180,15 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	}
 }
 
-// endpointCount returns the number of endpoints in a record, including those that are refused. An empty group counts as one, because
-// it takes time to decode too.
-func endpointCount(record *hubv1alpha1.PublishedEndpoints) int {
-	count := 0
-	for _, group := range record.Spec.Groups {
-		count += max(1, len(group.Addresses)/max(1, int(group.AddressesPerEndpoint)))
-	}
-	return count
+// exporter describes a member as a source of endpoints.
+func (s *Store) exporter(id clusterset.ClusterID) route.Cluster {
+	member := s.members[id]
+	return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish, Gateway: hasAddress(s.gateways[id])}
+}
+
+// hasAddress reports whether other members can reach a gateway.
+func hasAddress(gateway *hubv1alpha1.PublishedGateway) bool {
+	return gateway != nil && len(gateway.Spec.Addresses) > 0
 }
 
 // maxReasons is the number of reasons that are stored for one member and service. A member can publish many invalid records, and

@@ -22,11 +22,14 @@ type Store struct {
 	mu                sync.RWMutex
 	members           map[clusterset.ClusterID]*hubv1alpha1.Member
 	heartbeats        map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
+	gateways          map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway
 	services          map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
 	endpoints         map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
 	listed            map[kind]bool
 	subscribers       []func(Event)
 	memberSubscribers []func(MemberEvent)
+	// network is the network of this cluster, as its Member said when it was last read; empty for the default one.
+	network string
 	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
 	renewals map[clusterset.ClusterID]string
 	// listing is the number of lists that were stored.
@@ -68,6 +71,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 		denied:     denied,
 		members:    map[clusterset.ClusterID]*hubv1alpha1.Member{},
 		heartbeats: map[clusterset.ClusterID]*hubv1alpha1.Heartbeat{},
+		gateways:   map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{},
 		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},

@@ -25,6 +25,8 @@ const (
 	kindHeartbeat kind = "heartbeats"
 	kindService   kind = "publishedservices"
 	kindEndpoints kind = "publishedendpoints"
+	// kindGateway is not one of kinds: a hub may not have it.
+	kindGateway kind = "publishedgateways"
 )
 
 var kinds = [...]kind{kindMember, kindHeartbeat, kindService, kindEndpoints}
@@ -48,6 +50,9 @@ func (t table) Update(object any) error {
 		case *hubv1alpha1.Member:
 			t.store.put(o, id)
 			return t.store.memberChangeEvents(id)
+		case *hubv1alpha1.PublishedGateway:
+			t.store.put(o, id)
+			return t.store.serviceEvents(id)
 		}
 		return t.store.put(o, id)
 	})
@@ -75,8 +80,11 @@ func (t table) Replace(objects []any, version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear(t.kind)
-	s.listed[t.kind], s.seen[t.kind] = true, version
-	s.listing++
+	if t.kind != kindGateway {
+		s.listed[t.kind], s.seen[t.kind] = true, version
+		s.listing++
+		s.resetConfirmed()
+	}
 	for _, object := range objects {
 		if o, ok := object.(client.Object); ok {
 			if id, ok := clusterset.ClusterIDOfHubNamespace(o.GetNamespace()); ok {
@@ -84,7 +92,6 @@ func (t table) Replace(objects []any, version string) error {
 			}
 		}
 	}
-	s.resetConfirmed()
 	s.notify(Event{All: true, Backlog: true})
 	return nil
 }
@@ -129,6 +136,7 @@ func (s *Store) clear(k kind) {
 		clear(s.members)
 	case kindHeartbeat:
 		clear(s.heartbeats)
+	case kindGateway: // they stay: what a list lacks may be lost
 	case kindService:
 		s.clearKeys(maps.Keys(s.services), func(key clusterset.ServiceKey) bool { return s.endpoints[key] == nil })
 		clear(s.services)
@@ -155,6 +163,9 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		s.members[id] = o
+		if id == s.own {
+			s.network = record.NetworkOf(o)
+		}
 		delete(s.left, id)
 		s.notifyMember(MemberEvent{id, MemberSeen})
 	case *hubv1alpha1.Heartbeat:
@@ -166,6 +177,8 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			s.notifyMember(MemberEvent{id, HeartbeatRenewed})
 		}
 		s.renewals[id] = o.ResourceVersion
+	case *hubv1alpha1.PublishedGateway:
+		s.gateways[id] = o
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok {
 			if s.services[key][id] == nil {
@@ -199,9 +212,13 @@ func (s *Store) memberChangeEvents(id clusterset.ClusterID) []Event {
 
 // clip frees the spare capacity that decoding leaves in the address lists, which are most of the store.
 func clip(o *hubv1alpha1.PublishedEndpoints) {
-	o.Spec.Groups = slices.Clone(o.Spec.Groups)
-	for i := range o.Spec.Groups {
-		g := &o.Spec.Groups[i]
+	groups := &o.Spec.Groups
+	if o.Spec.InNetwork != nil {
+		groups = &o.Spec.InNetwork.Groups
+	}
+	*groups = slices.Clone(*groups)
+	for i := range *groups {
+		g := &(*groups)[i]
 		g.Addresses, g.Hostnames = slices.Clone(g.Addresses), slices.Clone(g.Hostnames)
 	}
 }
@@ -218,6 +235,9 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		if id == s.own { // controllers/presence creates it again
 			s.notifyMember(MemberEvent{id, MemberSeen})
 		}
+	case *hubv1alpha1.PublishedGateway:
+		delete(s.gateways, id)
+		return s.serviceEvents(id)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
 			unset(s, s.services, key, id)

@@ -87,7 +87,7 @@ func Serving(m merge.Merged, policies Policies, sources []Source) []clusterset.S
 		if used, ok := withoutServed(source, func(name string) bool {
 			p := portFamily{name, source.AddressType}
 			return served[p] || source.State == Unknown && unknown.hasOther(p, source.Cluster)
-		}, m.PortNames[source.Cluster]); ok {
+		}, m.PortNames[source.Cluster]); ok || source.Listen != nil { // a gateway's slice records its listening ports
 			result = append(result, used)
 		}
 	}

@@ -73,6 +73,12 @@ func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*di
 	return compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily)
 }
 
+// ConfigMap returns the changes from the existing to the desired ConfigMap; existing may be nil.
+func ConfigMap(desired, existing *corev1.ConfigMap) []Change[*corev1.ConfigMap] {
+	overlay := func(o, d *corev1.ConfigMap) { o.Labels, o.Data = maps.Clone(d.Labels), d.Data }
+	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
+}
+
 // overlayService keeps what the API server and others have added, in particular the addresses. The address of a removed family is
 // released. A new family gets the desired address if the first address is the desired one too; otherwise the API server allocates
 // it. A Service without addresses gets the desired ones.
@@ -95,19 +101,23 @@ func overlayImport(o, d *mcsv1beta1.ServiceImport) {
 	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
 }
 
-// overlaySlice keeps all annotations except that for withheld ports.
+// overlaySlice keeps all annotations except Tombolo's own.
 func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
-	if withheld := d.Annotations[clusterset.AnnotationWithheldPorts]; withheld != o.Annotations[clusterset.AnnotationWithheldPorts] {
-		o.Annotations = maps.Clone(o.Annotations)
-		if withheld == "" {
-			delete(o.Annotations, clusterset.AnnotationWithheldPorts)
-			return
+	for _, key := range []string{clusterset.AnnotationWithheldPorts, clusterset.AnnotationGatewayPorts} {
+		value := d.Annotations[key]
+		if value == o.Annotations[key] {
+			continue
 		}
-		if o.Annotations == nil {
-			o.Annotations = map[string]string{}
+		annotations := map[string]string{key: value}
+		for k, v := range o.Annotations {
+			if k != key {
+				annotations[k] = v
+			}
 		}
-		o.Annotations[clusterset.AnnotationWithheldPorts] = withheld
+		if o.Annotations = annotations; value == "" {
+			delete(o.Annotations, key)
+		}
 	}
 }
 

@@ -65,6 +65,24 @@ func checkType(spec hubv1alpha1.PublishedServiceSpec) error {
 	return nil
 }
 
+// checkAvailability returns an error if a port claims more available endpoints than can be published, or if only some ports claim any.
+func checkAvailability(ports []hubv1alpha1.PublishedPort) error {
+	claims := 0
+	for _, port := range ports {
+		if port.Available == nil {
+			continue
+		}
+		claims++
+		if count := *port.Available; count < 0 || count > clusterset.MaxAvailable {
+			return fmt.Errorf("%d available endpoints of port %d are not 0, 1 or 2", count, port.Port)
+		}
+	}
+	if claims != 0 && claims != len(ports) {
+		return errors.New("some of its ports have no availability")
+	}
+	return nil
+}
+
 // isSetting reports whether a value is empty, or is a legal value of a Service's field in some version of Kubernetes. The local API
 // server may support fewer values (spec D6).
 func isSetting(value hubv1alpha1.Setting) bool {

@@ -87,6 +87,12 @@ func drawExport(t *rapid.T) clusterset.Export {
 			AppProtocol: rapid.SampledFrom([]string{"", "http", "kubernetes.io/h2c"}).Draw(t, "application protocol"),
 		})
 	}
+	if len(export.Ports) > 0 && rapid.Bool().Draw(t, "availability") {
+		export.Available = clusterset.Availability{}
+		for _, port := range export.Ports {
+			export.Available[port.ID()] = rapid.Int32Range(0, clusterset.MaxAvailable).Draw(t, "available")
+		}
+	}
 	if rapid.Bool().Draw(t, "selection") {
 		export.Selection = &clusterset.Selection{
 			Labels:      rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 1, 3).Draw(t, "selector"),
@@ -121,6 +127,7 @@ func drawSlice(t *rapid.T) clusterset.Slice {
 	family := rapid.SampledFrom([]discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}).Draw(t, "family")
 	slice := clusterset.Slice{
 		Cluster: "berlin", ID: clusterset.SliceID("web-1"), AddressType: family,
+		Network: rapid.SampledFrom([]string{"", "cloud"}).Draw(t, "network"),
 		Trigger: rapid.SampledFrom([]time.Time{{}, epoch.Add(1234 * time.Microsecond)}).Draw(t, "trigger"),
 	}
 	for i, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "a", "b"}), 0, 3, rapid.ID).Draw(t, "ports") {
@@ -158,7 +165,9 @@ func TestEndpointsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		slice := drawSlice(t)
-		got, refused := DecodeEndpoints(onTheHub(t, EncodeEndpoints(testKey, slice)), berlin())
+		p := berlin()
+		p.Network = slice.Network
+		got, refused := DecodeEndpoints(onTheHub(t, EncodeEndpoints(testKey, slice)), p)
 		if len(refused) > 0 {
 			t.Fatalf("%+v is refused: %v", slice, refused)
 		}

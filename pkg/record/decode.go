@@ -15,7 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -35,6 +34,8 @@ type Policy struct {
 	// Namespaces are the namespaces from which it may publish; nil means all except the reserved ones.
 	Namespaces  []hubv1alpha1.NamespaceName
 	ClaimedAges hubv1alpha1.ClaimedAges
+	// Network is the network of its pods; empty for the default one.
+	Network string
 }
 
 // NewPolicy returns the policy of a Member. denied are the ranges from which this cluster imports no address. It returns an error if
@@ -54,7 +55,16 @@ func NewPolicy(member *hubv1alpha1.Member, denied clusterset.AddressRanges) (Pol
 		Ranges:      clusterset.AddressRanges{Allowed: allowed, Denied: denied.Denied},
 		Namespaces:  member.Spec.Namespaces,
 		ClaimedAges: member.Spec.ClaimedAges,
+		Network:     NetworkOf(member),
 	}, nil
+}
+
+// NetworkOf returns the network of a member; empty for the default one.
+func NetworkOf(member *hubv1alpha1.Member) string {
+	if member.Spec.Network == hubv1alpha1.DefaultNetwork {
+		return ""
+	}
+	return member.Spec.Network
 }
 
 // EffectiveAge returns the creation time of an export that is compared with other exports. This is the claimed time, but at most 10
@@ -84,7 +94,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 	if err != nil {
 		return clusterset.Export{}, err
 	}
-	if err := cmp.Or(checkType(spec), checkMetadata(spec)); err != nil {
+	if err := cmp.Or(checkType(spec), checkMetadata(spec), checkAvailability(spec.Ports)); err != nil {
 		return clusterset.Export{}, err
 	}
 	export := clusterset.Export{
@@ -93,6 +103,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 		Age:                   EffectiveAge(spec.ExportedAt.Time, record.CreationTimestamp.Time, p.ClaimedAges),
 		Type:                  spec.Type,
 		Ports:                 ports,
+		Available:             decodeAvailability(spec.Ports),
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
 		InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicy(spec.InternalTrafficPolicy),
 		TrafficDistribution:   string(spec.TrafficDistribution),
@@ -200,101 +211,17 @@ func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error)
 	return result, nil
 }
 
-// DecodeEndpoints returns the slice of a record without the endpoints that are refused, and an error for each of these; or nil and the
-// reason if the whole record is refused.
-func DecodeEndpoints(record *hubv1alpha1.PublishedEndpoints, p Policy) (*clusterset.Slice, []error) {
-	spec := record.Spec
-	at := max(0, strings.LastIndex(record.Name, "."))
-	service, id := record.Name[:at], strings.TrimPrefix(record.Name[at:], ".")
-	if _, err := decodeKey(service, spec.Namespace, spec.Service, p); err != nil {
-		return nil, []error{err}
-	}
-	switch {
-	case !clusterset.IsSliceID(id):
-		return nil, []error{fmt.Errorf("its name ends in %q, which is no slice's ID: 10 hexadecimal digits", id)}
-	case !isFamily(spec.AddressType):
-		return nil, []error{fmt.Errorf("%q is no slice of family IPv4 or IPv6", record.Name)}
-	case len(spec.Groups) > hubv1alpha1.MaxGroups:
-		return nil, []error{fmt.Errorf("it has %d groups, more than %d", len(spec.Groups), hubv1alpha1.MaxGroups)}
-	}
-	slice := &clusterset.Slice{Cluster: p.ID, ID: id, AddressType: discoveryv1.AddressType(spec.AddressType)}
-	if spec.TriggerTime != nil {
-		slice.Trigger = spec.TriggerTime.UTC()
-	}
-	var err error
-	if slice.Ports, err = decodeEndpointPorts(spec.Ports); err != nil {
-		return nil, []error{err}
-	}
-	var refused []error
-	count := 0
-	for _, group := range spec.Groups {
-		if count += len(group.Addresses); count > hubv1alpha1.MaxEndpoints {
-			return nil, []error{fmt.Errorf("it has more than %d addresses", hubv1alpha1.MaxEndpoints)}
-		}
-		endpoints, errs := decodeGroup(group, slice.AddressType, p.Ranges)
-		slice.Endpoints = append(slice.Endpoints, endpoints...)
-		refused = append(refused, errs...)
-	}
-	return slice, refused
-}
-
-func decodeEndpointPorts(sources []hubv1alpha1.PublishedEndpointPort) ([]clusterset.EndpointPort, error) {
-	if len(sources) > hubv1alpha1.MaxServicePorts {
-		return nil, fmt.Errorf("it has %d ports, more than %d", len(sources), hubv1alpha1.MaxServicePorts)
-	}
-	var result []clusterset.EndpointPort
-	names := map[string]bool{}
-	for _, source := range sources {
-		if names[source.Name] {
-			return nil, fmt.Errorf("port name %q is there twice", source.Name)
-		}
-		names[source.Name] = true
-		number := source.Port
-		if number == 0 { // the source has no number
-			number = 1
-		}
-		if err := checkPort(source.Name, source.Protocol, number, source.AppProtocol); err != nil {
-			return nil, err
-		}
-		result = append(result, clusterset.EndpointPort{
-			Name: source.Name, Protocol: corev1.Protocol(source.Protocol), Port: source.Port, AppProtocol: source.AppProtocol,
-		})
-	}
-	return result, nil
-}
-
-// decodeGroup returns the endpoints of a group that are in the ranges, and the reasons why the others are refused.
-func decodeGroup(group hubv1alpha1.EndpointGroup, family discoveryv1.AddressType, ranges clusterset.AddressRanges) ([]clusterset.Endpoint, []error) {
-	size := max(1, int(group.AddressesPerEndpoint))
-	count := len(group.Addresses) / size
-	switch {
-	case size > maxAddressesPerEndpoint:
-		return nil, []error{fmt.Errorf("endpoints of %d addresses each have more than %d", size, maxAddressesPerEndpoint)}
-	case count*size != len(group.Addresses):
-		return nil, []error{fmt.Errorf("%d addresses do not make endpoints of %d each", len(group.Addresses), size)}
-	case len(group.Hostnames) > 0 && len(group.Hostnames) != count:
-		return nil, []error{fmt.Errorf("%d hostnames for %d endpoints", len(group.Hostnames), count)}
-	case group.Zone != "" && len(validation.IsValidLabelValue(group.Zone)) > 0:
-		return nil, []error{fmt.Errorf("%q is no zone", group.Zone)}
-	}
-	var endpoints []clusterset.Endpoint
-	var refused []error
-	for i := range count {
-		endpoint := clusterset.Endpoint{
-			Addresses:   convert[string](group.Addresses[i*size : (i+1)*size]),
-			Zone:        group.Zone,
-			Ready:       clusterset.ConditionOf(group.Ready),
-			Serving:     clusterset.ConditionOf(group.Serving),
-			Terminating: clusterset.ConditionOf(group.Terminating),
-		}
-		if len(group.Hostnames) > 0 {
-			endpoint.Hostname = string(group.Hostnames[i])
-		}
-		if err := checkEndpoint(endpoint, family, ranges); err != nil {
-			refused = append(refused, err)
+// decodeAvailability returns the availability of the ports; nil if the record has none.
+func decodeAvailability(ports []hubv1alpha1.PublishedPort) clusterset.Availability {
+	var result clusterset.Availability
+	for _, port := range ports {
+		if port.Available == nil {
 			continue
 		}
-		endpoints = append(endpoints, endpoint)
+		if result == nil {
+			result = clusterset.Availability{}
+		}
+		result[clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}] = *port.Available
 	}
-	return endpoints, refused
+	return result
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -23,7 +24,7 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 			Service:                       hubv1alpha1.ServiceName(export.Key.Name),
 			ExportedAt:                    metav1.NewTime(export.Age),
 			Type:                          export.Type,
-			Ports:                         encodePorts(export.Ports),
+			Ports:                         encodePorts(export),
 			IPFamilies:                    convert[hubv1alpha1.IPFamily](export.IPFamilies),
 			SessionAffinity:               export.Affinity.Mode,
 			SessionAffinityTimeoutSeconds: export.Affinity.TimeoutSeconds,
@@ -46,8 +47,12 @@ func EncodeEndpoints(key clusterset.ServiceKey, slice clusterset.Slice) *hubv1al
 			Service:     hubv1alpha1.ServiceName(key.Name),
 			AddressType: hubv1alpha1.IPFamily(slice.AddressType),
 			Ports:       encodeEndpointPorts(slice.Ports),
-			Groups:      encodeGroups(slice.Endpoints),
 		},
+	}
+	if groups := encodeGroups(slice.Endpoints); slice.Network == "" || slice.Network == hubv1alpha1.DefaultNetwork {
+		record.Spec.Groups = groups
+	} else {
+		record.Spec.InNetwork = &hubv1alpha1.NetworkEndpoints{Network: slice.Network, Groups: groups}
 	}
 	if !slice.Trigger.IsZero() {
 		record.Spec.TriggerTime = new(metav1.NewMicroTime(slice.Trigger))
@@ -63,14 +68,39 @@ func EndpointsName(key clusterset.ServiceKey, slice string) string {
 	return ServiceName(key) + "." + slice
 }
 
-func encodePorts(ports []clusterset.Port) []hubv1alpha1.PublishedPort {
+func encodePorts(export clusterset.Export) []hubv1alpha1.PublishedPort {
 	var result []hubv1alpha1.PublishedPort
-	for _, p := range ports {
-		result = append(result, hubv1alpha1.PublishedPort{
+	for _, p := range export.Ports {
+		port := hubv1alpha1.PublishedPort{
 			Name: p.Name, Protocol: hubv1alpha1.Protocol(p.Protocol), Port: p.Port, AppProtocol: p.AppProtocol,
-		})
+		}
+		if count, ok := export.Available[p.ID()]; ok {
+			port.Available = &count
+		}
+		result = append(result, port)
 	}
 	return result
+}
+
+// WithAvailability returns a copy of a record with the availability of its ports.
+func WithAvailability(record *hubv1alpha1.PublishedService, available clusterset.Availability) *hubv1alpha1.PublishedService {
+	return withAvailability(record, func(port hubv1alpha1.PublishedPort) *int32 {
+		return new(available[clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}])
+	})
+}
+
+// WithoutAvailability returns a copy of a record without the availability of its ports.
+func WithoutAvailability(record *hubv1alpha1.PublishedService) *hubv1alpha1.PublishedService {
+	return withAvailability(record, func(hubv1alpha1.PublishedPort) *int32 { return nil })
+}
+
+func withAvailability(record *hubv1alpha1.PublishedService, of func(hubv1alpha1.PublishedPort) *int32) *hubv1alpha1.PublishedService {
+	result := *record
+	result.Spec.Ports = slices.Clone(record.Spec.Ports)
+	for i, port := range result.Spec.Ports {
+		result.Spec.Ports[i].Available = of(port)
+	}
+	return &result
 }
 
 func encodeSelection(export clusterset.Export) *hubv1alpha1.PublishedSelection {

@@ -74,6 +74,10 @@ func TestServiceRefusals(t *testing.T) {
 		"port 0":                      {func(r *record) { r.Spec.Ports[0].Port = 0 }, "0 is no port number"},
 		"a port number too large":     {func(r *record) { r.Spec.Ports[0].Port = 65536 }, "65536 is no port number"},
 		"an illegal appProtocol":      {func(r *record) { r.Spec.Ports[0].AppProtocol = "a/b/c" }, `application protocol "a/b/c" is no qualified name`},
+		"2 available":                 {func(r *record) { r.Spec.Ports[0].Available = new(int32(2)) }, ""},
+		"more than 2 available":       {func(r *record) { r.Spec.Ports[0].Available = new(int32(3)) }, "3 available endpoints of port 80 are not 0, 1 or 2"},
+		"fewer than 0 available":      {func(r *record) { r.Spec.Ports[0].Available = new(int32(-1)) }, "-1 available endpoints of port 80 are not 0, 1 or 2"},
+		"availability of one of two":  {func(r *record) { r.Spec.Ports = portsOf(2); r.Spec.Ports[1].Available = new(int32(0)) }, "some of its ports have no availability"},
 		"no families":                 {func(r *record) { r.Spec.IPFamilies = nil }, "[] are no IP families of a Service"},
 		"a family twice":              {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv4"} }, "[IPv4 IPv4] are no IP families of a Service"},
 		"both families":               {func(r *record) { r.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6", "IPv4"} }, ""},
@@ -275,12 +279,18 @@ func TestEndpointRefusals(t *testing.T) {
 				r.Spec.Groups = []hubv1alpha1.EndpointGroup{{Addresses: addresses(1000)}, {Addresses: addresses(1)}}
 			}, -1, []string{"it has more than 1000 addresses"},
 		},
-		"as many groups as can be": {func(r *record) { r.Spec.Groups = groupsOf(100) }, 100, nil},
-		"too many groups":          {func(r *record) { r.Spec.Groups = groupsOf(101) }, -1, []string{"it has 101 groups, more than 100"}},
-		"one address outside":      {func(r *record) { group(r).Addresses[1] = "10.2.0.1" }, 1, []string{outside}},
-		"all outside":              {func(r *record) { group(r).Addresses = []hubv1alpha1.IPAddress{"10.2.0.1", "10.2.0.1"} }, 0, []string{outside, outside}},
-		"one in a denied range":    {func(r *record) { group(r).Addresses[0] = "10.1.255.1" }, 1, []string{"10.1.255.1 is in a range of the importing cluster's own"}},
-		"one of the other family":  {func(r *record) { group(r).Addresses[0] = "fd01::1" }, 1, []string{"fd01::1 is no IPv4 address"}},
+		"another network": {func(r *record) { r.Spec.Groups, r.Spec.InNetwork = nil, inNetwork("cloud") }, -1, []string{
+			`its endpoints are of network "cloud", and the Member is in network "default": the agent of cluster berlin has to publish them again`,
+		}},
+		"the default network as another": {func(r *record) { r.Spec.Groups, r.Spec.InNetwork = nil, inNetwork("default") }, -1, []string{twoPlaces}},
+		"a network without a name":       {func(r *record) { r.Spec.Groups, r.Spec.InNetwork = nil, inNetwork("") }, -1, []string{twoPlaces}},
+		"two networks":                   {func(r *record) { r.Spec.InNetwork = inNetwork("cloud") }, -1, []string{twoPlaces}},
+		"as many groups as can be":       {func(r *record) { r.Spec.Groups = groupsOf(100) }, 100, nil},
+		"too many groups":                {func(r *record) { r.Spec.Groups = groupsOf(101) }, -1, []string{"it has 101 groups, more than 100"}},
+		"one address outside":            {func(r *record) { group(r).Addresses[1] = "10.2.0.1" }, 1, []string{outside}},
+		"all outside":                    {func(r *record) { group(r).Addresses = []hubv1alpha1.IPAddress{"10.2.0.1", "10.2.0.1"} }, 0, []string{outside, outside}},
+		"one in a denied range":          {func(r *record) { group(r).Addresses[0] = "10.1.255.1" }, 1, []string{"10.1.255.1 is in a range of the importing cluster's own"}},
+		"one of the other family":        {func(r *record) { group(r).Addresses[0] = "fd01::1" }, 1, []string{"fd01::1 is no IPv4 address"}},
 		"an address outside takes its endpoint along": {
 			func(r *record) {
 				group(r).AddressesPerEndpoint, group(r).Hostnames = 2, nil
@@ -397,4 +407,10 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+const twoPlaces = "endpoints of network default are in groups, and those of any other network only in inNetwork"
+
+func inNetwork(network string) *hubv1alpha1.NetworkEndpoints {
+	return &hubv1alpha1.NetworkEndpoints{Network: network, Groups: []hubv1alpha1.EndpointGroup{{Addresses: []hubv1alpha1.IPAddress{"10.1.0.1"}}}}
 }

@@ -28,6 +28,8 @@ type Site struct {
 	ExistingFamilies []corev1.IPFamily
 	// IPs are the addresses in the existing ServiceImport. If the derived Service was deleted, it is created again with them.
 	IPs []string
+	// Gateway is set if a gateway of this cluster serves endpoints of another one. Gateways forward between IP families.
+	Gateway bool
 	// UnknownSettings are the settings that the local API server has refused or dropped.
 	UnknownSettings map[clusterset.Setting]bool
 	// MetadataDomains are the domains whose labels and annotations this cluster allows, in lower case. Keys without a domain are
@@ -42,12 +44,21 @@ const unnamed = "unnamed"
 // common, and the import never had one (spec I5). The first existing family always stays first, even if no exporter has it any more:
 // a Service cannot change it, and the address of the import must not change.
 func Families(m merge.Merged, site Site) []corev1.IPFamily {
-	return keepingOrder(intersection(m.IPFamilies, site.IPFamilies), site.ExistingFamilies)
+	return keepingOrder(reachable(m, site), site.ExistingFamilies)
+}
+
+// reachable returns the exporters' IP families that this cluster has, or all of its own if it has none of them and reaches an exporter
+// through gateways (G2).
+func reachable(m merge.Merged, site Site) []corev1.IPFamily {
+	if common := intersection(m.IPFamilies, site.IPFamilies); len(common) > 0 || !site.Gateway {
+		return common
+	}
+	return site.IPFamilies
 }
 
 // Supported reports whether this cluster has an IP family of the exporters, so that it can reach endpoints of the service.
 func Supported(m merge.Merged, site Site) bool {
-	return m.Type == mcsv1beta1.Headless || len(intersection(m.IPFamilies, site.IPFamilies)) > 0
+	return m.Type == mcsv1beta1.Headless || len(reachable(m, site)) > 0
 }
 
 // keepingOrder returns the desired families: first the existing ones in their order, then the others. The first existing family is

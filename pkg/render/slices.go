@@ -23,10 +23,11 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 	result := make([]*discoveryv1.EndpointSlice, 0, len(sources))
 	for _, source := range usableSources(m, site, sources) {
 		ports := slicePorts(source.Ports, m.PortNames[source.Cluster], names)
-		if len(ports) == 0 && (m.Type != mcsv1beta1.Headless || len(source.Ports) > 0) { // a headless Service may have none
+		isGateway := source.Listen != nil                                                              // its slice records the listening ports, also while none is served
+		if len(ports) == 0 && !isGateway && (m.Type != mcsv1beta1.Headless || len(source.Ports) > 0) { // a headless Service may have none
 			continue
 		}
-		result = append(result, &discoveryv1.EndpointSlice{
+		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: m.Key.Namespace,
 				Name:      clusterset.MirroredSliceName(site.DerivedName, source.Cluster, source.ID),
@@ -34,8 +35,13 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 			},
 			AddressType: source.AddressType,
 			Ports:       ports,
-			Endpoints:   sliceEndpoints(source.Endpoints),
-		})
+			Endpoints:   Endpoints(source.Endpoints),
+		}
+		if isGateway {
+			slice.Labels[clusterset.LabelGateway] = "true"
+			slice.Annotations = map[string]string{clusterset.AnnotationGatewayPorts: clusterset.FormatListen(source.Listen)}
+		}
+		result = append(result, slice)
 	}
 	addHints(withoutLeftOut(m, site), result)
 	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
@@ -87,7 +93,8 @@ func slicePorts(ports []clusterset.EndpointPort, served, names map[string]string
 	return result
 }
 
-func sliceEndpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
+// Endpoints returns the endpoints of a mirrored slice, sorted by address.
+func Endpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
 	result := make([]discoveryv1.Endpoint, 0, len(endpoints))
 	for _, endpoint := range endpoints {
 		result = append(result, discoveryv1.Endpoint{

@@ -32,6 +32,7 @@ func (h *hub) testColumns(t *testing.T) {
 		"members": {
 			"Name: member",
 			"Cluster: a",
+			"Network: <nil>",
 			`Pod CIDRs: ["10.1.0.0/16","fd00:1::/32"]`,
 			`(Node CIDRs): ["192.0.2.0/28","2001:db8:1::/64"]`,
 			`(Service CIDRs): ["10.96.0.0/16"]`,

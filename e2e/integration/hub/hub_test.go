@@ -44,6 +44,8 @@ func TestHub(t *testing.T) {
 	t.Run("Tokens", h.testTokens)
 	t.Run("Members", h.testMembers)
 	t.Run("Addresses", h.testAddresses)
+	t.Run("Networks", h.testNetworks)
+	t.Run("Gateways", h.testGateways)
 	t.Run("Namespaces", h.testNamespaces)
 	t.Run("Metadata", h.testMetadata)
 	t.Run("Services", h.testServices)

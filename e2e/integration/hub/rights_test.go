@@ -40,6 +40,7 @@ func (h *hub) testRights(t *testing.T) {
 	own := map[string][]string{
 		"publishedservices":  {"create", "delete", "get", "update"},
 		"publishedendpoints": {"create", "delete", "get", "update"},
+		"publishedgateways":  nil,
 		"heartbeats":         {"create", "get", "update"},
 		"members":            nil,
 	}

@@ -19,6 +19,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Heartbeat{}, &HeartbeatList{},
 		&PublishedService{}, &PublishedServiceList{},
 		&PublishedEndpoints{}, &PublishedEndpointsList{},
+		&PublishedGateway{}, &PublishedGatewayList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

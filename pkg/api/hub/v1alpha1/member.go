@@ -12,6 +12,7 @@ const MemberName = "member"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=members
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterID`
+// +kubebuilder:printcolumn:name="Network",type=string,JSONPath=`.spec.network`
 // +kubebuilder:printcolumn:name="Pod CIDRs",type=string,JSONPath=`.spec.podCIDRs`
 // +kubebuilder:printcolumn:name="Node CIDRs",type=string,JSONPath=`.spec.nodeCIDRs`,priority=1
 // +kubebuilder:printcolumn:name="Service CIDRs",type=string,JSONPath=`.spec.serviceCIDRs`,priority=1
@@ -68,6 +69,32 @@ type MemberSpec struct {
 	// +optional
 	ClaimedAges ClaimedAges `json:"claimedAges,omitempty"`
 
+	// network is the network of the member's pods. Pods of members of one network reach each other directly, those of different networks
+	// through gateways. If unset, it is "default".
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Network string `json:"network,omitempty"`
+
+	// publish is what the member publishes of its endpoints. Addresses: their addresses, for members of the same network. Availability:
+	// only how many endpoints of each port are available (none, one, or more), so that no pod address leaves the cluster; other
+	// members then need its gateway. If unset, it is Addresses.
+	// +optional
+	Publish Publish `json:"publish,omitempty"`
+
+	// gatewayCIDRs are the ranges of the addresses at which other members reach the gateways of this member. If unset, it may publish
+	// no gateway with an IP address.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	GatewayCIDRs []CIDR `json:"gatewayCIDRs,omitempty"`
+
+	// gatewayNames are the DNS names at which other members reach the gateways of this member.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	GatewayNames []DNSName `json:"gatewayNames,omitempty"`
+
 	// suspended ends all exports of the member at once, until it is false again. "kubectl clusterset leave" sets it before it deletes the Member.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
@@ -93,6 +120,25 @@ const (
 	ClaimedAgesBounded ClaimedAges = "Bounded"
 	ClaimedAgesTrusted ClaimedAges = "Trusted"
 )
+
+// DefaultNetwork is the network of a Member that names none.
+const DefaultNetwork = "default"
+
+// Publish is what a member publishes of its endpoints.
+// +kubebuilder:validation:Enum=Addresses;Availability
+type Publish string
+
+// What a member publishes of its endpoints.
+const (
+	PublishAddresses    Publish = "Addresses"
+	PublishAvailability Publish = "Availability"
+)
+
+// DNSName is a name in the Domain Name System, in lower case.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+type DNSName string
 
 // +kubebuilder:object:root=true
 

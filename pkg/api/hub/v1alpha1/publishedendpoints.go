@@ -34,6 +34,7 @@ type PublishedEndpoints struct {
 }
 
 // PublishedEndpointsSpec is an EndpointSlice, less what means nothing elsewhere.
+// +kubebuilder:validation:XValidation:rule="!has(self.inNetwork) || !has(self.groups)",message="endpoints are in groups or in inNetwork: leave one of them out"
 type PublishedEndpointsSpec struct {
 	// namespace is the service's namespace in every cluster.
 	Namespace NamespaceName `json:"namespace"`
@@ -60,6 +61,12 @@ type PublishedEndpointsSpec struct {
 	// +listType=atomic
 	Groups []EndpointGroup `json:"groups,omitempty"`
 
+	// inNetwork are the endpoints of a member of a network other than "default", instead of groups: agents that do not know networks
+	// must not use these addresses, which may exist in their own network too.
+	// +optional
+	// +structType=atomic
+	InNetwork *NetworkEndpoints `json:"inNetwork,omitempty"`
+
 	// triggerTime is when the change that this record reflects happened in its cluster, by that cluster's clock. It is
 	// for measuring only.
 	// +optional
@@ -67,6 +74,23 @@ type PublishedEndpointsSpec struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
 	TriggerTime *metav1.MicroTime `json:"triggerTime,omitempty"`
+}
+
+// NetworkEndpoints are endpoints whose addresses exist in one network only.
+type NetworkEndpoints struct {
+	// network is that of the Member.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="endpoints of network default are in groups"
+	Network string `json:"network"`
+
+	// groups are as in the spec.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.addresses)).sum() <= 1000",message="the groups have more than 1000 addresses in all: spread the endpoints over several records"
+	// +listType=atomic
+	Groups []EndpointGroup `json:"groups,omitempty"`
 }
 
 // PublishedEndpointPort is a port that endpoints listen on.

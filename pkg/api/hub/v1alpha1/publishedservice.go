@@ -63,6 +63,7 @@ type PublishedServiceSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self.all(p, has(p.name) && p.name != '' && self.exists_one(q, has(q.name) && q.name == p.name))",message="each port needs a name of its own: only a single port may go without"
 	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.protocol == p.protocol && q.port == p.port))",message="two ports have the same protocol and number: leave one out"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.available)) || self.all(p, !has(p.available))",message="some ports have no availability: give it for all ports or for none"
 	// +listType=atomic
 	Ports []PublishedPort `json:"ports,omitempty"`
 
@@ -182,6 +183,14 @@ type PublishedPort struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	AppProtocol string `json:"appProtocol,omitempty"`
+
+	// available is the number of available endpoints of the port: 0, 1, or 2 for two or more. Available endpoints are those that are
+	// ready, or those that serve while they terminate if none is ready. Members of other networks need it. It is unset if the member
+	// publishes no gateway.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2
+	Available *int32 `json:"available,omitempty"`
 }
 
 // +kubebuilder:object:root=true

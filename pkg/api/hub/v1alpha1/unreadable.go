@@ -31,6 +31,13 @@ func (s *PublishedEndpointsSpec) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// UnmarshalJSON takes over a spec, or an empty one where the text cannot be read. It returns no error.
+func (s *PublishedGatewaySpec) UnmarshalJSON(text []byte) error {
+	type plain PublishedGatewaySpec
+	*s = PublishedGatewaySpec(readable[plain](text))
+	return nil
+}
+
 // readable returns what a text says, and nothing of it where a part cannot be read.
 func readable[T any](text []byte) T {
 	var read, empty T

@@ -1,0 +1,181 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// paths returns how this cluster reaches each remote exporter, and why it cannot reach some of them, in the order of the exports.
+func (v view) paths() (map[clusterset.ClusterID]route.Path, []error) {
+	result, obstacles := map[clusterset.ClusterID]route.Path{}, []error(nil)
+	local := route.Cluster{Network: v.sources.Hub.LocalNetwork, Gateway: v.sources.Gateways != nil}
+	for _, export := range v.sources.Hub.Exports {
+		source := v.sources.Hub.Exporters[export.Cluster]
+		source.Gateway = source.Gateway || v.hasGatewaySlice(export.Cluster) // the hub may have lost its record
+		path, err := route.Choose(local, source, export)
+		result[export.Cluster] = path
+		if err != nil {
+			obstacles = append(obstacles, err)
+		}
+	}
+	return result, obstacles
+}
+
+// hasGatewaySlice reports whether the import has a slice of gateways for a source cluster.
+func (v view) hasGatewaySlice(source clusterset.ClusterID) bool {
+	return slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool { return isGatewaySlice(s) && sourceOf(s) == source })
+}
+
+func isGatewaySlice(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[clusterset.LabelGateway] != ""
+}
+
+// wantedPorts returns the owners of the listening ports that an import needs: of the exports that it reaches through gateways, and of
+// missing exports that it keeps.
+func (v view) wantedPorts() []ports.Owner {
+	var result []ports.Owner
+	for _, export := range v.sources.Hub.Exports {
+		if v.path[export.Cluster] == route.Gateway {
+			for _, port := range route.Ports(export) {
+				result = append(result, ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port})
+			}
+		}
+	}
+	for _, slice := range v.mirrored {
+		if isGatewaySlice(slice) && v.missing[sourceOf(slice)].Export {
+			result = slices.AppendSeq(result, maps.Keys(portsOf(slice)))
+		}
+	}
+	return result
+}
+
+// portsOf returns the listening ports that a slice records, by their owners; nil if it records none.
+func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
+	listen, err := clusterset.ParseListen(slice.Annotations[clusterset.AnnotationGatewayPorts])
+	if !isGatewaySlice(slice) || err != nil { // another user has edited it
+		return nil
+	}
+	result := map[ports.Owner]int32{}
+	for port, number := range listen {
+		service, _ := caches.MirroredService(slice)
+		result[ports.Owner{Service: service, Cluster: sourceOf(slice), Port: port}] = number
+	}
+	return result
+}
+
+// gatewaySlices returns the slices of gateways for the exports that this cluster reaches through them.
+func gatewaySlices(v view) []clusterset.Slice {
+	var result []clusterset.Slice
+	for _, export := range v.sources.Hub.Exports {
+		if v.path[export.Cluster] != route.Gateway {
+			continue
+		}
+		listen := map[int32]int32{}
+		for owner, number := range v.ports {
+			if owner.Cluster == export.Cluster {
+				listen[owner.Port] = number
+			}
+		}
+		result = append(result, route.Slices(export, v.localFamilies, v.sources.Gateways.Slices, listen)...)
+	}
+	return result
+}
+
+// keptGateway returns a slice of gateways whose export is missing: its ports are those of withheld, its endpoints the gateways that
+// this cluster has now.
+func keptGateway(v view, withheld *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	result := *withheld
+	result.Endpoints = nil
+	if v.sources.Gateways != nil && len(withheld.Endpoints) > 0 {
+		result.Endpoints = render.Endpoints(route.Endpoints(
+			v.sources.Key, sourceOf(withheld), withheld.AddressType, v.sources.Gateways.Slices, clusterset.MaxAvailable))
+	}
+	return &result
+}
+
+// usesGateway reports whether the import reaches endpoints through gateways.
+func (v view) usesGateway() bool {
+	return slices.Contains(slices.Collect(maps.Values(v.path)), route.Gateway) || slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+		return isGatewaySlice(s) && v.missing[sourceOf(s)].Export
+	})
+}
+
+// leftOutPorts returns the ports that gateways do not serve, and what to do: those with another protocol than TCP, and those for which
+// no listening port is free (G2, G10).
+func leftOutPorts(v view, m merge.Merged) []error {
+	var result []error
+	for _, export := range v.sources.Hub.Exports {
+		if v.path[export.Cluster] != route.Gateway {
+			continue
+		}
+		for _, port := range export.Ports {
+			_, merged := m.PortNames[export.Cluster][port.Name]
+			owner := ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port}
+			switch {
+			case !merged:
+			case port.Protocol != corev1.ProtocolTCP:
+				result = append(result, fmt.Errorf("port %s of cluster %s is left out: gateways support only TCP", port.ID(), export.Cluster))
+			case v.ports[owner] == 0:
+				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use. Import fewer services through gateways",
+					port.ID(), export.Cluster, ports.Last-ports.First+1))
+			}
+		}
+	}
+	return result
+}
+
+// importsOfGateways enqueues the imports with slices of gateways if an EndpointSlice of this cluster's gateways changes.
+func (r *Reconciler) importsOfGateways() handler.TypedEventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
+		if service, ok := caches.SourceService(slice); !ok || service != r.Sources.GatewayService() {
+			return nil
+		}
+		list := &discoveryv1.EndpointSliceList{}
+		if err := r.Member.List(ctx, list, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot find the imports that use gateways")
+		}
+		imports := sets.New[reconcile.Request]()
+		for i := range list.Items {
+			if service, ok := caches.MirroredService(&list.Items[i]); ok {
+				imports.Insert(reconcile.Request{NamespacedName: service})
+			}
+		}
+		return imports.UnsortedList()
+	})
+}
+
+// gatewayService enqueues all services if the Service of this cluster's gateways is created or deleted.
+func (r *Reconciler) gatewayService() handler.TypedEventHandler[*corev1.Service, reconcile.Request] {
+	refresh := func(service *corev1.Service) {
+		if client.ObjectKeyFromObject(service) == r.Sources.GatewayService() {
+			r.Sources.Hub.Refresh()
+		}
+	}
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.TypedFuncs[*corev1.Service, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Service], _ queue) { refresh(e.Object) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Service], _ queue) { refresh(e.Object) },
+	}
+}

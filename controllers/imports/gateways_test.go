@@ -1,0 +1,193 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// behindGateway returns the view of a cluster with one gateway, of a service with a direct exporter a, and an exporter b in another
+// network.
+func behindGateway() view {
+	direct, remote := exportOf("a", 1, http), exportOf("b", 2, http)
+	remote.Ports = append(remote.Ports, clusterset.Port{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53})
+	remote.Available = clusterset.Availability{http.ID(): 1, remote.Ports[1].ID(): 1}
+	v := view{
+		namespaceState: namespaceAllowed, localFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, policies: liveness.DefaultPolicies(),
+		states: map[clusterset.ClusterID]liveness.State{"a": liveness.Live, "b": liveness.Live},
+		sources: sources.Sources{
+			Key: key,
+			Hub: hub.Service{
+				Exports:   []clusterset.Export{direct, remote},
+				Exporters: map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Network: "cloud", Gateway: true}},
+				Slices: []clusterset.Slice{{
+					Cluster: "a", ID: "0", AddressType: "IPv4", Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
+					Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.1.0.1"}}},
+				}},
+			},
+			Gateways: &sources.Gateways{Slices: []clusterset.Slice{{
+				Cluster: "own", ID: "g", AddressType: "IPv4", Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.9.0.1"}, NodeName: "n1"}},
+			}}},
+		},
+	}
+	v.choose(map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000})
+	return v
+}
+
+// choose does what gather does when it has read the sources.
+func (v *view) choose(allocated map[ports.Owner]int32) {
+	v.path, v.obstacles = v.paths()
+	v.ports = map[ports.Owner]int32{}
+	for _, owner := range v.wantedPorts() {
+		if port, ok := allocated[owner]; ok {
+			v.ports[owner] = port
+		}
+	}
+}
+
+// served returns the ports and addresses of the mirrored slices by source cluster, such as "http:10000 10.9.0.1".
+func served(slices []*discoveryv1.EndpointSlice) map[string][]string {
+	result := map[string][]string{}
+	for _, s := range slices {
+		text := []string{}
+		for _, p := range s.Ports {
+			text = append(text, *p.Name)
+		}
+		for _, e := range s.Endpoints {
+			text = append(text, e.Addresses...)
+		}
+		result[string(sourceOf(s))] = append(text, s.Annotations[clusterset.AnnotationGatewayPorts])
+	}
+	return result
+}
+
+func desiredSlices(d decision) []*discoveryv1.EndpointSlice {
+	return append(render.Slices(d.merged, d.site, d.slices), d.kept...)
+}
+
+// A service has direct and gateway sources at once.
+// spec: W1, G2, G10
+func TestGatewaySource(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	d := decide(v)
+	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}
+	if diff := cmp.Diff(want, served(desiredSlices(d))); diff != "" {
+		t.Errorf("slices (-want +got):\n%s", diff)
+	}
+	var left []string
+	for _, err := range unusable(v, d) {
+		left = append(left, err.Error())
+	}
+	if diff := cmp.Diff([]string{"port 53/UDP of cluster b is left out: gateways support only TCP"}, left); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// spec: G2, W4
+func TestUnusableSource(t *testing.T) {
+	t.Parallel()
+	const other = "cluster b is in network cloud, this cluster in network default, and "
+	for name, test := range map[string]struct {
+		change func(*view)
+		want   string
+		served map[string][]string
+	}{
+		"no gateway": {
+			func(v *view) { v.sources.Gateways = nil },
+			other + `this cluster has no gateway: run "kubectl clusterset join --gateway" for it`,
+			map[string][]string{"a": {"http", "10.1.0.1", ""}},
+		},
+		"headless": {
+			func(v *view) {
+				for i := range v.sources.Hub.Exports {
+					v.sources.Hub.Exports[i].Type, v.sources.Hub.Exports[i].Affinity = mcsv1beta1.Headless, clusterset.Affinity{}
+				}
+			},
+			other + "gateways do not support headless services: export a Service with a cluster IP",
+			map[string][]string{"a": {"http", "10.1.0.1", ""}},
+		},
+		"no free port": {
+			func(*view) {},
+			"port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use. Import fewer services through gateways",
+			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := behindGateway()
+			test.change(&v)
+			v.choose(nil)
+			d := decide(v)
+			got := unusable(v, d)
+			if len(got) == 0 || got[0].Error() != test.want {
+				t.Errorf("unusable: %v, want %s", got, test.want)
+			}
+			if diff := cmp.Diff(test.served, served(desiredSlices(d))); diff != "" {
+				t.Errorf("slices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the hub lost stays, with the gateways that the cluster has now; and the addresses of a member that has moved to another network
+// do not.
+// spec: G2, W3
+func TestKeptGatewaySource(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	d := decide(v)
+	v.mirrored = desiredSlices(d)
+	v.serviceImport = importOf(held80, "a", "b")
+	v.sources.Hub.Exports, v.sources.Hub.Slices, v.sources.Hub.Exporters = nil, nil, nil
+	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true, Slices: []string{"0"}}, "b": {Export: true}}
+	v.sources.Gateways.Slices[0].Endpoints[0].Addresses = []string{"10.9.0.2"}
+	v.choose(map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000})
+	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.2", "80=10000"}}
+	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
+		t.Errorf("slices while the exports are missing (-want +got):\n%s", diff)
+	}
+	if len(v.ports) != 1 {
+		t.Errorf("ports %v, want that of b", v.ports)
+	}
+
+	moved := exportOf("a", 1, http)
+	v.sources.Hub.Exports = []clusterset.Export{moved}
+	v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {Network: "elsewhere"}}
+	v.missing["a"] = hub.Missing{Slices: []string{"0"}}
+	v.choose(nil)
+	if got := served(desiredSlices(decide(v))); got["a"] != nil {
+		t.Errorf("addresses of another network are kept: %v", got)
+	}
+}
+
+// A cluster reaches exporters of another IP family through gateways.
+// spec: G2
+func TestGatewayFamilies(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	v.sources.Hub.Exports = v.sources.Hub.Exports[1:]
+	v.sources.Hub.Exports[0].IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
+	v.choose(map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000})
+	d := decide(v)
+	if got := render.Families(d.merged, d.site); !render.Supported(d.merged, d.site) || len(got) != 1 || got[0] != corev1.IPv4Protocol {
+		t.Errorf("families %v, want those of the cluster", got)
+	}
+	if got := served(desiredSlices(d)); got["b"] == nil {
+		t.Errorf("slices %v, want one of b", got)
+	}
+}

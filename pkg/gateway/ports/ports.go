@@ -1,0 +1,150 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ports allocates the listening ports of a cluster's gateways: one for each port of each service of each source cluster (G2).
+// It is pure: the caller passes the time and stores what must survive a restart.
+package ports
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// The allocated ports, which are below the default range of NodePorts and the usual range of ephemeral ports.
+const (
+	First = 10_000
+	Last  = 29_999
+)
+
+// Quarantine is the time for which a released port is not allocated again: a node whose kube-proxy is late still sends traffic for the
+// former service to it.
+const Quarantine = 10 * time.Minute
+
+// Block is the number of ports that the caller reserves at once. See Allocator.
+const Block = 256
+
+// Owner is what a listening port leads to: a TCP port of a service in a source cluster.
+type Owner struct {
+	Service clusterset.ServiceKey
+	Cluster clusterset.ClusterID
+	// Port is the number of the Service port.
+	Port int32
+}
+
+// Allocator allocates ports in their order, from a cursor that the caller stores, so that a port is not allocated again before all
+// others were, even if the agent restarts or the slices that recorded the ports are lost. The cursor is stored for a block of ports,
+// before the first port of the block is allocated; after a restart, the rest of the block is skipped. An Allocator must not be used
+// concurrently.
+type Allocator struct {
+	owners map[int32]Owner
+	ports  map[clusterset.ServiceKey]map[Owner]int32
+	// released are the times at which ports were released.
+	released map[int32]time.Time
+	// next is the next port, and left the number of ports that are left in the reserved block.
+	next int32
+	left int
+}
+
+// New returns an Allocator that allocates from a stored cursor, or from First if the cursor is none of the ports.
+func New(cursor int32) *Allocator {
+	if cursor < First || cursor > Last {
+		cursor = First
+	}
+	return &Allocator{
+		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]time.Time{}, next: cursor,
+	}
+}
+
+// Adopt records a port that a mirrored slice records, and reports whether the owner has it now: not if another owner has the port, or
+// the owner has another port.
+func (a *Allocator) Adopt(owner Owner, port int32) bool {
+	if port < First || port > Last {
+		return false
+	}
+	holder, taken := a.owners[port]
+	if current, has := a.ports[owner.Service][owner]; taken || has {
+		return holder == owner && current == port
+	}
+	a.set(owner, port)
+	return true
+}
+
+// Assign returns the ports of the wanted owners of a service, and releases those of its other owners. An owner keeps its port. The
+// result lacks the owners for which no port is free. reserve is called with the cursor to store before a block is used; if it fails,
+// nothing has changed for the owners without a port, and Assign returns the error.
+func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now time.Time, reserve func(cursor int32) error) (map[Owner]int32, error) {
+	keep := sets.New(wanted...)
+	for owner, port := range a.ports[service] {
+		if !keep.Has(owner) {
+			a.release(owner, port, now)
+		}
+	}
+	for _, owner := range wanted {
+		if _, has := a.ports[service][owner]; has {
+			continue
+		}
+		port, err := a.take(now, reserve)
+		if err != nil {
+			return nil, err
+		}
+		if port == 0 {
+			break
+		}
+		a.set(owner, port)
+	}
+	return maps.Clone(a.ports[service]), nil
+}
+
+// take returns the next free port; 0 if there is none.
+func (a *Allocator) take(now time.Time, reserve func(cursor int32) error) (int32, error) {
+	for range Last - First + 1 {
+		if a.left == 0 {
+			if err := reserve(after(a.next, Block)); err != nil {
+				return 0, err
+			}
+			a.left = Block
+		}
+		port := a.next
+		a.next, a.left = after(a.next, 1), a.left-1
+		if a.isFree(port, now) {
+			return port, nil
+		}
+	}
+	return 0, nil
+}
+
+// after returns the port n places after another; the first port follows the last.
+func after(port int32, n int32) int32 { return First + (port-First+n)%(Last-First+1) }
+
+func (a *Allocator) isFree(port int32, now time.Time) bool {
+	if _, taken := a.owners[port]; taken {
+		return false
+	}
+	at, wasReleased := a.released[port]
+	if wasReleased && now.Sub(at) < Quarantine {
+		return false
+	}
+	delete(a.released, port)
+	return true
+}
+
+func (a *Allocator) set(owner Owner, port int32) {
+	a.owners[port] = owner
+	if a.ports[owner.Service] == nil {
+		a.ports[owner.Service] = map[Owner]int32{}
+	}
+	a.ports[owner.Service][owner] = port
+}
+
+func (a *Allocator) release(owner Owner, port int32, now time.Time) {
+	a.released[port] = now
+	delete(a.owners, port)
+	delete(a.ports[owner.Service], owner)
+	if len(a.ports[owner.Service]) == 0 {
+		delete(a.ports, owner.Service)
+	}
+}

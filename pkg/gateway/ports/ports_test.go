@@ -1,0 +1,181 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func service(name string) clusterset.ServiceKey {
+	return clusterset.ServiceKey{Namespace: "shop", Name: name}
+}
+
+func owners(key clusterset.ServiceKey, cluster clusterset.ClusterID, numbers ...int32) []Owner {
+	var result []Owner
+	for _, number := range numbers {
+		result = append(result, Owner{key, cluster, number})
+	}
+	return result
+}
+
+func stored(int32) error { return nil }
+
+func assign(t interface{ Fatal(...any) }, a *Allocator, key clusterset.ServiceKey, now time.Time, wanted ...Owner) map[Owner]int32 {
+	got, err := a.Assign(key, wanted, now, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// spec: G2
+func TestOwnersKeepTheirPorts(t *testing.T) {
+	t.Parallel()
+	a, web, api := New(0), service("web"), service("api")
+	first := assign(t, a, web, epoch, owners(web, "berlin", 80, 443)...)
+	if want := (map[Owner]int32{{web, "berlin", 80}: First, {web, "berlin", 443}: First + 1}); !maps.Equal(first, want) {
+		t.Fatalf("ports %v, want %v", first, want)
+	}
+	assign(t, a, api, epoch, owners(api, "berlin", 80)...)
+	second := assign(t, a, web, epoch.Add(time.Hour), slices.Concat(owners(web, "berlin", 443), owners(web, "paris", 443))...)
+	if want := (map[Owner]int32{{web, "berlin", 443}: First + 1, {web, "paris", 443}: First + 3}); !maps.Equal(second, want) {
+		t.Errorf("ports %v, want %v: port 443 of berlin keeps its port, and that of port 80 is not next", second, want)
+	}
+	if left := assign(t, a, web, epoch); len(left) != 0 {
+		t.Errorf("a service without sources has ports %v", left)
+	}
+}
+
+// spec: G2
+func TestAdoptedPortsAreNotGivenTwice(t *testing.T) {
+	t.Parallel()
+	a, web := New(0), service("web")
+	berlin, paris := Owner{web, "berlin", 80}, Owner{web, "paris", 80}
+	for _, step := range []struct {
+		owner Owner
+		port  int32
+		want  bool
+	}{
+		{berlin, First, true}, {berlin, First, true}, {berlin, First + 1, false}, {paris, First, false}, {paris, First - 1, false}, {paris, Last + 1, false}, {paris, Last, true},
+	} {
+		if got := a.Adopt(step.owner, step.port); got != step.want {
+			t.Errorf("adopt %d for %s: %t, want %t", step.port, step.owner.Cluster, got, step.want)
+		}
+	}
+	rome := Owner{web, "rome", 80}
+	if diff := cmp.Diff(map[Owner]int32{berlin: First, paris: Last, rome: First + 1}, assign(t, a, web, epoch, berlin, paris, rome)); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+}
+
+// spec: G2
+func TestReleasedPortsAreQuarantined(t *testing.T) {
+	t.Parallel()
+	a, web, all := New(0), service("web"), service("all")
+	assign(t, a, web, epoch, owners(web, "berlin", 80)...)
+	assign(t, a, web, epoch)
+	var numbers []int32
+	for n := range int32(Last - First + 1) {
+		numbers = append(numbers, n+1)
+	}
+	within := assign(t, a, all, epoch.Add(Quarantine-1), owners(all, "berlin", numbers...)...)
+	if len(within) != len(numbers)-1 || slices.Contains(slices.Collect(maps.Values(within)), First) {
+		t.Fatalf("%d ports, want all but the released one", len(within))
+	}
+	after := assign(t, a, all, epoch.Add(Quarantine), owners(all, "berlin", numbers...)...)
+	if len(after) != len(numbers) {
+		t.Errorf("%d ports after the quarantine, want all %d", len(after), len(numbers))
+	}
+	if more := assign(t, a, web, epoch.Add(Quarantine), owners(web, "berlin", 80)...); len(more) != 0 {
+		t.Errorf("ports %v although none is free", more)
+	}
+}
+
+// After a restart, ports whose slices were lost are not allocated again until all others were.
+// spec: G2
+func TestLostPortsAreNotGivenAgain(t *testing.T) {
+	t.Parallel()
+	cursor := int32(0)
+	reserve := func(next int32) error { cursor = next; return nil }
+	used := map[int32]bool{}
+	for restart := range (Last - First + 1) / Block {
+		a, web := New(cursor), service(fmt.Sprint("web", restart))
+		got, err := a.Assign(web, owners(web, "berlin", 80, 443), epoch, reserve)
+		if err != nil || len(got) != 2 {
+			t.Fatal(got, err)
+		}
+		for _, port := range got {
+			if used[port] {
+				t.Fatalf("port %d is allocated again after restart %d", port, restart)
+			}
+			used[port] = true
+		}
+	}
+}
+
+func TestReserveFails(t *testing.T) {
+	t.Parallel()
+	a, web := New(0), service("web")
+	failure := errors.New("no answer")
+	if _, err := a.Assign(web, owners(web, "berlin", 80), epoch, func(int32) error { return failure }); !errors.Is(err, failure) {
+		t.Fatalf("error %v, want %v", err, failure)
+	}
+	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+		t.Errorf("ports %v, want %d: nothing was used before", got, First)
+	}
+}
+
+// At no time do two owners have one port, owners keep theirs, and a port that was released less than ten minutes ago has no owner.
+// spec: G2
+func TestPortsAreUnique(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := New(rapid.Int32Range(0, Last+1).Draw(t, "cursor"))
+		now, current, released := epoch, map[Owner]int32{}, map[int32]time.Time{}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "seconds")) * time.Second)
+			key := service(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "service"))
+			cluster := rapid.SampledFrom([]clusterset.ClusterID{"berlin", "paris"}).Draw(t, "cluster")
+			wanted := owners(key, cluster, rapid.SliceOfNDistinct(rapid.Int32Range(1, 5), 0, 5, rapid.ID).Draw(t, "ports")...)
+			got := assign(t, a, key, now, wanted...)
+			if len(got) != len(wanted) {
+				t.Fatalf("%d ports for %d owners", len(got), len(wanted))
+			}
+			for owner, port := range current {
+				if owner.Service == key && got[owner] == 0 {
+					released[port] = now
+					delete(current, owner)
+				}
+			}
+			for owner, port := range got {
+				if had, ok := current[owner]; ok && had != port {
+					t.Fatalf("%v had port %d and has %d", owner, had, port)
+				}
+				if at, was := released[port]; was && current[owner] != port && now.Sub(at) < Quarantine {
+					t.Fatalf("port %d is allocated %s after its release", port, now.Sub(at))
+				}
+				current[owner] = port
+			}
+			seen := map[int32]Owner{}
+			for owner, port := range current {
+				if other, twice := seen[port]; twice || port < First || port > Last {
+					t.Fatalf("port %d of %v and %v", port, owner, other)
+				}
+				seen[port] = owner
+			}
+		}
+	})
+}
