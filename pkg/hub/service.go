@@ -157,9 +157,12 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 		return
 	}
 	result.Exports = append(result.Exports, export)
-	exporter := s.exporter(id)
+	exporter, err := s.exporter(id)
 	result.Exporters[id] = exporter
 	if !route.IsDirect(route.Cluster{Network: s.network}, exporter) {
+		if err != nil {
+			refused.addRecord(hubv1alpha1.GatewayName, err)
+		}
 		return
 	}
 	records := slices.SortedFunc(maps.Values(s.endpoints[key][id]), func(a, b *hubv1alpha1.PublishedEndpoints) int {
@@ -180,15 +183,16 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	}
 }
 
-// exporter describes a member as a source of endpoints.
-func (s *Store) exporter(id clusterset.ClusterID) route.Cluster {
-	member := s.members[id]
-	return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish, Gateway: hasAddress(s.gateways[id])}
-}
-
-// hasAddress reports whether other members can reach a gateway.
-func hasAddress(gateway *hubv1alpha1.PublishedGateway) bool {
-	return gateway != nil && len(gateway.Spec.Addresses) > 0
+// exporter describes a member as a source of endpoints, and returns why its gateways are refused.
+func (s *Store) exporter(id clusterset.ClusterID) (route.Cluster, error) {
+	member, gateway := s.members[id], s.gateways[id]
+	result := route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
+	if gateway == nil {
+		return result, nil
+	}
+	err := record.CheckGateway(gateway, member, s.denied)
+	result.Gateway = err == nil && len(gateway.Spec.Addresses) > 0
+	return result, err
 }
 
 // maxReasons is the number of reasons that are stored for one member and service. A member can publish many invalid records, and

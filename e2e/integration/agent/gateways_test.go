@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,6 +24,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 
@@ -38,11 +40,13 @@ func (e *env) installGateway(t *testing.T, id string, addresses ...string) *disc
 	slice := world.Slice(service, "v4", addresses...)
 	lab.Must(t, m.Create(t.Context(), slice))
 	e.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.GatewayCIDRs = []hubv1alpha1.CIDR{"198.51.100.0/24"} })
+	authority, err := identity.NewAuthority(clusterset.ClusterID(id), time.Now())
+	lab.Must(t, err)
 	gateway := &hubv1alpha1.PublishedGateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterset.ClusterID(id).HubNamespace(), Name: hubv1alpha1.GatewayName},
 		Spec: hubv1alpha1.PublishedGatewaySpec{
 			Addresses: []hubv1alpha1.GatewayAddress{{Host: "198.51.100.1", Port: 443}}, Versions: []int32{1},
-			Bundle: "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+			Bundle: identity.EncodeBundle([]identity.Authority{authority}),
 		},
 	}
 	world.Eventually(t, func(ctx context.Context) error { return e.HubClient.Create(ctx, gateway.DeepCopy()) })

@@ -213,7 +213,9 @@ func testLagging(t *testing.T, w *env) {
 		}
 		problems, err := w.misfits()
 		lab.Must(t, err)
-		problems = slices.DeleteFunc(problems, func(p string) bool { return !strings.Contains(p, "never used: get ") || strings.Contains(p, "configmaps") })
+		problems = slices.DeleteFunc(problems, func(p string) bool {
+			return !strings.Contains(p, "never used: get ") || strings.Contains(p, "configmaps")
+		})
 		if len(problems) == 0 {
 			return
 		}
