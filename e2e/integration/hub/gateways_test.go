@@ -4,6 +4,7 @@
 package hub_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func (h *hub) testGateways(t *testing.T) {
 	host := func(host string) change {
 		return func(g *hubv1alpha1.PublishedGateway) { g.Spec.Addresses[0].Host = host }
 	}
+	addresses := func(n int) change {
+		return func(g *hubv1alpha1.PublishedGateway) { g.Spec.Addresses = slices.Repeat(g.Spec.Addresses[:1], n) }
+	}
 	for name, test := range map[string]struct {
 		change change
 		want   string
@@ -58,8 +62,8 @@ func (h *hub) testGateways(t *testing.T) {
 		"not in shortest form":  {host("2001:db8:0::1"), "address 2001:db8:0::1" + special},
 		"a CIDR":                {host("198.51.100.0/24"), "should match"},
 		"port 0":                {func(g *hubv1alpha1.PublishedGateway) { g.Spec.Addresses[0].Port = 0 }, "greater than or equal to 1"},
-		"too many addresses":    {func(g *hubv1alpha1.PublishedGateway) { g.Spec.Addresses = make([]hubv1alpha1.GatewayAddress, 17) }, "must have at most 16 items"},
-		"10,000 addresses":      {func(g *hubv1alpha1.PublishedGateway) { g.Spec.Addresses = make([]hubv1alpha1.GatewayAddress, 10_000) }, "must have at most 16 items"},
+		"too many addresses":    {addresses(17), "must have at most 16 items"},
+		"10,000 addresses":      {addresses(10_000), "must have at most 16 items"},
 		"another object's name": {func(g *hubv1alpha1.PublishedGateway) { g.Name = "another" }, "a member's namespace has one PublishedGateway, named gateway"},
 		"no bundle":             {func(g *hubv1alpha1.PublishedGateway) { g.Spec.Bundle = "" }, "should be at least 1 chars long"},
 		"no certificate":        {func(g *hubv1alpha1.PublishedGateway) { g.Spec.Bundle = "hello" }, "should match"},
