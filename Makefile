@@ -197,7 +197,7 @@ conformance: ## run the conformance suite of a clone of mcs-api on complete clus
 CHAOS_SEED ?=
 CHAOS_TIME ?=
 .PHONY: chaos
-chaos: assets ## inject each fault while services change; an independent checker watches (20 minutes; CHAOS_SEED=, CHAOS_TIME=)
+chaos: assets ## inject each fault while services change; an independent checker watches (25 minutes; CHAOS_SEED=, CHAOS_TIME=)
 	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	mkdir -p out; go test -v -count=1 -timeout 40m -run '^TestChaos$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 

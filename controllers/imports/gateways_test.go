@@ -109,7 +109,7 @@ func TestUnusableSource(t *testing.T) {
 	}{
 		"no gateway": {
 			func(v *view) { v.sources.Gateways = nil },
-			other + `this cluster has no gateway: run "kubectl clusterset join --gateway" for it`,
+			other + `this cluster has no gateway: if the pods of both reach each other, set one network in both Members`,
 			map[string][]string{"a": {"http", "10.1.0.1", ""}},
 		},
 		"headless": {

@@ -66,15 +66,23 @@ func difference(local, source Cluster) string {
 		cmp.Or(source.Network, hubv1alpha1.DefaultNetwork), cmp.Or(local.Network, hubv1alpha1.DefaultNetwork))
 }
 
+// withoutGateways returns what an administrator of the hub can do so that the path to a source is direct.
+func withoutGateways(local, source Cluster) string {
+	if local.Network == source.Network {
+		return "set publish in its Member to Addresses"
+	}
+	return "if the pods of both reach each other, set one network in both Members"
+}
+
 // obstacle returns why gateways cannot be used, and what to do; nil if they can.
 func obstacle(local, source Cluster, export clusterset.Export) error {
 	switch {
 	case export.Type == mcsv1beta1.Headless:
 		return errors.New("gateways do not support headless services: export a Service with a cluster IP")
 	case !local.Gateway:
-		return errors.New(`this cluster has no gateway: run "kubectl clusterset join --gateway" for it`)
+		return fmt.Errorf("this cluster has no gateway: %s", withoutGateways(local, source))
 	case !source.Gateway:
-		return fmt.Errorf(`it publishes no gateway: run "kubectl clusterset join --gateway" for cluster %s`, export.Cluster)
+		return fmt.Errorf("it publishes no gateway: %s", withoutGateways(local, source))
 	case export.Available == nil:
 		return errors.New("its record has no availability: wait until its agent has published it again, or upgrade that agent")
 	case len(Ports(export)) == 0:

@@ -54,15 +54,15 @@ func TestChoose(t *testing.T) {
 		"nothing is available at present": {local: Cluster{Gateway: true}, source: gateway, export: exportOf(0, http), want: Gateway},
 		"no local gateway": {
 			source: gateway, export: ready, want: None,
-			reason: `cluster berlin is in network cloud, this cluster in network default, and this cluster has no gateway: run "kubectl clusterset join --gateway" for it`,
+			reason: `cluster berlin is in network cloud, this cluster in network default, and this cluster has no gateway: if the pods of both reach each other, set one network in both Members`,
 		},
 		"no gateway at the source": {
 			local: gateway, source: Cluster{}, export: ready, want: None,
-			reason: `cluster berlin is in network default, this cluster in network cloud, and it publishes no gateway: run "kubectl clusterset join --gateway" for cluster berlin`,
+			reason: `cluster berlin is in network default, this cluster in network cloud, and it publishes no gateway: if the pods of both reach each other, set one network in both Members`,
 		},
 		"no addresses and no gateway": {
 			source: Cluster{Publish: hubv1alpha1.PublishAvailability}, local: Cluster{Gateway: true}, export: ready, want: None,
-			reason: `cluster berlin publishes no addresses, and it publishes no gateway: run "kubectl clusterset join --gateway" for cluster berlin`,
+			reason: `cluster berlin publishes no addresses, and it publishes no gateway: set publish in its Member to Addresses`,
 		},
 		"no availability": {
 			local: Cluster{Gateway: true}, source: gateway, export: unpublished, want: None,

@@ -103,10 +103,10 @@ func TestNetworks(t *testing.T) {
 	_, slice := b.ExportWeb(t, k, "10.1.0.1")
 
 	a.ImportCondition(t, k, conditions.TypeSourceUnusable, metav1.ConditionTrue, conditions.ReasonNetwork,
-		`Cluster b is in network cloud, this cluster in network default, and this cluster has no gateway: run "kubectl clusterset join --gateway" for it.`)
+		`Cluster b is in network cloud, this cluster in network default, and this cluster has no gateway: if the pods of both reach each other, set one network in both Members.`)
 	w.installGateway(t, "a", "10.1.9.1", "10.1.9.2")
 	a.ImportCondition(t, k, conditions.TypeSourceUnusable, metav1.ConditionTrue, conditions.ReasonNetwork,
-		`Cluster b is in network cloud, this cluster in network default, and it publishes no gateway: run "kubectl clusterset join --gateway" for cluster b.`)
+		`Cluster b is in network cloud, this cluster in network default, and it publishes no gateway: if the pods of both reach each other, set one network in both Members.`)
 	w.installGateway(t, "b", "10.1.9.1")
 	port := a.listens(t, k, "b", "10.1.9.1")
 	if port < ports.First || port > ports.Last {

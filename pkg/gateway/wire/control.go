@@ -84,14 +84,6 @@ const (
 	CodeTimeout
 )
 
-// Codes returns all codes in their order.
-func Codes() []Code {
-	return []Code{
-		CodeInternal, CodeMalformedOpen, CodeShutdown, CodeLimit, CodeNotExported, CodeDenied, CodeNoEndpoint, CodeUnreachable,
-		CodeSocketReset, CodeTimeout,
-	}
-}
-
 // String returns the name of the code in the specification and in metrics.
 func (c Code) String() string {
 	names := [...]string{

@@ -89,12 +89,6 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Bounds returns the shortest and the longest payload of a type, in bytes.
-func Bounds(t Type) (int, int) {
-	l, _ := layoutOf(t)
-	return l.shortest, l.longest
-}
-
 // Header is the header of a frame.
 type Header struct {
 	Type Type

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package wire_test
+package wire
 
 import (
 	"bytes"
@@ -15,13 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-func sample() wire.Open {
-	return wire.Open{
-		Protocol: wire.ProtocolTCP, Namespace: "shop", Service: "cart", Port: 8080, Hostname: "cart-0",
+func sample() Open {
+	return Open{
+		Protocol: ProtocolTCP, Namespace: "shop", Service: "cart", Port: 8080, Hostname: "cart-0",
 		Client: netip.MustParseAddr("10.1.2.3"), ClientNamespace: "web", ServiceAccount: "front.end",
 	}
 }
@@ -32,27 +30,27 @@ func TestOpen(t *testing.T) {
 	full := slices.Clip(sample().Encode())
 	for name, test := range map[string]struct {
 		input   []byte
-		want    wire.Open
+		want    Open
 		refusal string
 	}{
 		"all fields":             {input: full, want: sample()},
-		"an optional extension":  {input: append(full, 9, 0, 1, 'x'), want: func() wire.Open { o := sample(); o.Skipped = []byte{9, 0, 1, 'x'}; return o }()},
+		"an optional extension":  {input: append(full, 9, 0, 1, 'x'), want: func() Open { o := sample(); o.Skipped = []byte{9, 0, 1, 'x'}; return o }()},
 		"a critical extension":   {input: append(full, 9|0x80, 0, 1, 'x'), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 		"a field twice":          {input: append(full, full...), refusal: "refused: MalformedOpen: fields are not in ascending order"},
 		"a field is cut off":     {input: full[:len(full)-1], refusal: "refused: MalformedOpen: a field is empty or cut off"},
 		"the header is cut off":  {input: append(full, 9, 0), refusal: "refused: MalformedOpen: a field is cut off"},
 		"an empty field":         {input: append(full, 9, 0, 0), refusal: "refused: MalformedOpen: a field is empty or cut off"},
 		"required fields":        {input: full[:4], refusal: "refused: MalformedOpen: a field is missing"},
-		"a service with a slash": {input: wire.Open{Protocol: 6, Service: "a/b"}.Encode(), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
-		"UDP":                    {input: wire.Open{Protocol: 17}.Encode(), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
+		"a service with a slash": {input: Open{Protocol: 6, Service: "a/b"}.Encode(), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
+		"UDP":                    {input: Open{Protocol: 17}.Encode(), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := wire.DecodeOpen(bytes.Clone(test.input))
+			got, err := DecodeOpen(bytes.Clone(test.input))
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			var refusal *wire.Refusal
+			var refusal *Refusal
 			if text := fmt.Sprint(err); test.refusal != "" && (text != test.refusal || !errors.As(err, &refusal)) || test.refusal == "" && err != nil {
 				t.Errorf("got error %q, want %q", text, test.refusal)
 			}
@@ -64,17 +62,17 @@ func TestOpen(t *testing.T) {
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		ours, theirs wire.Hello
+		ours, theirs Hello
 		want         uint16
 		err          string
 	}{
-		"the newest of both": {ours: wire.Hello{Oldest: 1, Newest: 3}, theirs: wire.Hello{Oldest: 2, Newest: 9}, want: 3},
-		"none in common":     {ours: wire.Hello{Oldest: 1, Newest: 1}, theirs: wire.Hello{Oldest: 2, Newest: 2}, err: "gateway protocol: no common version: 1 to 1, and 2 to 2"},
-		"the reserved role":  {ours: wire.Hello{Oldest: 1, Newest: 1}, theirs: wire.Hello{Oldest: 1, Newest: 1, Role: wire.RoleReserved}, err: "gateway protocol: role 1 is not supported"},
+		"the newest of both": {ours: Hello{Oldest: 1, Newest: 3}, theirs: Hello{Oldest: 2, Newest: 9}, want: 3},
+		"none in common":     {ours: Hello{Oldest: 1, Newest: 1}, theirs: Hello{Oldest: 2, Newest: 2}, err: "gateway protocol: no common version: 1 to 1, and 2 to 2"},
+		"the reserved role":  {ours: Hello{Oldest: 1, Newest: 1}, theirs: Hello{Oldest: 1, Newest: 1, Role: RoleReserved}, err: "gateway protocol: role 1 is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := wire.Negotiate(test.ours, test.theirs)
+			got, err := Negotiate(test.ours, test.theirs)
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
 				t.Errorf("got %d, %v; want %d, %q", got, err, test.want, test.err)
 			}
@@ -85,9 +83,9 @@ func TestNegotiate(t *testing.T) {
 // spec: G6
 func TestLongTextIsCut(t *testing.T) {
 	t.Parallel()
-	text := string(bytes.Repeat([]byte("é"), wire.MaxText))
-	got, err := wire.DecodeRefusal((&wire.Refusal{Code: wire.CodeDenied, Text: "x" + text}).Encode())
-	if err != nil || len(got.Text) != wire.MaxText-1 {
+	text := string(bytes.Repeat([]byte("é"), MaxText))
+	got, err := DecodeRefusal((&Refusal{Code: CodeDenied, Text: "x" + text}).Encode())
+	if err != nil || len(got.Text) != MaxText-1 {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -95,38 +93,38 @@ func TestLongTextIsCut(t *testing.T) {
 // spec: G6
 func TestRefusedFrames(t *testing.T) {
 	t.Parallel()
-	header := func(h wire.Header) []byte {
-		b := make([]byte, wire.HeaderLength)
+	header := func(h Header) []byte {
+		b := make([]byte, HeaderLength)
 		h.Put(b)
 		return b
 	}
 	for name, test := range map[string]struct {
-		header wire.Header
+		header Header
 		want   string
 	}{
-		"an unknown type":         {wire.Header{Type: 12, Stream: 1}, "gateway protocol: unknown frame type 12"},
-		"type 0":                  {wire.Header{}, "gateway protocol: unknown frame type 0"},
-		"too much data":           {wire.Header{Type: wire.TypeData, Length: wire.MaxData + 1, Stream: 1}, "gateway protocol: DATA with 65537 bytes"},
-		"no data":                 {wire.Header{Type: wire.TypeData, Stream: 1}, "gateway protocol: DATA with 0 bytes"},
-		"the longest payload":     {wire.Header{Type: wire.TypeOpen, Length: 1<<24 - 1, Stream: 1}, "gateway protocol: OPEN with 16777215 bytes"},
-		"a stream without number": {wire.Header{Type: wire.TypeFin}, "gateway protocol: FIN with stream number 0"},
-		"a PING of a stream":      {wire.Header{Type: wire.TypePing, Length: 8, Stream: 1}, "gateway protocol: PING with stream number 1"},
+		"an unknown type":         {Header{Type: 12, Stream: 1}, "gateway protocol: unknown frame type 12"},
+		"type 0":                  {Header{}, "gateway protocol: unknown frame type 0"},
+		"too much data":           {Header{Type: TypeData, Length: MaxData + 1, Stream: 1}, "gateway protocol: DATA with 65537 bytes"},
+		"no data":                 {Header{Type: TypeData, Stream: 1}, "gateway protocol: DATA with 0 bytes"},
+		"the longest payload":     {Header{Type: TypeOpen, Length: 1<<24 - 1, Stream: 1}, "gateway protocol: OPEN with 16777215 bytes"},
+		"a stream without number": {Header{Type: TypeFin}, "gateway protocol: FIN with stream number 0"},
+		"a PING of a stream":      {Header{Type: TypePing, Length: 8, Stream: 1}, "gateway protocol: PING with stream number 1"},
 	} {
-		var violation *wire.ProtocolError
-		if _, err := wire.ParseHeader(header(test.header)); !errors.As(err, &violation) || err.Error() != test.want {
+		var violation *ProtocolError
+		if _, err := ParseHeader(header(test.header)); !errors.As(err, &violation) || err.Error() != test.want {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}
 	for _, bad := range [][]byte{nil, make([]byte, 4), {0, 0, 0, 1, 0}, {0, 2, 0, 1, 0}} {
-		if hello, err := wire.DecodeHello(bad); err == nil {
+		if hello, err := DecodeHello(bad); err == nil {
 			t.Errorf("HELLO %x is decoded as %v", bad, hello)
 		}
 	}
 	for _, bad := range [][]byte{{0}, {0, 1, 0xff}} {
-		if _, err := wire.DecodeRefusal(bad); err == nil {
+		if _, err := DecodeRefusal(bad); err == nil {
 			t.Errorf("REFUSED %x is decoded", bad)
 		}
-		if _, err := wire.DecodeReset(bad); err == nil {
+		if _, err := DecodeReset(bad); err == nil {
 			t.Errorf("RESET %x is decoded", bad)
 		}
 	}
@@ -149,15 +147,15 @@ func TestDocument(t *testing.T) {
 		codes = append(codes, fmt.Sprintf("%s %s %s", row[1], row[2], row[3]))
 	}
 	var wantFrames, wantCodes []string
-	for t := wire.TypeHello; t <= wire.TypeGoaway; t++ {
-		shortest, longest := wire.Bounds(t)
-		bounds := fmt.Sprintf("%d-%d", shortest, longest)
-		if shortest == longest {
-			bounds = fmt.Sprint(shortest)
+	for t := TypeHello; t <= TypeGoaway; t++ {
+		l, _ := layoutOf(t)
+		bounds := fmt.Sprintf("%d-%d", l.shortest, l.longest)
+		if l.shortest == l.longest {
+			bounds = fmt.Sprint(l.shortest)
 		}
 		wantFrames = append(wantFrames, fmt.Sprintf("%d %s %s", t, t, bounds))
 	}
-	for _, code := range wire.Codes() {
+	for code := CodeInternal; code <= CodeTimeout; code++ {
 		retry := map[bool]string{true: "yes", false: "no"}[code.Retryable()]
 		wantCodes = append(wantCodes, fmt.Sprintf("%d %s %s", code, code, retry))
 	}
@@ -171,50 +169,50 @@ func TestDocument(t *testing.T) {
 
 // Every accepted frame is encoded to the same bytes, and the payload is within its limit.
 func FuzzFrame(f *testing.F) {
-	f.Add(wire.Append(nil, wire.TypeHello, 0, wire.Hello{Oldest: 1, Newest: 1}.Encode()))
-	f.Add(wire.Append(nil, wire.TypeOpen, 1, append(sample().Encode(), 9, 0, 1, 'x')))
-	f.Add(wire.Append(nil, wire.TypeRefused, 1, (&wire.Refusal{Code: wire.CodeDenied, Text: "é"}).Encode()))
-	f.Add(wire.Append(nil, wire.TypeReset, 1, wire.CodeSocketReset.Encode()))
-	f.Add(wire.Append(nil, wire.TypeData, 1, []byte("x")))
+	f.Add(Append(nil, TypeHello, 0, Hello{Oldest: 1, Newest: 1}.Encode()))
+	f.Add(Append(nil, TypeOpen, 1, append(sample().Encode(), 9, 0, 1, 'x')))
+	f.Add(Append(nil, TypeRefused, 1, (&Refusal{Code: CodeDenied, Text: "é"}).Encode()))
+	f.Add(Append(nil, TypeReset, 1, CodeSocketReset.Encode()))
+	f.Add(Append(nil, TypeData, 1, []byte("x")))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		reader := bytes.NewReader(input)
-		header, err := wire.ReadHeader(reader)
+		header, err := ReadHeader(reader)
 		if err != nil {
 			return
 		}
-		if header.Length > wire.MaxData || header.Type != wire.TypeData && header.Length > wire.MaxControl {
+		if header.Length > MaxData || header.Type != TypeData && header.Length > MaxControl {
 			t.Fatalf("%v is too long", header)
 		}
-		payload, err := wire.ReadControl(reader, header)
+		payload, err := ReadControl(reader, header)
 		if err != nil {
 			return
 		}
 		if again := encodeAgain(header.Type, payload); again != nil && !bytes.Equal(again, payload) {
 			t.Errorf("%s: %x is encoded as %x", header.Type, payload, again)
 		}
-		if frame := wire.Append(nil, header.Type, header.Stream, payload); !bytes.Equal(frame, input[:len(input)-reader.Len()]) {
+		if frame := Append(nil, header.Type, header.Stream, payload); !bytes.Equal(frame, input[:len(input)-reader.Len()]) {
 			t.Errorf("%x is encoded as %x", input, frame)
 		}
 	})
 }
 
 // encodeAgain returns nil if the payload is not accepted.
-func encodeAgain(t wire.Type, payload []byte) []byte {
+func encodeAgain(t Type, payload []byte) []byte {
 	switch t {
-	case wire.TypeHello:
-		if hello, err := wire.DecodeHello(payload); err == nil {
+	case TypeHello:
+		if hello, err := DecodeHello(payload); err == nil {
 			return hello.Encode()
 		}
-	case wire.TypeOpen:
-		if open, err := wire.DecodeOpen(payload); err == nil {
+	case TypeOpen:
+		if open, err := DecodeOpen(payload); err == nil {
 			return open.Encode()
 		}
-	case wire.TypeRefused:
-		if refusal, err := wire.DecodeRefusal(payload); err == nil {
+	case TypeRefused:
+		if refusal, err := DecodeRefusal(payload); err == nil {
 			return refusal.Encode()
 		}
-	case wire.TypeReset:
-		if code, err := wire.DecodeReset(payload); err == nil {
+	case TypeReset:
+		if code, err := DecodeReset(payload); err == nil {
 			return code.Encode()
 		}
 	default:
