@@ -18,8 +18,10 @@ const MaxText = 256
 const (
 	helloLength = 5
 	codeLength  = 2
-	pingLength  = 8
 )
+
+// PingLength is the length of the payload of PING and PONG, in bytes.
+const PingLength = 8
 
 // Role says which side of a connection opens streams.
 type Role uint8

@@ -30,7 +30,7 @@ const (
 
 // The limits of a payload, in bytes.
 const (
-	MaxData    = 64 << 10
+	MaxData    = 256<<10 - HeaderLength
 	MaxControl = 4 << 10
 )
 
@@ -71,9 +71,9 @@ func layoutOf(t Type) (layout, bool) {
 	case TypeDone:
 		return layout{"DONE", 0, 0, ofStream}, true
 	case TypePing:
-		return layout{"PING", pingLength, pingLength, ofConnection}, true
+		return layout{"PING", PingLength, PingLength, ofConnection}, true
 	case TypePong:
-		return layout{"PONG", pingLength, pingLength, ofConnection}, true
+		return layout{"PONG", PingLength, PingLength, ofConnection}, true
 	case TypeGoaway:
 		return layout{"GOAWAY", 0, 0, ofConnection}, true
 	default:

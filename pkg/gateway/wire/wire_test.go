@@ -104,7 +104,7 @@ func TestRefusedFrames(t *testing.T) {
 	}{
 		"an unknown type":         {Header{Type: 12, Stream: 1}, "gateway protocol: unknown frame type 12"},
 		"type 0":                  {Header{}, "gateway protocol: unknown frame type 0"},
-		"too much data":           {Header{Type: TypeData, Length: MaxData + 1, Stream: 1}, "gateway protocol: DATA with 65537 bytes"},
+		"too much data":           {Header{Type: TypeData, Length: MaxData + 1, Stream: 1}, "gateway protocol: DATA with 262137 bytes"},
 		"no data":                 {Header{Type: TypeData, Stream: 1}, "gateway protocol: DATA with 0 bytes"},
 		"the longest payload":     {Header{Type: TypeOpen, Length: 1<<24 - 1, Stream: 1}, "gateway protocol: OPEN with 16777215 bytes"},
 		"a stream without number": {Header{Type: TypeFin}, "gateway protocol: FIN with stream number 0"},

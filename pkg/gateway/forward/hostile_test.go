@@ -1,0 +1,226 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// peer connects to a gateway as a gateway of another member does, and sends only HELLO.
+func peer(t *testing.T, trust identity.Trust, address string) *tunnel.Conn {
+	t.Helper()
+	conn, err := tunnel.Client(t.Context(), dial(t, address), trust.Client("west"), tunnel.NewBuffers(1))
+	must(t, err)
+	t.Cleanup(conn.Release)
+	must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
+	return conn
+}
+
+func frame(kind wire.Type, stream uint32, payload ...byte) []byte {
+	return wire.Append(nil, kind, stream, payload)
+}
+
+func joined(frames ...[]byte) (all []byte) {
+	for _, frame := range frames {
+		all = append(all, frame...)
+	}
+	return all
+}
+
+// answers returns what a gateway sends until it closes the connection, as names of frames with the code of a refusal.
+func answers(t *testing.T, conn *tunnel.Conn) (result string) {
+	t.Helper()
+	for {
+		frame, err := conn.Next()
+		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+			t.Errorf("after %q: the gateway does not close the connection", result)
+		}
+		if err != nil {
+			return result
+		}
+		result += frame.Type.String() + " "
+		if refusal, err := wire.DecodeRefusal(frame.Payload); err == nil && frame.Type == wire.TypeRefused {
+			result += refusal.Code.String()
+		}
+	}
+}
+
+// A member with a valid certificate violates the protocol, or asks for what is not exported. spec: G6, G12
+func TestHostileDialer(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	serve(listener, echo)
+	both := trusts(t, "east", "west")
+	_, gateway := exporter(t, both["west"], listener.Addr())
+	_, beside := importer(t, both["east"], gateway)
+	well := dial(t, beside)
+	say(t, well)
+	foreign := web
+	foreign.Service = "other"
+	open := wire.Append(nil, wire.TypeOpen, 1, web.Encode())
+	var pings []byte
+	for range maxPings + 1 {
+		pings = wire.Append(pings, wire.TypePing, 0, make([]byte, wire.PingLength))
+	}
+	for name, test := range map[string]struct {
+		frames []byte
+		want   string
+	}{
+		"a service that is not exported":  {wire.Append(nil, wire.TypeOpen, 1, foreign.Encode()), "REFUSED NotExported"},
+		"a malformed OPEN":                {frame(wire.TypeOpen, 1, 129), "REFUSED MalformedOpen"},
+		"a stream after a refusal":        {joined(frame(wire.TypeOpen, 1, 129), wire.Append(nil, wire.TypeOpen, 2, web.Encode())), "REFUSED MalformedOpen"},
+		"the wrong number":                {wire.Append(nil, wire.TypeOpen, 2, web.Encode()), ""},
+		"two streams at a time":           {joined(open, wire.Append(nil, wire.TypeOpen, 2, web.Encode())), "OPENED "},
+		"DATA without a stream":           {frame(wire.TypeData, 1, 'x'), ""},
+		"DATA of another stream":          {joined(open, frame(wire.TypeData, 2, 'x')), "OPENED "},
+		"DATA after FIN":                  {joined(open, frame(wire.TypeFin, 1), frame(wire.TypeData, 1, 'x')), "OPENED "},
+		"two FINs":                        {joined(open, frame(wire.TypeFin, 1), frame(wire.TypeFin, 1)), "OPENED "},
+		"RESET without a stream":          {frame(wire.TypeReset, 1, 0, 1), ""},
+		"RESET of a stream":               {joined(open, frame(wire.TypeReset, 1, 0, 1)), "OPENED "},
+		"a second HELLO":                  {frame(wire.TypeHello, 0, 0, 1, 0, 1, 0), ""},
+		"frames that only exporters send": {frame(wire.TypeGoaway, 0), ""},
+		"OPENED":                          {joined(open, frame(wire.TypeOpened, 1)), "OPENED "},
+		"garbage":                         {[]byte("GET / HTTP/1.1\r\n\r\n"), ""},
+		"a frame that is too long":        {[]byte{byte(wire.TypeOpen), 0, 0xff, 0xff, 0, 0, 0, 1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := peer(t, both["east"], gateway)
+			must(t, conn.SendFrames(test.frames))
+			if got := answers(t, conn); got != test.want && got+"FIN " != test.want && got != test.want+"FIN " {
+				t.Errorf("the gateway answers %q, want %q, and closes the connection", got, test.want)
+			}
+			say(t, well)
+		})
+	}
+	t.Run("too many PINGs", func(t *testing.T) {
+		conn := peer(t, both["east"], gateway)
+		must(t, conn.SendFrames(pings))
+		if got := len(answers(t, conn)); got > maxPings*len("PONG ") {
+			t.Errorf("%d bytes of answers", got)
+		}
+		say(t, well)
+	})
+	t.Run("handshakes that are not complete", func(t *testing.T) {
+		for range maxHandshakes + 20 {
+			dial(t, gateway)
+		}
+		peer(t, both["east"], gateway)
+		say(t, well)
+	})
+}
+
+// A member with a valid certificate sends frames that an exporter may not send: its clients are reset, others are not affected. spec: G6
+func TestHostileExporter(t *testing.T) {
+	t.Parallel()
+	both := trusts(t, "east", "west")
+	opened, data := frame(wire.TypeOpened, 1), frame(wire.TypeData, 1, 'x')
+	for name, frames := range map[string][]byte{
+		"DATA before OPENED":     data,
+		"OPENED twice":           joined(opened, opened),
+		"DONE before FIN":        joined(opened, frame(wire.TypeDone, 1)),
+		"DATA after FIN":         joined(opened, frame(wire.TypeFin, 1), data),
+		"DATA of another stream": joined(opened, frame(wire.TypeData, 2, 'x')),
+		"OPEN":                   wire.Append(nil, wire.TypeOpen, 1, web.Encode()),
+		"PONG without PING":      frame(wire.TypePong, 0, make([]byte, wire.PingLength)...),
+		"REFUSED after OPENED":   joined(opened, wire.Append(nil, wire.TypeRefused, 1, (&wire.Refusal{Code: wire.CodeLimit}).Encode())),
+		"RESET that is too long": {byte(wire.TypeReset), 0, 0, 3, 0, 0, 0, 1, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener := listen(t)
+			serve(listener, func(tcp *net.TCPConn) {
+				conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1))
+				if err != nil {
+					return
+				}
+				defer conn.Release()
+				if _, err := conn.Next(); err == nil && conn.SendFrames(frames) == nil {
+					for err == nil {
+						_, err = conn.Next()
+					}
+				}
+			})
+			_, address := importer(t, both["east"], listener.Addr().String())
+			client := dial(t, address)
+			_, err := client.Write([]byte("request"))
+			must(t, err)
+			if _, err := readAll(t, client); !isReset(err) && (err != nil || name != "DATA after FIN") {
+				t.Errorf("the client got %v, want a reset", err)
+			}
+		})
+	}
+}
+
+// Peers that are no member of the clusterset reach nothing. spec: G5
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	both, others := trusts(t, "east", "west"), trusts(t, "east", "west", "north")
+	_, gateway := exporter(t, both["west"])
+	for name, trust := range map[string]identity.Trust{"a forged certificate": others["east"], "another cluster": others["north"]} {
+		t.Run(name, func(t *testing.T) {
+			config := trust.Client("west")
+			config.VerifyConnection = func(tls.ConnectionState) error { return nil }
+			if _, err := tunnel.Client(t.Context(), dial(t, gateway), config, tunnel.NewBuffers(1)); err == nil {
+				t.Error("the gateway accepts it")
+			}
+		})
+	}
+}
+
+// spec: G12
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	i, e, address := pair(t, echo)
+	say(t, dial(t, address))
+	for name, limits := range map[string]*Limits{"of the importing gateway": i.Limits, "of the exporting gateway": e.Limits} {
+		for kind, limit := range map[string]*int{"in total": &limits.Total, "of each": &limits.Each} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				limits.mu.Lock()
+				before := *limit
+				*limit = limits.total
+				limits.mu.Unlock()
+				if _, err := request(t, address); !isReset(err) {
+					t.Errorf("beyond the limit: %v, want a reset", err)
+				}
+				limits.mu.Lock()
+				*limit = before
+				limits.mu.Unlock()
+				if got, err := request(t, address); got != "request" || err != nil {
+					t.Errorf("within the limit: %q, %v", got, err)
+				}
+			})
+		}
+	}
+}
+
+// Certificates and members that change between handshakes are those of the next one. spec: G5
+func TestCloseWhere(t *testing.T) {
+	t.Parallel()
+	for name, closeAll := range map[string]func(*Importer, *Exporter, func(clusterset.ClusterID) bool){
+		"of the importing gateway": func(i *Importer, _ *Exporter, of func(clusterset.ClusterID) bool) { i.Pool.CloseWhere(of) },
+		"of the exporting gateway": func(_ *Importer, e *Exporter, of func(clusterset.ClusterID) bool) { e.CloseWhere(of) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i, e, address := pair(t, echo)
+			client := dial(t, address)
+			say(t, client)
+			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "north" })
+			say(t, client)
+			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "west" || id == "east" })
+			if _, err := readAll(t, client); !isReset(err) {
+				t.Errorf("the client got %v, want a reset", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,265 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+const (
+	// maxKept is the number of client bytes that are sent without an answer, and kept for another attempt.
+	maxKept = 64 << 10
+	// maxAttempts is the number of connections on which a stream is tried.
+	maxAttempts = 4
+	// openTimeout is the time in which a stream must be open, with all attempts.
+	openTimeout = 20 * time.Second
+)
+
+// Importer forwards clients of this cluster to other clusters.
+type Importer struct {
+	Pool    *Pool
+	Buffers *tunnel.Buffers
+	Metrics *Metrics
+	Limits  *Limits
+}
+
+// Serve forwards a client to a service of a cluster, until both have closed the connection. The error says why the client was reset.
+func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clusterset.ClusterID, request wire.Open) error {
+	local, err := tunnel.NewLocal(client, i.Buffers)
+	if err != nil {
+		client.Close()
+		return err
+	}
+	release, err := i.Limits.acquire(request.Client.String())
+	if err != nil {
+		local.Abort()
+		i.Metrics.refused(cluster, wire.CodeLimit)
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
+	defer cancel()
+	o := &outgoing{
+		stream:   stream{local: local, bytes: i.Metrics.bytes(cluster), over: make(chan struct{})},
+		importer: i, cluster: cluster, request: request, started: time.Now(), ctx: ctx,
+	}
+	o.changed = sync.NewCond(&o.mu)
+	defer context.AfterFunc(ctx, func() { o.fail(context.Cause(ctx)) })()
+	go o.attempt(nil)
+	if o.sendEarly() == open && !o.eof {
+		o.send()
+	}
+	<-o.over
+	if o.closed != nil {
+		o.closed()
+	}
+	return o.err
+}
+
+var errOpenTimeout = &wire.Refusal{Code: wire.CodeTimeout, Text: "no gateway of the other cluster has opened the stream in time"}
+
+// outgoing is the stream of a client. Until it is open, its connection to a gateway can be replaced by another.
+type outgoing struct {
+	stream
+	importer *Importer
+	cluster  clusterset.ClusterID
+	request  wire.Open
+	started  time.Time
+	ctx      context.Context //nolint:containedctx // of the attempts, which several goroutines make
+
+	// sending is held, before mu, while client bytes are sent that are also kept.
+	sending sync.Mutex
+	// changed says that the state is no longer opening.
+	changed *sync.Cond
+	// kept are the client's bytes until the stream is open, and eof says that it has sent all.
+	kept []byte
+	eof  bool
+	// sent is set if the current connection may have carried client bytes.
+	sent     bool
+	attempts int
+	failed   string // the address of the last gateway that did not open the stream
+	err      error
+	closed   func() // for the metrics; nil if the stream was never open
+}
+
+// attempt starts the stream on a connection. cause is why the one before did not open it.
+func (o *outgoing) attempt(cause error) {
+	for {
+		l, err := o.importer.Pool.get(o.ctx, o.cluster, o.failed)
+		o.attempts++
+		switch {
+		case err != nil && (o.attempts == maxAttempts || o.ctx.Err() != nil):
+			o.fail(errors.Join(cause, err))
+			return
+		case err == nil && o.start(l):
+			return
+		}
+	}
+}
+
+// start sends OPEN and the bytes that are kept. It returns false if another connection is needed, because this one was lost while idle.
+func (o *outgoing) start(l *link) bool {
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	frames, ok := o.firstFrames(l)
+	if len(frames) > 0 && l.conn.SendFrames(frames) != nil {
+		l.conn.Close() // its reader calls lost
+	}
+	return ok
+}
+
+func (o *outgoing) firstFrames(l *link) ([]byte, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state != opening {
+		o.importer.Pool.put(l)
+		return nil, true
+	}
+	number, ok := l.begin(o)
+	if !ok {
+		return nil, false
+	}
+	o.conn, o.number, o.sent = l.conn, number, len(o.kept) > 0
+	frames := wire.Append(nil, wire.TypeOpen, number, o.request.Encode())
+	if len(o.kept) > 0 {
+		frames = wire.Append(frames, wire.TypeData, number, o.kept)
+	}
+	if o.eof {
+		frames = wire.Append(frames, wire.TypeFin, number, nil)
+	}
+	return frames, true
+}
+
+// sendEarly keeps and sends the client's bytes until the stream is open or has ended, and returns which of them.
+func (o *outgoing) sendEarly() state {
+	for {
+		o.mu.Lock()
+		for o.state == opening && (o.eof || len(o.kept) == maxKept) {
+			o.changed.Wait()
+		}
+		current, limit := o.state, maxKept-len(o.kept)
+		o.mu.Unlock()
+		if current != opening {
+			return current
+		}
+		chunk, err := o.local.Read(limit)
+		if err != nil && !errors.Is(err, io.EOF) {
+			o.reset(wire.CodeSocketReset)
+			return ended
+		}
+		o.keep(chunk, err != nil)
+	}
+}
+
+// keep keeps and sends a chunk, or the end, of the client's bytes.
+func (o *outgoing) keep(chunk tunnel.Chunk, eof bool) {
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	o.mu.Lock()
+	conn, number := o.conn, o.number
+	o.eof = eof
+	if o.state == opening && !eof {
+		o.kept = append(o.kept, chunk.Bytes()...)
+		o.sent = true
+	}
+	o.finSent = o.eof
+	if o.state == ended {
+		conn = nil
+	}
+	o.mu.Unlock()
+	switch {
+	case conn == nil:
+		chunk.Release()
+	case eof:
+		if conn.Send(wire.TypeFin, number, nil) != nil {
+			conn.Close()
+		}
+	default:
+		o.bytes(len(chunk.Bytes()), 0)
+		if conn.SendData(number, chunk) != nil {
+			conn.Close()
+		}
+	}
+}
+
+// isOpen handles OPENED.
+func (o *outgoing) isOpen() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch o.state {
+	case opening:
+		o.state, o.kept = open, nil
+		o.closed = o.importer.Metrics.opened(o.cluster)
+		o.changed.Broadcast()
+		observe(o.importer.Metrics.openSeconds, o.cluster, time.Since(o.started))
+		return nil
+	case ended: // RESET is on its path
+		return nil
+	default:
+		return wire.Violation("OPENED twice")
+	}
+}
+
+// isDone handles DONE.
+func (o *outgoing) isDone() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state != open || !o.finSent || !o.finReceived {
+		return wire.Violation("DONE before both FINs, or after RESET")
+	}
+	o.end()
+	return nil
+}
+
+// lost says that the connection of the stream has ended, and why. The stream is tried on another one if no client byte can have
+// reached a backend (G7).
+func (o *outgoing) lost(address string, cause error) {
+	o.mu.Lock()
+	var refusal *wire.Refusal
+	again := !o.sent
+	if errors.As(cause, &refusal) {
+		again = refusal.Code.Retryable()
+	}
+	again = again && o.state == opening && o.attempts < maxAttempts
+	if again {
+		o.conn, o.failed = nil, address
+	}
+	o.mu.Unlock()
+	if again {
+		o.attempt(cause)
+	} else {
+		o.fail(cause)
+	}
+}
+
+// fail resets the client, unless the stream has ended.
+func (o *outgoing) fail(cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == ended {
+		return
+	}
+	if o.state == opening {
+		code := wire.CodeUnreachable
+		if refusal := refusalOf(cause); refusal != nil {
+			code = refusal.Code
+		}
+		o.importer.Metrics.refused(o.cluster, code)
+	}
+	o.err = cause
+	o.abort()
+	o.changed.Broadcast()
+	if o.conn != nil {
+		o.conn.Close()
+	}
+}

@@ -1,0 +1,281 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// deadline bounds the waiting of a test for what happens at once.
+const deadline = 20 * time.Second
+
+func readAll(t *testing.T, conn *net.TCPConn) (string, error) {
+	t.Helper()
+	must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}
+
+// pair starts two gateways, and returns how clients reach a backend through them.
+func pair(t *testing.T, backend func(*net.TCPConn)) (*Importer, *Exporter, string) {
+	t.Helper()
+	listener := listen(t)
+	serve(listener, backend)
+	both := trusts(t, "east", "west")
+	e, gateway := exporter(t, both["west"], listener.Addr())
+	i, address := importer(t, both["east"], gateway)
+	return i, e, address
+}
+
+// spec: G6
+func TestHalfClose(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		backend func(*net.TCPConn)
+		client  func(*net.TCPConn)
+		want    string
+	}{
+		"the client ends first": {
+			func(conn *net.TCPConn) {
+				all, _ := io.ReadAll(conn)
+				_, _ = fmt.Fprintf(conn, "%d bytes", len(all))
+				conn.Close()
+			},
+			func(conn *net.TCPConn) { _, _ = conn.Write(make([]byte, 1<<20)); _ = conn.CloseWrite() },
+			"1048576 bytes",
+		},
+		"the client sends nothing":  {func(conn *net.TCPConn) { echo(conn) }, func(conn *net.TCPConn) { _ = conn.CloseWrite() }, ""},
+		"the backend speaks first":  {func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "hello"); conn.Close() }, func(*net.TCPConn) {}, "hello"},
+		"the backend sends nothing": {func(conn *net.TCPConn) { conn.Close() }, func(*net.TCPConn) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i, _, address := pair(t, test.backend)
+			for range 2 {
+				client := dial(t, address)
+				go test.client(client)
+				if got, err := readAll(t, client); got != test.want || err != nil {
+					t.Errorf("received %q, error %v, want %q", got, err, test.want)
+				}
+				client.Close()
+			}
+			if n := testutil.ToFloat64(i.Metrics.openedTotal.WithLabelValues("west")); n != 2 {
+				t.Errorf("%v streams, want 2", n)
+			}
+		})
+	}
+}
+
+// A reset of a client or of a backend reaches the other one, also while it only reads or only writes. spec: G6
+func TestReset(t *testing.T) {
+	t.Parallel()
+	abort := func(conn *net.TCPConn) { _ = conn.SetLinger(0); conn.Close() }
+	for name, body := range map[string]func(*net.TCPConn) error{
+		"that waits":  func(conn *net.TCPConn) error { _, err := io.ReadAll(conn); return err },
+		"that writes": func(conn *net.TCPConn) error { _, err := io.Copy(conn, zeros{}); return err },
+	} {
+		t.Run("of a client, to a backend "+name, func(t *testing.T) {
+			t.Parallel()
+			result := make(chan error, 1)
+			_, _, address := pair(t, func(conn *net.TCPConn) {
+				_, _ = io.WriteString(conn, "x")
+				result <- body(conn)
+			})
+			client := dial(t, address)
+			_, err := client.Read(make([]byte, 1))
+			must(t, err)
+			abort(client)
+			if err := <-result; !isReset(err) {
+				t.Errorf("the backend got %v", err)
+			}
+		})
+		t.Run("of a backend, to a client "+name, func(t *testing.T) {
+			t.Parallel()
+			_, _, address := pair(t, func(conn *net.TCPConn) {
+				_, _ = conn.Read(make([]byte, 1))
+				abort(conn)
+			})
+			client := dial(t, address)
+			_, err := client.Write([]byte("x"))
+			must(t, err)
+			if err := body(client); !isReset(err) {
+				t.Errorf("the client got %v", err)
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// spec: G7
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	serve(listener, echo)
+	gone := listen(t)
+	gone.Close()
+	both := trusts(t, "east", "west")
+	_, works := exporter(t, both["west"], listener.Addr())
+	_, unreachable := exporter(t, both["west"], gone.Addr())
+	_, empty := exporter(t, both["west"])
+	for name, test := range map[string]struct {
+		gateways []string
+		want     string
+		reason   string
+	}{
+		"by a gateway without endpoints, then not":              {[]string{empty, works}, "request", ""},
+		"by a gateway whose endpoint does not accept, then not": {[]string{unreachable, works}, "request", ""},
+		"by all":                      {[]string{empty, empty}, "", "NoEndpoint"},
+		"because nobody listens":      {[]string{gone.Addr().String()}, "", "Unreachable"},
+		"because there is no gateway": {nil, "", "Unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i, address := importer(t, both["east"], test.gateways...)
+			for range 4 { // at whichever gateway each begins
+				got, err := request(t, address)
+				if got != test.want || (err == nil) != (test.reason == "") || err != nil && !isReset(err) {
+					t.Errorf("received %q, error %v", got, err)
+				}
+			}
+			if test.reason != "" {
+				if n := testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", test.reason)); n != 4 {
+					t.Errorf("%v refusals %s, want 4", n, test.reason)
+				}
+			}
+		})
+	}
+}
+
+// request sends a request, and returns the answer, or why there is none: a client can be reset before it has sent anything.
+func request(t *testing.T, address string) (string, error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	client := conn.(*net.TCPConn)
+	_, _ = io.WriteString(client, "request")
+	_ = client.CloseWrite()
+	return readAll(t, client)
+}
+
+// A connection is used again after a stream that ended well, and not after any other. spec: G6
+func TestReuse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(*testing.T, *net.TCPConn)
+		want int
+	}{
+		"after an end": {func(t *testing.T, conn *net.TCPConn) {
+			_ = conn.CloseWrite()
+			_, err := readAll(t, conn)
+			must(t, err)
+		}, 1},
+		"after a reset": {func(_ *testing.T, conn *net.TCPConn) { _ = conn.SetLinger(0); conn.Close() }, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener := listen(t)
+			serve(listener, echo)
+			both := trusts(t, "east", "west")
+			_, gateway := exporter(t, both["west"], listener.Addr())
+			front, counted := listen(t), &path{to: gateway}
+			serve(front, counted.serve)
+			_, address := importer(t, both["east"], front.Addr().String())
+			for range 3 {
+				client := dial(t, address)
+				_, err := io.WriteString(client, "x")
+				must(t, err)
+				_, err = io.ReadFull(client, make([]byte, 1))
+				must(t, err)
+				test.end(t, client)
+			}
+			if n := counted.tried(); n != test.want {
+				t.Errorf("%d connections for 3 streams, want %d", n, test.want)
+			}
+		})
+	}
+}
+
+// A gateway that shuts down ends no stream, and gets no new one. spec: G8
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	serve(listener, echo)
+	both := trusts(t, "east", "west")
+	first, one := exporter(t, both["west"], listener.Addr())
+	_, other := exporter(t, both["west"], listener.Addr())
+	_, address := importer(t, both["east"], one, other)
+	var before []*net.TCPConn
+	for range 4 { // at both gateways
+		client := dial(t, address)
+		before = append(before, client)
+		say(t, client)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		first.Shutdown(context.Background())
+	}()
+	for range 8 {
+		client := dial(t, address)
+		say(t, client)
+		client.Close()
+	}
+	for _, client := range before {
+		say(t, client)
+		_ = client.CloseWrite()
+		_, err := readAll(t, client)
+		must(t, err)
+	}
+	select {
+	case <-done:
+	case <-time.After(deadline):
+		t.Error("the gateway does not end after its streams")
+	}
+}
+
+// say sends a byte, and waits for its echo.
+func say(t *testing.T, conn *net.TCPConn) {
+	t.Helper()
+	must(t, conn.SetDeadline(time.Now().Add(deadline)))
+	_, err := io.WriteString(conn, "x")
+	must(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	must(t, err)
+}
+
+// Streams whose clients do not read hold bounded buffers, and end with their clients. spec: G12
+func TestSlowReaders(t *testing.T) {
+	t.Parallel()
+	i, _, address := pair(t, func(conn *net.TCPConn) { _, _ = io.Copy(conn, zeros{}); conn.Close() })
+	for range 40 { // more than there are large buffers
+		client := dial(t, address)
+		_, err := client.Read(make([]byte, 1))
+		must(t, err)
+	}
+	if free := i.Buffers.Free(); free < 0 {
+		t.Errorf("%d large buffers are free", free)
+	}
+	client := dial(t, address) // one that reads, beside them
+	_, err := io.CopyN(io.Discard, client, 8<<20)
+	must(t, err)
+}

@@ -1,0 +1,61 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// The sizes of buffers, in bytes. A small one holds a TLS record (RFC 8446, section 5.2: 16,645 bytes).
+const (
+	largeSize = 256 << 10
+	smallSize = 20 << 10
+)
+
+// Buffers are the buffers that data moves through, shared by all streams of a gateway. A stream has none while it is idle. A limited
+// number of them is large: beyond it buffers are small, so that streams whose peers do not read cannot use up the memory.
+type Buffers struct {
+	large, small sync.Pool
+	free         atomic.Int64 // large ones
+}
+
+// NewBuffers returns buffers of which at most a number are large at a time.
+func NewBuffers(largest int) *Buffers {
+	b := &Buffers{}
+	b.large.New = func() any { return &buffer{data: make([]byte, largeSize), pool: &b.large} }
+	b.small.New = func() any { return &buffer{data: make([]byte, smallSize), pool: &b.small} }
+	b.free.Store(int64(largest))
+	return b
+}
+
+type buffer struct {
+	data []byte
+	pool *sync.Pool
+}
+
+// take returns a large buffer, or a small one if all large ones are in use.
+func (b *Buffers) take() *buffer {
+	if b.free.Add(-1) < 0 {
+		b.free.Add(1)
+		return b.takeSmall()
+	}
+	return b.large.Get().(*buffer)
+}
+
+func (b *Buffers) takeSmall() *buffer { return b.small.Get().(*buffer) }
+
+// Free returns how many large buffers are not in use.
+func (b *Buffers) Free() int64 { return b.free.Load() }
+
+// release takes back a buffer, which may be nil.
+func (b *Buffers) release(used *buffer) {
+	if used == nil {
+		return
+	}
+	if used.pool == &b.large {
+		b.free.Add(1)
+	}
+	used.pool.Put(used)
+}
