@@ -53,6 +53,7 @@ func (p *Presence) changed(events []hub.MemberEvent, absent []clusterset.Cluster
 	defer p.mu.Unlock()
 	for _, event := range events {
 		switch {
+		case event.Type == hub.GatewayChanged:
 		case event.Type == hub.MemberLeft:
 			p.Tracker.Remove(event.Cluster)
 		case event.Cluster == p.Cluster && event.Type == hub.HeartbeatRenewed:

@@ -214,11 +214,18 @@ func (s *Store) Unconfirmed() map[clusterset.ClusterID]int {
 	return result
 }
 
-// Absent returns the sorted IDs of the clusters that services wait for and that have no Member. It is empty before Synced.
+// Absent returns the sorted IDs of the clusters that have no Member and that services wait for or gateways know. It is empty before
+// Synced.
 func (s *Store) Absent() []clusterset.ClusterID {
 	waited := s.Unconfirmed()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	for _, id := range s.gateways.kept {
+		waited[id] = 1
+	}
+	if !s.synced() {
+		clear(waited)
+	}
 	maps.DeleteFunc(waited, func(id clusterset.ClusterID, _ int) bool { return s.members[id] != nil || s.isGone(id) })
 	return slices.Sorted(maps.Keys(waited))
 }
@@ -235,7 +242,7 @@ func (s *Store) MarkLeft(id clusterset.ClusterID) {
 // leave marks a cluster as one that has left, and returns events for the services that this changes.
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
-	delete(s.gateways, id)
+	delete(s.gateways.records, id)
 	s.notifyMember(MemberEvent{id, MemberLeft})
 	return s.serviceEvents(id)
 }

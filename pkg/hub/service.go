@@ -185,14 +185,11 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 
 // exporter describes a member as a source of endpoints, and returns why its gateways are refused.
 func (s *Store) exporter(id clusterset.ClusterID) (route.Cluster, error) {
-	member, gateway := s.members[id], s.gateways[id]
+	member := s.members[id]
 	result := route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
-	if gateway == nil {
-		return result, nil
-	}
-	err := record.CheckGateway(gateway, member, s.denied)
-	result.Gateway = err == nil && len(gateway.Spec.Addresses) > 0
-	return result, err
+	g, published := s.gateways.records[id]
+	result.Gateway = published && g.refused == nil && len(g.record.Spec.Addresses) > 0
+	return result, g.refused
 }
 
 // maxReasons is the number of reasons that are stored for one member and service. A member can publish many invalid records, and

@@ -22,7 +22,7 @@ type Store struct {
 	mu                sync.RWMutex
 	members           map[clusterset.ClusterID]*hubv1alpha1.Member
 	heartbeats        map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
-	gateways          map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway
+	gateways          gatewayTable
 	services          map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
 	endpoints         map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
 	listed            map[kind]bool
@@ -71,7 +71,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 		denied:     denied,
 		members:    map[clusterset.ClusterID]*hubv1alpha1.Member{},
 		heartbeats: map[clusterset.ClusterID]*hubv1alpha1.Heartbeat{},
-		gateways:   map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{},
+		gateways:   newGatewayTable(),
 		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
@@ -92,7 +92,7 @@ func (s *Store) Subscribe(notify func(Event)) {
 	s.subscribers = append(s.subscribers, notify)
 }
 
-// MemberEvent reports a change of a member or its heartbeat.
+// MemberEvent reports a change of a member, its heartbeat or its gateways.
 type MemberEvent struct {
 	Cluster clusterset.ClusterID
 	Type    MemberEventType
@@ -109,6 +109,8 @@ const (
 	HeartbeatRenewed MemberEventType = "renewed"
 	// MemberLeft: the cluster is no longer a member.
 	MemberLeft MemberEventType = "left"
+	// GatewayChanged: the PublishedGateway was read or deleted, or the local one may be missing.
+	GatewayChanged MemberEventType = "gateway"
 )
 
 // SubscribeMembers calls notify with MemberSeen for every member, and for every later event. notify must not block and must not call

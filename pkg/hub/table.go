@@ -80,7 +80,9 @@ func (t table) Replace(objects []any, version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear(t.kind)
-	if t.kind != kindGateway {
+	if t.kind == kindGateway {
+		s.beginGatewayList()
+	} else {
 		s.listed[t.kind], s.seen[t.kind] = true, version
 		s.listing++
 		s.resetConfirmed()
@@ -136,7 +138,7 @@ func (s *Store) clear(k kind) {
 		clear(s.members)
 	case kindHeartbeat:
 		clear(s.heartbeats)
-	case kindGateway: // they stay: what a list lacks may be lost
+	case kindGateway: // beginGatewayList
 	case kindService:
 		s.clearKeys(maps.Keys(s.services), func(key clusterset.ServiceKey) bool { return s.endpoints[key] == nil })
 		clear(s.services)
@@ -167,6 +169,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 			s.network = record.NetworkOf(o)
 		}
 		delete(s.left, id)
+		s.checkGateways(id)
 		s.notifyMember(MemberEvent{id, MemberSeen})
 	case *hubv1alpha1.Heartbeat:
 		s.heartbeats[id] = o
@@ -178,7 +181,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		}
 		s.renewals[id] = o.ResourceVersion
 	case *hubv1alpha1.PublishedGateway:
-		s.gateways[id] = o
+		s.putGateway(o, id)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok {
 			if s.services[key][id] == nil {
@@ -236,7 +239,7 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 			s.notifyMember(MemberEvent{id, MemberSeen})
 		}
 	case *hubv1alpha1.PublishedGateway:
-		delete(s.gateways, id)
+		s.removeGateway(id)
 		return s.serviceEvents(id)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
