@@ -84,14 +84,14 @@ func DecodeAuthority(certificate, key []byte) (Authority, error) {
 	}
 	block, rest := pem.Decode(key)
 	if block == nil || block.Type != keyBlock || len(rest) > 0 {
-		return Authority{}, fmt.Errorf("the key of the authority is no PEM block %q: delete the Secret, so that the agent creates another authority", keyBlock)
+		return Authority{}, fmt.Errorf("the key of the authority is no PEM block %q", keyBlock)
 	}
 	parsed, err := x509.ParseECPrivateKey(block.Bytes)
 	if err != nil {
 		return Authority{}, fmt.Errorf("the key of the authority: %w", err)
 	}
 	if len(certificates) != 1 || !parsed.PublicKey.Equal(certificates[0].PublicKey) {
-		return Authority{}, errors.New("the key of the authority is not that of its certificate: delete the Secret, so that the agent creates another authority")
+		return Authority{}, errors.New("the key of the authority is not that of its certificate")
 	}
 	return Authority{certificates[0], parsed}, nil
 }

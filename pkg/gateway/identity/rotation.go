@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"crypto/x509"
 	"slices"
 	"time"
 )
@@ -78,4 +79,24 @@ func (r Rotation) Authorities() []Authority {
 		result = append(result, stage.Authority)
 	}
 	return result
+}
+
+// MarkPublished returns the rotation after its certificates were stored on the hub at a time: this is the time of those that were not
+// there before.
+func (r Rotation) MarkPublished(at time.Time) Rotation {
+	result := slices.Clone(r)
+	for i := range result {
+		if result[i].Published.IsZero() {
+			result[i].Published = at.UTC().Truncate(time.Second)
+		}
+	}
+	return result
+}
+
+// NeedsLeaf reports whether a new certificate has to be issued: the leaf is a day old or from the future, has another name, or none of
+// the authorities has signed it.
+func (r Rotation) NeedsLeaf(leaf *x509.Certificate, name Name, now time.Time) bool {
+	found, err := nameOf(leaf)
+	return err != nil || found != name || now.Before(leaf.NotBefore) || !now.Before(RenewAt(leaf)) ||
+		!slices.ContainsFunc(r, func(s Stage) bool { return leaf.CheckSignatureFrom(s.Certificate) == nil })
 }

@@ -1,0 +1,50 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exposure
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Remote returns the desired RemoteGateways in a namespace, sorted by name: those of the usable records, and the existing ones that are
+// not revoked, because what the hub lacks may be lost.
+func Remote(
+	namespace string, usable map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway,
+	existing []*gatewayv1alpha1.RemoteGateway, revoked func(clusterset.ClusterID) bool,
+) []*gatewayv1alpha1.RemoteGateway {
+	desired := map[clusterset.ClusterID]*gatewayv1alpha1.RemoteGateway{}
+	for _, remote := range existing {
+		if id := clusterset.ClusterID(remote.Name); !revoked(id) {
+			desired[id] = remote
+		}
+	}
+	for id, published := range usable {
+		desired[id] = remoteGateway(namespace, id, published.Spec)
+	}
+	var result []*gatewayv1alpha1.RemoteGateway
+	for _, id := range slices.Sorted(maps.Keys(desired)) {
+		result = append(result, desired[id])
+	}
+	return result
+}
+
+func remoteGateway(namespace string, id clusterset.ClusterID, published hubv1alpha1.PublishedGatewaySpec) *gatewayv1alpha1.RemoteGateway {
+	result := &gatewayv1alpha1.RemoteGateway{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: string(id), Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy},
+		},
+		Spec: gatewayv1alpha1.RemoteGatewaySpec{Cluster: string(id), Bundle: published.Bundle, Versions: published.Versions},
+	}
+	for _, address := range published.Addresses {
+		result.Spec.Addresses = append(result.Spec.Addresses, gatewayv1alpha1.Address(address))
+	}
+	return result
+}
