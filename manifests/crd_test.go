@@ -16,7 +16,7 @@ import (
 
 // A member may be hostile: all that it writes has bounds. Lists and maps are atomic, which keeps managedFields small.
 func TestSchemasAreBounded(t *testing.T) {
-	for _, crd := range crds(t, "hub") {
+	for _, crd := range append(crds(t, "hub"), crds(t, "crd/gateway")...) {
 		for _, version := range crd.Spec.Versions {
 			schema := version.Schema.OpenAPIV3Schema
 			for _, ofKubernetes := range []string{"apiVersion", "kind", "metadata"} {

@@ -82,10 +82,11 @@ func TestTokenAudiences(t *testing.T) {
 // Each policy fails closed and has a binding, without which it has no effect.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string][]admissionv1.ValidationAction{}
-	for _, binding := range ofKind[admissionv1.ValidatingAdmissionPolicyBinding](t, must(t)(manifests.Hub()), "ValidatingAdmissionPolicyBinding") {
+	objects := append(must(t)(manifests.Hub()), must(t)(manifests.Render("gateway"))...)
+	for _, binding := range ofKind[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding") {
 		bound[binding.Spec.PolicyName] = binding.Spec.ValidationActions
 	}
-	for _, p := range policies(t) {
+	for _, p := range ofKind[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy") {
 		if !slices.Equal(bound[p.Name], []admissionv1.ValidationAction{admissionv1.Deny}) {
 			t.Errorf("%s is bound to %v", p.Name, bound[p.Name])
 		}

@@ -40,6 +40,15 @@ const (
 // GatewayService is the name of the Service of this cluster's gateways, in the namespace of the agent.
 const GatewayService = "tombolo-gateway"
 
+// The Secrets with the identity of this cluster's gateways, in the namespace of the agent, which writes both (G5).
+const (
+	// GatewayAuthoritySecret has the authorities with their keys under the key GatewayAuthorityKey. Only the agent reads it.
+	GatewayAuthoritySecret = "tombolo-gateway-authority"
+	GatewayAuthorityKey    = "authorities.json"
+	// GatewayCertificateSecret has the certificate of the gateways. Its type is kubernetes.io/tls.
+	GatewayCertificateSecret = "tombolo-gateway-certificate"
+)
+
 // The Secret with which an agent connects to the hub: a kubeconfig that refers to the two other keys as files in the same folder.
 const (
 	HubSecretKubeconfig = "kubeconfig"

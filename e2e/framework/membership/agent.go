@@ -25,3 +25,12 @@ func InstallAgent(ctx context.Context, cluster *lab.Cluster) (*rest.Config, erro
 	}
 	return cluster.ServiceAccountConfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
 }
+
+// InstallGateway applies the manifests of the gateways to a member that has those of the agent.
+func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
+	objects, err := manifests.Render("gateway")
+	if err != nil {
+		return err
+	}
+	return apply(ctx, cluster, objects...)
+}

@@ -48,6 +48,7 @@ func TestKustomizations(t *testing.T) {
 		{"overlays/production"},
 		{"overlays/dns-only"},
 		{"overlays/managed-member"},
+		{"agent", "gateway"},
 		{"dns/corefile"},
 		{"hub", "overlays/example-member"},
 		{"hub", "overlays/managed"},
