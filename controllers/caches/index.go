@@ -28,7 +28,7 @@ const (
 
 // AddIndexes adds the indexes that this package and the controllers need to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexSource, indexOf(SourceService)); err != nil {
+	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexSource, SourceIndex); err != nil {
 		return fmt.Errorf("index EndpointSlices by their Service: %w", err)
 	}
 	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexMirror, indexOf(MirroredService)); err != nil {
@@ -39,6 +39,9 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	return nil
 }
+
+// SourceIndex is the function of IndexSource.
+func SourceIndex(slice client.Object) []string { return indexOf(SourceService)(slice) }
 
 func indexOf(keyOf func(client.Object) (types.NamespacedName, bool)) client.IndexerFunc {
 	return func(object client.Object) []string {

@@ -7,10 +7,12 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 )
@@ -20,12 +22,17 @@ const maxHandshakes = 256
 
 // Accept serves the gateways that connect to a listener until it is closed. If too many handshakes are not complete, it closes the
 // oldest one, so that peers that do not complete them keep no other gateway out.
-func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config *tls.Config) error {
+func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config *tls.Config) {
 	var pending handshakes
+	pause := rate.NewLimiter(10, 1)
 	for {
 		tcp, err := listener.AcceptTCP()
-		if err != nil {
-			return err
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files, for example
+			_ = pause.Wait(ctx)
+			continue
 		}
 		done := pending.add(tcp)
 		go func() {

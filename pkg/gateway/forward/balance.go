@@ -67,7 +67,8 @@ func (b *balancer) enter(endpoint netip.AddrPort) func() {
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.streams[endpoint]--; b.streams[endpoint] == 0 {
+		b.streams[endpoint]--
+		if b.streams[endpoint] == 0 {
 			delete(b.streams, endpoint)
 		}
 	}

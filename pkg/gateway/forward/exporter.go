@@ -44,8 +44,8 @@ type Exporter struct {
 	drained  func() // called when the last connection is closed
 }
 
-// Serve serves the streams of a connection, one after the other, until the connection is closed. The error is io.EOF if the peer has
-// closed it.
+// Serve serves the streams of a connection, one after the other, until the connection is closed. The error says why: io.EOF if the peer
+// has closed it, a *wire.Refusal if a stream was refused.
 func (e *Exporter) Serve(ctx context.Context, conn *tunnel.Conn) error {
 	e.add(conn)
 	defer e.remove(conn)
@@ -258,8 +258,8 @@ func (c *accepted) close(err error) error {
 	}
 	if refusalOf(err) != nil {
 		c.conn.Finish()
-		return nil
+	} else {
+		c.conn.Release()
 	}
-	c.conn.Release()
 	return err
 }

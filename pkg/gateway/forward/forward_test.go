@@ -4,6 +4,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -104,7 +105,7 @@ func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, st
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = e.Accept(context.Background(), listener, trust.Server())
+		e.Accept(context.Background(), listener, trust.Server())
 	}()
 	t.Cleanup(func() {
 		listener.Close()
@@ -160,7 +161,7 @@ func TestForward(t *testing.T) {
 			_ = client.CloseWrite()
 		}()
 		received, err := io.ReadAll(client)
-		if err != nil || string(received) != string(sent) {
+		if err != nil || !bytes.Equal(received, sent) {
 			t.Fatalf("received %d bytes, error %v", len(received), err)
 		}
 	}

@@ -6,7 +6,9 @@ package forward
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func answers(t *testing.T, conn *tunnel.Conn) (result string) {
 	t.Helper()
 	for {
 		frame, err := conn.Next()
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("after %q: the gateway does not close the connection", result)
 		}
 		if err != nil {
@@ -56,6 +58,8 @@ func answers(t *testing.T, conn *tunnel.Conn) (result string) {
 }
 
 // A member with a valid certificate violates the protocol, or asks for what is not exported. spec: G6, G12
+//
+//nolint:tparallel // they share a stream that must not be affected
 func TestHostileDialer(t *testing.T) {
 	t.Parallel()
 	listener := listen(t)
@@ -168,6 +172,7 @@ func TestStrangers(t *testing.T) {
 	_, gateway := exporter(t, both["west"])
 	for name, trust := range map[string]identity.Trust{"a forged certificate": others["east"], "another cluster": others["north"]} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			config := trust.Client("west")
 			config.VerifyConnection = func(tls.ConnectionState) error { return nil }
 			if _, err := tunnel.Client(t.Context(), dial(t, gateway), config, tunnel.NewBuffers(1)); err == nil {
@@ -178,6 +183,8 @@ func TestStrangers(t *testing.T) {
 }
 
 // spec: G12
+//
+//nolint:tparallel // each changes the limits
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	i, e, address := pair(t, echo)

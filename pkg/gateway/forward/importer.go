@@ -55,7 +55,7 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 	}
 	o.changed = sync.NewCond(&o.mu)
 	defer context.AfterFunc(ctx, func() { o.fail(context.Cause(ctx)) })()
-	go o.attempt(nil)
+	go o.attempt(nil) //nolint:contextcheck // a connection between gateways outlives the client that it is made for
 	if o.sendEarly() == open && !o.eof {
 		o.send()
 	}
@@ -157,39 +157,54 @@ func (o *outgoing) sendEarly() state {
 			o.reset(wire.CodeSocketReset)
 			return ended
 		}
-		o.keep(chunk, err != nil)
+		if err != nil {
+			o.sendEnd()
+		} else {
+			o.keep(chunk)
+		}
 	}
 }
 
-// keep keeps and sends a chunk, or the end, of the client's bytes.
-func (o *outgoing) keep(chunk tunnel.Chunk, eof bool) {
+// keep keeps and sends a chunk of the client's bytes.
+func (o *outgoing) keep(chunk tunnel.Chunk) {
 	o.sending.Lock()
 	defer o.sending.Unlock()
 	o.mu.Lock()
-	conn, number := o.conn, o.number
-	o.eof = eof
-	if o.state == opening && !eof {
+	if o.state == opening {
 		o.kept = append(o.kept, chunk.Bytes()...)
 		o.sent = true
 	}
-	o.finSent = o.eof
-	if o.state == ended {
-		conn = nil
-	}
+	conn, number := o.connNow()
 	o.mu.Unlock()
-	switch {
-	case conn == nil:
+	if conn == nil {
 		chunk.Release()
-	case eof:
-		if conn.Send(wire.TypeFin, number, nil) != nil {
-			conn.Close()
-		}
-	default:
-		o.bytes(len(chunk.Bytes()), 0)
-		if conn.SendData(number, chunk) != nil {
-			conn.Close()
-		}
+		return
 	}
+	o.bytes(len(chunk.Bytes()), 0)
+	if conn.SendData(number, chunk) != nil {
+		conn.Close()
+	}
+}
+
+// sendEnd says that the client has sent all.
+func (o *outgoing) sendEnd() {
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	o.mu.Lock()
+	o.eof, o.finSent = true, true
+	conn, number := o.connNow()
+	o.mu.Unlock()
+	if conn != nil && conn.Send(wire.TypeFin, number, nil) != nil {
+		conn.Close()
+	}
+}
+
+// connNow returns the connection of the stream; nil if it has none now, or has ended. The caller holds the lock.
+func (o *outgoing) connNow() (*tunnel.Conn, uint32) {
+	if o.state == ended {
+		return nil, 0
+	}
+	return o.conn, o.number
 }
 
 // isOpen handles OPENED.

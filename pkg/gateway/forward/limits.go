@@ -37,7 +37,8 @@ func (l *Limits) acquire(of string) (func(), error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.total--
-		if l.each[of]--; l.each[of] == 0 {
+		l.each[of]--
+		if l.each[of] == 0 {
 			delete(l.each, of)
 		}
 	}, nil

@@ -154,7 +154,7 @@ func TestOnce(t *testing.T) {
 			const stream = 250
 			kinds := map[string]int{}
 			for direction := range total {
-				for n := int64(0); n < total[direction]+10; n++ {
+				for n := range total[direction] + 10 {
 					if n < total[direction]-stream && n%16 > 0 {
 						continue
 					}

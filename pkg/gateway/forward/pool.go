@@ -109,15 +109,19 @@ func (p *Pool) Close() {
 	p.CloseWhere(func(clusterset.ClusterID) bool { return true })
 }
 
-// Reachable returns whether a connection to a gateway of a cluster is there or could be made, and if not, why.
-func (p *Pool) Reachable(cluster clusterset.ClusterID) error {
+// Reachable returns the clusters in use, with why no connection to them could be made; nil if there is one, or none was tried.
+func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.remote(cluster)
-	if len(r.links) > 0 {
-		return nil
+	result := map[clusterset.ClusterID]error{}
+	for cluster, r := range p.remotes {
+		if r.wanted && len(r.links) == 0 {
+			result[cluster] = r.err
+		} else if r.wanted {
+			result[cluster] = nil
+		}
 	}
-	return r.err
+	return result
 }
 
 // get returns an idle connection to a gateway of a cluster, or waits for one. It prefers addresses other than avoid.
@@ -133,7 +137,7 @@ func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid stri
 	wait := make(chan result, 1)
 	r.waiting = append(r.waiting, wait)
 	if r.dialing < len(r.waiting) {
-		p.dial(r, avoid)
+		p.dial(r, avoid) //nolint:contextcheck // a connection outlives the client that it is made for
 	}
 	p.mu.Unlock()
 	select {
@@ -146,7 +150,7 @@ func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid stri
 		select {
 		case got := <-wait:
 			if got.link != nil {
-				p.put(got.link)
+				p.put(got.link) //nolint:contextcheck // see above
 			}
 		default:
 		}

@@ -246,11 +246,7 @@ func TestShutdown(t *testing.T) {
 		_, err := readAll(t, client)
 		must(t, err)
 	}
-	select {
-	case <-done:
-	case <-time.After(deadline):
-		t.Error("the gateway does not end after its streams")
-	}
+	<-done // the gateway ends after its streams
 }
 
 // say sends a byte, and waits for its echo.

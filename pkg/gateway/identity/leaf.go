@@ -44,6 +44,12 @@ func nameOf(certificate *x509.Certificate) (Name, error) {
 	return name, nil
 }
 
+// NameOf returns the name in a certificate that DecodeLeaf has returned.
+func NameOf(leaf *tls.Certificate) Name {
+	name, _ := nameOf(leaf.Leaf)
+	return name
+}
+
 // Issue returns a certificate and its key for the gateways of a cluster, as PEM, valid from now on and at most as long as the authority.
 func (a Authority) Issue(name Name, now time.Time) (certificate, key []byte, err error) {
 	leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -178,7 +178,8 @@ func (c *Conn) fill() error {
 			c.plain = c.buffer.data[:start+n]
 			return nil
 		}
-		if c.release(); !errors.Is(err, errNoRecord) {
+		c.release()
+		if !errors.Is(err, errNoRecord) {
 			return err
 		}
 	}

@@ -48,8 +48,13 @@ var errNoRecord net.Error = noRecordError{}
 
 type noRecordError struct{}
 
-func (noRecordError) Error() string   { return "no whole TLS record has arrived" }
-func (noRecordError) Timeout() bool   { return false }
+// Error implements net.Error.
+func (noRecordError) Error() string { return "no whole TLS record has arrived" }
+
+// Timeout implements net.Error.
+func (noRecordError) Timeout() bool { return false }
+
+// Temporary implements net.Error.
 func (noRecordError) Temporary() bool { return true }
 
 func newSocket(conn *net.TCPConn, buffers *Buffers) (*socket, error) {
@@ -121,7 +126,8 @@ func (s *socket) tryRead(fd uintptr) bool {
 	s.move(s.buffers.take())
 	n, err := readOnce(fd, s.buffer.data[len(s.in):])
 	if errors.Is(err, syscall.EAGAIN) {
-		if s.releaseEmpty(); s.buffer != nil {
+		s.releaseEmpty()
+		if s.buffer != nil {
 			s.move(s.buffers.takeSmall())
 		}
 		return false

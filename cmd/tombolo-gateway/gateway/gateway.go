@@ -1,0 +1,224 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway runs a gateway: it watches the objects from which a gateway gets its configuration, and forwards connections.
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+)
+
+// gateway is a running gateway. Its configuration is replaced as a whole, by one goroutine.
+type gateway struct {
+	options  Options
+	cache    client.Reader
+	importer *forward.Importer
+	exporter *forward.Exporter
+	clients  listeners
+	refusals *rate.Limiter
+
+	leaf    atomic.Pointer[tls.Certificate]
+	remotes atomic.Pointer[map[clusterset.ClusterID]remote]
+	// problem is why the gateway is not ready; nil if it is.
+	problem atomic.Pointer[error]
+	changed chan struct{}
+}
+
+func newGateway(options Options, cache client.Reader) *gateway {
+	buffers := tunnel.NewBuffers(options.LargeBuffers)
+	g := &gateway{options: options, cache: cache, refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1)}
+	g.remotes.Store(&map[clusterset.ClusterID]remote{})
+	g.setProblem(errors.New("the gateway has not read its configuration yet"))
+	limits := func() *forward.Limits {
+		return &forward.Limits{Total: options.MaxStreams, Each: options.MaxStreamsEach}
+	}
+	metrics := forward.NewMetrics("import")
+	pool := &forward.Pool{
+		Addresses: func(id clusterset.ClusterID) []string { return slices.Clone((*g.remotes.Load())[id].addresses) },
+		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
+		Buffers:   buffers, Metrics: metrics,
+	}
+	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits()}
+	g.exporter = &forward.Exporter{Backends: backends{cache}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits()}
+	g.clients.addresses, g.clients.open = options.PodIPs, map[string]listener{}
+	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {
+		err := g.importer.Serve(ctx, client, to.Cluster, requestOf(to, from))
+		if err != nil && g.refusals.Allow() {
+			options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "port", to.Port, "client", from.String(), "reason", err.Error())
+		}
+	}
+	return g
+}
+
+// trust returns whom the gateway trusts now. It is called only after the certificate was read.
+func (g *gateway) trust() identity.Trust {
+	return identity.Trust{
+		Self: identity.NameOf(g.leaf.Load()), Leaf: g.leaf.Load, Clock: clock.RealClock{},
+		Authorities: func(id clusterset.ClusterID) *x509.CertPool { return (*g.remotes.Load())[id].authorities },
+	}
+}
+
+// run serves until ctx ends, and then drains.
+func (g *gateway) run(ctx context.Context) error {
+	var config net.ListenConfig
+	opened, err := config.Listen(ctx, "tcp", g.options.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for gateways of other clusters: %w", err)
+	}
+	peers := opened.(*net.TCPListener)
+	defer peers.Close()
+	g.notify()
+	for accepting := false; ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-g.changed:
+			err := g.configure(ctx)
+			g.setProblem(err)
+			if err != nil {
+				g.options.Log.Error(err, "the configuration cannot be used as a whole")
+			}
+			if !accepting && g.leaf.Load() != nil {
+				accepting = true
+				server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.trust().Server(), nil }}
+				go g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, server)
+			}
+		}
+	}
+	return g.drain(context.WithoutCancel(ctx), peers)
+}
+
+// notify says that an object of the configuration has changed.
+func (g *gateway) notify() {
+	select {
+	case g.changed <- struct{}{}:
+	default: // a change is pending
+	}
+}
+
+// configure reads the configuration and applies it. What can be used is used, also if there is an error.
+func (g *gateway) configure(ctx context.Context) error {
+	var failed []error
+	if err := g.readLeaf(ctx); err != nil {
+		if g.leaf.Load() == nil {
+			return err
+		}
+		failed = append(failed, err)
+	}
+	var remotes gatewayv1alpha1.RemoteGatewayList
+	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
+		return fmt.Errorf("list RemoteGateways: %w", err)
+	}
+	after, err := remotesOf(remotes.Items)
+	failed = append(failed, err)
+	before := g.remotes.Swap(&after)
+	for _, id := range ended(*before, after) {
+		g.importer.Pool.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
+		g.exporter.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
+	}
+	var mirrored discoveryv1.EndpointSliceList
+	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	wanted, refused := listening(mirrored.Items)
+	failed = append(failed, refused...)
+	failed = append(failed, g.clients.apply(ctx, wanted))
+	g.importer.Pool.Want(clustersOf(wanted))
+	return errors.Join(failed...)
+}
+
+func clustersOf(wanted map[int32]ports.Owner) []clusterset.ClusterID {
+	var result []clusterset.ClusterID
+	for _, owner := range wanted {
+		result = append(result, owner.Cluster)
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}
+
+// readLeaf reads the certificate of this cluster's gateways.
+func (g *gateway) readLeaf(ctx context.Context) error {
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: g.options.Namespace, Name: clusterset.GatewayCertificateSecret}
+	if err := g.cache.Get(ctx, key, &secret); err != nil {
+		return fmt.Errorf("the certificate of this cluster's gateways, which the agent creates: %w", err)
+	}
+	leaf, err := identity.DecodeLeaf(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Errorf("the certificate in Secret %s: %w: delete it, so that the agent creates it again", key, err)
+	}
+	g.leaf.Store(leaf)
+	return nil
+}
+
+func (g *gateway) setProblem(err error) { g.problem.Store(&err) }
+
+// ready is the readiness check.
+func (g *gateway) ready(*http.Request) error { return *g.problem.Load() }
+
+// drain goes on accepting until no slice leads here, at most for half of the time that is left, and then waits for the streams (G8).
+func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
+	g.setProblem(errors.New("the gateway shuts down"))
+	ctx, cancel := context.WithTimeout(ctx, g.options.DrainTimeout)
+	defer cancel()
+	half, stop := context.WithTimeout(ctx, g.options.DrainTimeout/2)
+	defer stop()
+	for g.isListed(half) {
+		select {
+		case <-half.Done():
+		case <-g.changed:
+		}
+	}
+	peers.Close()
+	_ = g.clients.apply(ctx, nil)
+	served := make(chan struct{})
+	go func() {
+		g.clients.streams.Wait()
+		close(served)
+	}()
+	g.exporter.Shutdown(ctx)
+	select {
+	case <-served:
+	case <-ctx.Done():
+	}
+	g.importer.Pool.Close()
+	return nil
+}
+
+// isListed reports whether an endpoint of a slice is this gateway, or unknown; false after ctx.
+func (g *gateway) isListed(ctx context.Context) bool {
+	var mirrored discoveryv1.EndpointSliceList
+	if ctx.Err() != nil || g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy) != nil {
+		return false
+	}
+	return slices.ContainsFunc(mirrored.Items, func(slice discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool {
+			return len(endpoint.Addresses) > 0 && slices.Contains(g.options.PodIPs, endpoint.Addresses[0])
+		})
+	})
+}
+
+// reachable returns which of the clusters in use the gateway reaches, and why not.
+func (g *gateway) reachable() map[clusterset.ClusterID]error { return g.importer.Pool.Reachable() }

@@ -1,0 +1,70 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// remote is how to reach and recognize the gateways of another member.
+type remote struct {
+	bundle      string
+	authorities *x509.CertPool
+	addresses   []string
+}
+
+// remotesOf returns the usable remote gateways, and why others are not usable.
+func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterID]remote, error) {
+	result := map[clusterset.ClusterID]remote{}
+	var failed []error
+	for _, object := range objects {
+		certificates, err := identity.DecodeBundle(object.Spec.Bundle)
+		if err == nil && !slices.Contains(object.Spec.Versions, wire.Version) {
+			err = fmt.Errorf("its gateways support versions %v of the protocol, this one version %d: upgrade the older of both", object.Spec.Versions, wire.Version)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("cluster %s: %w", object.Name, err))
+			continue
+		}
+		r := remote{bundle: object.Spec.Bundle, authorities: x509.NewCertPool()}
+		for _, certificate := range certificates {
+			r.authorities.AddCert(certificate)
+		}
+		for _, address := range object.Spec.Addresses {
+			r.addresses = append(r.addresses, net.JoinHostPort(address.Host, strconv.Itoa(int(address.Port))))
+		}
+		result[clusterset.ClusterID(object.Name)] = r
+	}
+	return result, errors.Join(failed...)
+}
+
+// ended returns which clusters are no longer trusted, or lost an authority: their connections must be closed. A bundle that only gains
+// an authority ends none.
+func ended(before, after map[clusterset.ClusterID]remote) []clusterset.ClusterID {
+	var result []clusterset.ClusterID
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if now, there := after[id]; !there || !contains(now.bundle, before[id].bundle) {
+			result = append(result, id)
+		}
+	}
+	return result
+}
+
+// contains reports whether a bundle has all certificates of another one, which were decoded before.
+func contains(bundle, other string) bool {
+	all, _ := identity.DecodeBundle(bundle)
+	some, _ := identity.DecodeBundle(other)
+	return !slices.ContainsFunc(some, func(c *x509.Certificate) bool { return !slices.ContainsFunc(all, c.Equal) })
+}

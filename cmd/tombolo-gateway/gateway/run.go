@@ -1,0 +1,149 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Options are the options of a gateway.
+type Options struct {
+	// Cluster is the cluster of the gateway.
+	Cluster *rest.Config
+	// Namespace, PodName, PodUID and PodIPs are those of the gateway's pod.
+	Namespace, PodName, PodUID string
+	PodIPs                     []string
+	// Listen is the address for the gateways of other clusters, as host and port.
+	Listen string
+	// MetricsAddress and ProbeAddress are host and port; "0" disables them.
+	MetricsAddress, ProbeAddress string
+	// DrainTimeout is how long a gateway that stops waits for its streams.
+	DrainTimeout time.Duration
+	// MaxStreams is the largest number of streams in each direction, and MaxStreamsEach that of one client, or one other cluster.
+	MaxStreams, MaxStreamsEach int
+	// LargeBuffers is the largest number of buffers of 256 KiB.
+	LargeBuffers int
+	Log          logr.Logger
+	Registry     prometheus.Registerer
+}
+
+// Validate returns what is missing.
+func (o Options) Validate() error {
+	switch {
+	case o.Cluster == nil:
+		return errors.New("no cluster: run in a pod, or set --kubeconfig")
+	case o.Namespace == "" || o.PodName == "" || o.PodUID == "" || len(o.PodIPs) == 0:
+		return errors.New("the environment lacks POD_NAMESPACE, POD_NAME, POD_UID or POD_IPS: see manifests/gateway/deployment.yaml")
+	}
+	return nil
+}
+
+// Run runs a gateway until ctx ends, and then until its streams have ended or DrainTimeout has passed.
+func Run(ctx context.Context, options Options) error {
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mcsv1beta1.Install(scheme), gatewayv1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("build the scheme: %w", err)
+	}
+	own := map[string]cache.Config{options.Namespace: {}}
+	mgr, err := manager.New(options.Cluster, manager.Options{
+		Scheme: scheme,
+		Logger: options.Log,
+		Cache: cache.Options{
+			DefaultTransform: caches.StripManagedFields,
+			ByObject: map[client.Object]cache.ByObject{
+				&gatewayv1alpha1.RemoteGateway{}: {Namespaces: own},
+				&corev1.Secret{}:                 {Namespaces: own, Field: fields.OneTermEqualSelector("metadata.name", clusterset.GatewayCertificateSecret)},
+			},
+		},
+		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&gatewayv1alpha1.GatewayStatus{}}}},
+		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:  options.ProbeAddress,
+		GracefulShutdownTimeout: new(options.DrainTimeout + 5*time.Second),
+	})
+	if err != nil {
+		return fmt.Errorf("set up the gateway: %w", err)
+	}
+	g := newGateway(options, mgr.GetCache())
+	reports := &reporter{options: options, api: mgr.GetClient()}
+	err = errors.Join(
+		watch(ctx, mgr.GetCache(), g.notify),
+		options.Registry.Register(g.importer.Metrics),
+		options.Registry.Register(g.exporter.Metrics),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("configured", g.ready),
+		mgr.Add(manager.RunnableFunc(g.run)),
+		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			reports.run(ctx, g.reachable)
+			return nil
+		})),
+	)
+	if err != nil {
+		return fmt.Errorf("set up the gateway: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+// watch starts the informers of all kinds that the gateway reads, and calls changed for those of its configuration.
+func watch(ctx context.Context, c cache.Cache, changed func()) error {
+	if err := c.IndexField(ctx, &discoveryv1.EndpointSlice{}, caches.IndexSource, caches.SourceIndex); err != nil {
+		return fmt.Errorf("index EndpointSlices by their Service: %w", err)
+	}
+	always := func(any) bool { return true }
+	for object, matters := range map[client.Object]func(any) bool{
+		&gatewayv1alpha1.RemoteGateway{}: always,
+		&corev1.Secret{}:                 always,
+		&discoveryv1.EndpointSlice{}:     ofGateways,
+		&corev1.Service{}:                nil,
+		&mcsv1beta1.ServiceExport{}:      nil,
+	} {
+		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		if matters == nil {
+			continue
+		}
+		if _, err := informer.AddEventHandler(toolscache.FilteringResourceEventHandler{
+			FilterFunc: matters,
+			Handler: toolscache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+			},
+		}); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// ofGateways reports whether an object is a slice of gateways, or may have been one.
+func ofGateways(object any) bool {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	return !ok || slice.Labels[clusterset.LabelGateway] != ""
+}

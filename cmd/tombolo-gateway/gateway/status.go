@@ -1,0 +1,112 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// reportInterval is the shortest time between two writes of the GatewayStatus.
+const reportInterval = 5 * time.Second
+
+// report returns what a gateway reports: which of the clusters it reaches. Times of former are kept where nothing has changed.
+func report(reachable map[clusterset.ClusterID]error, former gatewayv1alpha1.GatewayReport, now time.Time) gatewayv1alpha1.GatewayReport {
+	since := map[string]gatewayv1alpha1.ClusterReachability{}
+	for _, cluster := range former.Clusters {
+		since[cluster.Cluster] = cluster
+	}
+	result := gatewayv1alpha1.GatewayReport{Versions: []int32{wire.Version}}
+	for _, id := range slices.Sorted(maps.Keys(reachable)) {
+		err := reachable[id]
+		cluster := gatewayv1alpha1.ClusterReachability{Cluster: string(id), Reachable: err == nil, Since: metav1.NewTime(now)}
+		if err != nil {
+			message := err.Error()
+			cluster.Reason, cluster.Message = "ConnectionFailed", message[:min(len(message), gatewayv1alpha1.MaxReachabilityText)]
+		}
+		if before, known := since[cluster.Cluster]; known && before.Reachable == cluster.Reachable {
+			cluster.Since = before.Since
+		}
+		if len(result.Clusters) < gatewayv1alpha1.MaxReportedClusters {
+			result.Clusters = append(result.Clusters, cluster)
+		}
+	}
+	return result
+}
+
+// reporter writes the GatewayStatus of this pod.
+type reporter struct {
+	options Options
+	api     client.Client
+	written *gatewayv1alpha1.GatewayStatus
+}
+
+// run writes the status when it has changed, at most once in reportInterval, until ctx ends.
+func (r *reporter) run(ctx context.Context, reachable func() map[clusterset.ClusterID]error) {
+	ticker := time.NewTicker(reportInterval)
+	defer ticker.Stop()
+	for {
+		if err := r.write(ctx, reachable()); err != nil && !errors.Is(err, context.Canceled) {
+			r.written = nil // read it again
+			r.options.Log.Error(err, "cannot write the GatewayStatus")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *reporter) write(ctx context.Context, reachable map[clusterset.ClusterID]error) error {
+	if r.written == nil {
+		existing := &gatewayv1alpha1.GatewayStatus{}
+		err := r.api.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: r.options.PodName}, existing)
+		if apierrors.IsNotFound(err) {
+			return r.create(ctx, report(reachable, gatewayv1alpha1.GatewayReport{}, time.Now()))
+		}
+		if err != nil {
+			return err
+		}
+		r.written = existing
+	}
+	desired := r.written.DeepCopy()
+	desired.Report = report(reachable, r.written.Report, time.Now().Truncate(time.Second))
+	if equality.Semantic.DeepEqual(desired.Report, r.written.Report) {
+		return nil
+	}
+	if err := r.api.Update(ctx, desired); err != nil {
+		return err
+	}
+	r.written = desired
+	return nil
+}
+
+func (r *reporter) create(ctx context.Context, first gatewayv1alpha1.GatewayReport) error {
+	status := &gatewayv1alpha1.GatewayStatus{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.options.Namespace, Name: r.options.PodName, Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: r.options.PodName, UID: types.UID(r.options.PodUID)}},
+		},
+		Report: first,
+	}
+	if err := r.api.Create(ctx, status); err != nil {
+		return err
+	}
+	r.written = status
+	return nil
+}
