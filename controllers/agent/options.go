@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
 )
 
 // Options are the settings of an agent.
@@ -40,6 +42,9 @@ type Options struct {
 	// MetadataDomains are the domains, in lower case, whose labels and annotations are imported. Keys without a domain always are.
 	// A domain does not include its subdomains.
 	MetadataDomains []string
+	// GatewayAddresses are the addresses at which other members reach the gateways of this cluster. If empty, they are those of the
+	// Service of the gateways.
+	GatewayAddresses []string
 	// Selector says which selector derived Services have; empty means none.
 	Selector clusterset.DerivedSelector
 	// HubSecret is the Secret in the member cluster with the token for the hub, in which the agent renews the token. If it is
@@ -93,6 +98,14 @@ func (o Options) Validate() error {
 	if _, err := clusterset.ParsePrefixes(o.ServiceCIDRs); err != nil {
 		problems = append(problems, fmt.Errorf("--service-cidrs: %w", err))
 	}
+	for _, address := range o.GatewayAddresses {
+		if _, err := exposure.ParseAddress(address); err != nil {
+			problems = append(problems, fmt.Errorf("--gateway-address: %w", err))
+		}
+	}
+	if len(o.GatewayAddresses) > hubv1alpha1.MaxGatewayAddresses {
+		problems = append(problems, fmt.Errorf("--gateway-address: %d addresses, more than %d", len(o.GatewayAddresses), hubv1alpha1.MaxGatewayAddresses))
+	}
 	if o.Election == ElectLeader && o.Namespace == "" {
 		problems = append(problems, errors.New("no namespace for the leader election: set POD_NAMESPACE, or pass --namespace or --leader-elect=false"))
 	}
@@ -139,4 +152,15 @@ func (o Options) serviceCIDRs() []netip.Prefix {
 		return nil
 	}
 	return prefixes
+}
+
+// gatewayAddresses returns the given addresses, which Validate has checked.
+func (o Options) gatewayAddresses() []hubv1alpha1.GatewayAddress {
+	var result []hubv1alpha1.GatewayAddress
+	for _, text := range o.GatewayAddresses {
+		if address, err := exposure.ParseAddress(text); err == nil {
+			result = append(result, address)
+		}
+	}
+	return result
 }

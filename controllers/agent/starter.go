@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,6 +27,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/gateway"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
@@ -177,6 +179,9 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	store := hub.NewStore(local.id, clusterset.AddressRanges{Denied: local.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.setReachability)
 	parts := s.controllers(local, store, hubClient, metrics)
+	if err := s.addGateway(parts.gateway); err != nil {
+		return fmt.Errorf("add the controller of gateways: %w", err)
+	}
 	if err := metrics.registerMembers(parts.presence, store); err != nil {
 		return err
 	}
@@ -195,12 +200,30 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	)
 }
 
+// addGateway adds the controller of gateways, with a cache of its own: RemoteGateways are read in one namespace. r may be nil.
+func (s *starter) addGateway(r *gateway.Reconciler) error {
+	if r == nil {
+		return nil
+	}
+	remote, err := cache.New(s.manager.GetConfig(), cache.Options{
+		HTTPClient: s.manager.GetHTTPClient(), Scheme: s.manager.GetScheme(), Mapper: s.manager.GetRESTMapper(),
+		NewInformer: newInformer(s.options.Log), DefaultNamespaces: map[string]cache.Config{s.options.Namespace: {}},
+	})
+	if err != nil {
+		return err
+	}
+	r.Remote = remote
+	return errors.Join(s.manager.Add(remote), r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()))
+}
+
 // parts are the controllers of an agent.
 type parts struct {
 	publish      *publish.Reconciler
 	exportstatus *exportstatus.Reconciler
 	imports      *imports.Reconciler
 	presence     *presence.Presence
+	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
+	gateway *gateway.Reconciler
 }
 
 func (s *starter) controllers(local identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
@@ -224,8 +247,16 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
 		}
 	}
+	var gateways *gateway.Reconciler
+	if s.options.Namespace != "" && s.options.AgentCluster == nil {
+		gateways = &gateway.Reconciler{
+			Sources: reader, Live: s.manager.GetAPIReader(), ToMember: toMember, ToHub: toHub, Allowed: present.Allowed,
+			Addresses: s.options.gatewayAddresses(), Events: recorder, Clock: clock.RealClock{},
+		}
+	}
 	return parts{
 		presence: present,
+		gateway:  gateways,
 		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},

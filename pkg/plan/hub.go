@@ -32,3 +32,9 @@ func Heartbeat(desired, existing *hubv1alpha1.Heartbeat) []Change[*hubv1alpha1.H
 	overlay := func(o, d *hubv1alpha1.Heartbeat) { o.Spec = d.Spec }
 	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
 }
+
+// PublishedGateway returns the changes from the existing to the desired record of this member's gateways; either may be nil.
+func PublishedGateway(desired, existing *hubv1alpha1.PublishedGateway) []Change[*hubv1alpha1.PublishedGateway] {
+	overlay := func(o, d *hubv1alpha1.PublishedGateway) { o.Spec = d.Spec }
+	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -77,6 +78,18 @@ func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*di
 func ConfigMap(desired, existing *corev1.ConfigMap) []Change[*corev1.ConfigMap] {
 	overlay := func(o, d *corev1.ConfigMap) { o.Labels, o.Data = maps.Clone(d.Labels), d.Data }
 	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
+}
+
+// Secret returns the changes from the existing to the desired Secret; existing may be nil.
+func Secret(desired, existing *corev1.Secret) []Change[*corev1.Secret] {
+	overlay := func(o, d *corev1.Secret) { o.Labels, o.Data = maps.Clone(d.Labels), d.Data }
+	return compare(listOf(desired), listOf(existing), overlay, equal, neverReplace)
+}
+
+// RemoteGateways returns the changes from the existing to the desired RemoteGateways.
+func RemoteGateways(desired, existing []*gatewayv1alpha1.RemoteGateway) []Change[*gatewayv1alpha1.RemoteGateway] {
+	overlay := func(o, d *gatewayv1alpha1.RemoteGateway) { o.Labels, o.Spec = maps.Clone(d.Labels), d.Spec }
+	return compare(desired, existing, overlay, equal, neverReplace)
 }
 
 // overlayService keeps what the API server and others have added, in particular the addresses. The address of a removed family is

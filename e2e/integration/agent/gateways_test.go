@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
@@ -24,33 +24,40 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 
 // inAgentNamespace tells an agent its namespace, which is also that of the gateways.
 func inAgentNamespace(o *agent.Options) { o.Namespace = manifests.AgentNamespace }
 
-// installGateway creates what the agents see of a member's gateways: their Service, their EndpointSlice and the record on the hub.
+// gatewayKey is the key of the Service of a member's gateways.
+var gatewayKey = key{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}
+
+// installGateway installs a member's gateways: their manifests, the address of their load balancer, which the Member allows, and the
+// EndpointSlice of their pods.
 func (e *env) installGateway(t *testing.T, id string, addresses ...string) *discoveryv1.EndpointSlice {
 	t.Helper()
 	m := e.members[id]
-	service := world.Service(key{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, world.Port("gateway", 443))
-	lab.Must(t, m.Create(t.Context(), service))
-	slice := world.Slice(service, "v4", addresses...)
-	lab.Must(t, m.Create(t.Context(), slice))
 	e.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.GatewayCIDRs = []hubv1alpha1.CIDR{"198.51.100.0/24"} })
-	authority, err := identity.NewAuthority(clusterset.ClusterID(id), time.Now())
-	lab.Must(t, err)
-	gateway := &hubv1alpha1.PublishedGateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: clusterset.ClusterID(id).HubNamespace(), Name: hubv1alpha1.GatewayName},
-		Spec: hubv1alpha1.PublishedGatewaySpec{
-			Addresses: []hubv1alpha1.GatewayAddress{{Host: "198.51.100.1", Port: 443}}, Versions: []int32{1},
-			Bundle: identity.EncodeBundle([]identity.Authority{authority}),
-		},
-	}
-	world.Eventually(t, func(ctx context.Context) error { return e.HubClient.Create(ctx, gateway.DeepCopy()) })
+	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
+	slice := world.Slice(m.balance(t, "198.51.100.1"), "v4", addresses...)
+	slice.Ports[0].Port = new(int32(8443))
+	lab.Must(t, m.Create(t.Context(), slice))
 	return slice
+}
+
+// balance sets the address of the load balancer of a member's gateways, and returns their Service.
+func (m *member) balance(t *testing.T, ip string) *corev1.Service {
+	t.Helper()
+	service := &corev1.Service{}
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := m.Get(t.Context(), gatewayKey, service); err != nil {
+			return err
+		}
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: ip}}
+		return m.Status().Update(t.Context(), service)
+	}))
+	return service
 }
 
 // listens waits until an import has a slice of gateways for a source, with these gateways, and returns its listening port for port 80.

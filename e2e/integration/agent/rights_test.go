@@ -95,7 +95,36 @@ func testGatewayPorts(t *testing.T, w *env, stop func()) func() {
 	a.listens(t, other, "b", "10.1.9.1")
 	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network = "" })
 	a.Endpoints(t, k, "b 10.2.0.1:http:8080")
+	testGatewayRights(t, w, a, b)
+	testGatewayRights(t, w, b, a)
 	return stop
+}
+
+// testGatewayRights: what an agent writes for its gateways is created, changed, restored and deleted.
+func testGatewayRights(t *testing.T, w *env, m, other *member) {
+	other.knows(t, m.ID, "198.51.100.1")
+	m.issue(t, 25*time.Hour)
+	lab.Must(t, m.Delete(t.Context(), m.knows(t, other.ID, "198.51.100.1")))
+	m.knows(t, other.ID, "198.51.100.1")
+	m.renewed(t)
+	lab.Must(t, w.HubClient.Delete(t.Context(), &hubv1alpha1.PublishedGateway{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.ID, Name: hubv1alpha1.GatewayName}}))
+	world.Eventually(t, func(ctx context.Context) error { return w.HubClient.Get(ctx, publishedKey(m.ID), &hubv1alpha1.PublishedGateway{}) })
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}} // as the EndpointSlice names it
+	lab.Must(t, m.Create(t.Context(), node))
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "198.51.100.9"}}
+	lab.Must(t, m.Status().Update(t.Context(), node))
+	service := &corev1.Service{}
+	world.Update(t, m, gatewayKey, service, func() { service.Spec.Type = corev1.ServiceTypeNodePort })
+	other.knows(t, m.ID, "198.51.100.9")
+	world.Update(t, m, gatewayKey, service, func() { service.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	m.balance(t, "198.51.100.1")
+	other.knows(t, m.ID, "198.51.100.1")
+	lab.Must(t, m.Delete(t.Context(), service))
+	other.knows(t, m.ID)
+	m.knows(t, other.ID)
+	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
+	m.balance(t, "198.51.100.1")
+	other.knows(t, m.ID, "198.51.100.1")
 }
 
 // released sets what the manifests do, but for the leader election, which an agent on a busy machine may lose.

@@ -40,7 +40,7 @@ func (h *hub) testRights(t *testing.T) {
 	own := map[string][]string{
 		"publishedservices":  {"create", "delete", "get", "update"},
 		"publishedendpoints": {"create", "delete", "get", "update"},
-		"publishedgateways":  nil,
+		"publishedgateways":  {"create", "delete", "get", "update"},
 		"heartbeats":         {"create", "get", "update"},
 		"members":            nil,
 	}

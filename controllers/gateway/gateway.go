@@ -1,0 +1,160 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway gives the gateways of this cluster their identity, publishes on the hub how other members reach them, and tells them
+// how they reach those of other members. It is the only writer of the two Secrets, of this cluster's PublishedGateway and of the
+// RemoteGateways. It does so if the Service of the gateways exists.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// staleRetry is the delay after which a write is retried whose object has changed meanwhile. The Secrets are not watched.
+const staleRetry = time.Second
+
+// Reconciler reconciles the gateways of this cluster. Its only request is for their Service.
+type Reconciler struct {
+	Sources sources.Reader
+	// Live reads this cluster without a cache: the agent may not watch Secrets, and a cluster without gateways does not serve
+	// RemoteGateways.
+	Live client.Reader
+	// Remote watches RemoteGateways in the agent's namespace, the only one in which the agent may read them.
+	Remote          cache.Cache
+	ToMember, ToHub apply.Writer
+	// Allowed reports whether this cluster may use its ID now (spec K2).
+	Allowed func() bool
+	// Addresses replace those of the Service.
+	Addresses []hubv1alpha1.GatewayAddress
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
+
+	// watchRemote starts the watch of RemoteGateways. It is called if the Service exists.
+	watchRemote func()
+	// warned are the texts of the last Events, by their reason and cluster.
+	warned map[warning]string
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = queue.NewRetries(r)
+	options.MaxConcurrentReconciles = 1
+	service := r.Sources.GatewayService()
+	only := func(keyOf func(client.Object) (types.NamespacedName, bool)) func(client.Object) (types.NamespacedName, bool) {
+		return func(object client.Object) (types.NamespacedName, bool) {
+			key, ok := keyOf(object)
+			return key, ok && key == service
+		}
+	}
+	remote := source.Kind(r.Remote, &gatewayv1alpha1.RemoteGateway{}, queue.Typed[*gatewayv1alpha1.RemoteGateway](
+		func(object client.Object) (types.NamespacedName, bool) {
+			return service, object.GetNamespace() == service.Namespace
+		}))
+	return queue.AddController(mgr, "gateway", options,
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](only(queue.SameName))),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](only(caches.SourceService))),
+		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			enqueue := func() { queue.Enqueue(q, 0, service) }
+			// The source waits for the CRD, which only clusters with gateways have. What has changed since the last reconciliation and
+			// before the first list is no event.
+			r.watchRemote = sync.OnceFunc(func() {
+				go func() {
+					if err := errors.Join(remote.Start(ctx, q), remote.WaitForSync(ctx)); err != nil && ctx.Err() == nil {
+						log.FromContext(ctx).Error(err, "cannot watch RemoteGateways")
+					}
+					enqueue()
+				}()
+			})
+			r.subscribe(enqueue)
+			return nil
+		}),
+	)
+}
+
+// subscribe calls enqueue now, and for each change on the hub that can matter: of Members, of gateways, and of this cluster's state.
+func (r *Reconciler) subscribe(enqueue func()) {
+	r.Sources.Hub.Subscribe(func(event hub.Event) {
+		if event.All {
+			enqueue()
+		}
+	})
+	r.Sources.Hub.SubscribeMembers(func(event hub.MemberEvent) {
+		if event.Type != hub.HeartbeatRenewed {
+			enqueue()
+		}
+	})
+	enqueue()
+}
+
+// Reconcile updates what belongs to the gateways, or deletes it from the hub and for the gateways if there are none.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !r.Allowed() || !r.Sources.Hub.InitialListDone() {
+		return reconcile.Result{}, nil
+	}
+	v, err := r.gather(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var next time.Time
+	remoteErr := r.writeRemote(ctx, v)
+	if v.service != nil {
+		r.watchRemote()
+		next, err = r.writeOwn(ctx, v)
+	} else {
+		_, err = r.publish(ctx, v, nil)
+	}
+	switch err := withoutStale(remoteErr, err); {
+	case errors.Is(err, apply.ErrStale):
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case next.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(staleRetry, next.Sub(r.Clock.Now()))}, nil
+}
+
+// withoutStale joins errors. The result is ErrStale only if no other error is among them.
+func withoutStale(errs ...error) error {
+	var stale error
+	for i, err := range errs {
+		if errors.Is(err, apply.ErrStale) {
+			stale, errs[i] = err, nil
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return stale
+}
+
+// managed returns the labels of an object that the agent manages.
+func managed() map[string]string {
+	return map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}
+}
