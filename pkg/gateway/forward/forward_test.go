@@ -120,13 +120,19 @@ func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, st
 // importer starts a gateway of cluster east that forwards to web of cluster west, and returns its address for clients.
 func importer(t testing.TB, trust identity.Trust, gateways ...string) (*Importer, string) {
 	t.Helper()
+	return importerWithin(t, openTimeout, trust, gateways...)
+}
+
+// importerWithin is importer with another time in which streams must be open.
+func importerWithin(t testing.TB, within time.Duration, trust identity.Trust, gateways ...string) (*Importer, string) {
+	t.Helper()
 	buffers, metrics := tunnel.NewBuffers(16), NewMetrics("import")
 	i := &Importer{
 		Pool: &Pool{
 			Addresses: func(clusterset.ClusterID) []string { return gateways },
 			Config:    trust.Client, Buffers: buffers, Metrics: metrics,
 		},
-		Buffers: buffers, Metrics: metrics, Limits: &Limits{Total: 10000, Each: 10000},
+		Buffers: buffers, Metrics: metrics, Limits: &Limits{Total: 10000, Each: 10000}, openTimeout: within,
 	}
 	t.Cleanup(i.Pool.Close)
 	listener := listen(t)

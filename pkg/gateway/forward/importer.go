@@ -4,6 +4,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,6 +32,8 @@ type Importer struct {
 	Buffers *tunnel.Buffers
 	Metrics *Metrics
 	Limits  *Limits
+
+	openTimeout time.Duration // for tests; 0 means the constant
 }
 
 // Serve forwards a client to a service of a cluster, until both have closed the connection. The error says why the client was reset.
@@ -47,14 +50,14 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(i.openTimeout, openTimeout), errOpenTimeout)
 	defer cancel()
 	o := &outgoing{
 		stream:   stream{local: local, bytes: i.Metrics.bytes(cluster), over: make(chan struct{})},
 		importer: i, cluster: cluster, request: request, started: time.Now(), ctx: ctx,
 	}
 	o.changed = sync.NewCond(&o.mu)
-	defer context.AfterFunc(ctx, func() { o.fail(context.Cause(ctx)) })()
+	defer context.AfterFunc(ctx, o.expire)()
 	go o.attempt(nil) //nolint:contextcheck // a connection between gateways outlives the client that it is made for
 	if o.sendEarly() == open && !o.eof {
 		o.send()
@@ -254,6 +257,16 @@ func (o *outgoing) lost(address string, cause error) {
 		o.attempt(cause)
 	} else {
 		o.fail(cause)
+	}
+}
+
+// expire resets the client if the stream is not open when its time is over.
+func (o *outgoing) expire() {
+	o.mu.Lock()
+	expired := o.state == opening
+	o.mu.Unlock()
+	if expired {
+		o.fail(context.Cause(o.ctx))
 	}
 }
 

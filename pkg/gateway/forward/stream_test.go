@@ -4,11 +4,13 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -247,6 +249,39 @@ func TestShutdown(t *testing.T) {
 		must(t, err)
 	}
 	<-done // the gateway ends after its streams
+}
+
+// The time in which a stream must be open ends no stream that is open. spec: G6
+func TestOpenTimeout(t *testing.T) {
+	t.Parallel()
+	stuck := listen(t) // accepts in the kernel only, so the handshake is never complete
+	for name, test := range map[string]struct {
+		gateway string
+		open    bool
+	}{"a stream that is open": {"", true}, "a stream that is not": {stuck.Addr().String(), false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener := listen(t)
+			serve(listener, echo)
+			both := trusts(t, "east", "west")
+			_, gateway := exporter(t, both["west"], listener.Addr())
+			_, address := importerWithin(t, time.Second, both["east"], cmp.Or(test.gateway, gateway))
+			client := dial(t, address)
+			if test.open {
+				say(t, client)
+			}
+			must(t, client.SetDeadline(time.Now().Add(2*time.Second)))
+			_, err := client.Read(make([]byte, 1))
+			if test.open {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("the client got %v", err)
+				}
+				say(t, client)
+			} else if !isReset(err) {
+				t.Errorf("the client got %v, want a reset", err)
+			}
+		})
+	}
 }
 
 // say sends a byte, and waits for its echo.

@@ -1,0 +1,299 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway_test runs agents and gateways of two clusters in different networks, with real API servers and connections.
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+func TestMain(m *testing.M) {
+	world.Quiet()
+	os.Exit(m.Run())
+}
+
+// hostAddress returns an address of this machine that EndpointSlices may contain: none of the loopback.
+func hostAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	lab.Must(t, err)
+	for _, address := range addresses {
+		if ip, ok := address.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return ip.IP.String()
+		}
+	}
+	t.Fatal("this machine has no IPv4 address besides loopback: add one to an interface, because EndpointSlices may not contain loopback addresses")
+	return ""
+}
+
+// env is a hub with members whose agents and gateways run.
+type env struct {
+	*world.World
+	host string
+}
+
+// member makes a cluster a member of a network, and starts its agent.
+func (e *env) member(t *testing.T, id, network string) {
+	t.Helper()
+	m := e.Members[id]
+	e.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) {
+		s.Network, s.Publish, s.GatewayCIDRs = network, hubv1alpha1.PublishAvailability, []hubv1alpha1.CIDR{hubv1alpha1.CIDR(e.host + "/32")}
+	})
+	m.Start(t, func(o *agent.Options) { o.Namespace = manifests.AgentNamespace })
+	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
+}
+
+// gateway starts a gateway of a cluster, with the rights of its manifests, and publishes its address. The result stops it.
+func (e *env) gateway(t *testing.T, id string) (stop func()) {
+	t.Helper()
+	m := e.Members[id]
+	free, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
+	lab.Must(t, err)
+	address := free.Addr().(*net.TCPAddr)
+	lab.Must(t, free.Close())
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := m.Get(t.Context(), key, service); err != nil {
+			return err
+		}
+		service.Spec.Ports[0].Port = int32(address.Port)
+		if err := m.Update(t.Context(), service); err != nil {
+			return err
+		}
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: e.host}}
+		return m.Status().Update(t.Context(), service)
+	}))
+	config, err := m.Cluster.ServiceAccountConfig(t.Context(), manifests.AgentNamespace, "tombolo-gateway")
+	lab.Must(t, err)
+	var mu sync.Mutex
+	var log []string
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- gateway.Run(ctx, gateway.Options{
+			Cluster: config, Namespace: manifests.AgentNamespace, PodName: "gateway-" + id, PodUID: "00000000-0000-0000-0000-000000000001",
+			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: "0", DrainTimeout: 10 * time.Second,
+			MaxStreams: 1000, MaxStreamsEach: 1000, LargeBuffers: 16, Registry: prometheus.NewRegistry(),
+			Log: funcr.New(func(prefix, args string) {
+				mu.Lock()
+				defer mu.Unlock()
+				log = append(log, prefix+" "+args)
+			}, funcr.Options{LogTimestamp: true, Verbosity: 1}),
+		})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("gateway of %s: %v", id, err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("gateway of %s:\n%s", id, strings.Join(log, "\n"))
+		}
+	})
+	return stop
+}
+
+// export exports a Service with one endpoint on this machine, that answers each line with its name.
+func (e *env) export(t *testing.T, id string, k world.Key) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
+	lab.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				for lines.Scan() {
+					fmt.Fprintf(conn, "%s: %s\n", id, lines.Text())
+				}
+			}()
+		}
+	}()
+	port := listener.Addr().(*net.TCPAddr).Port
+	service := world.Service(k, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt(port)})
+	e.Members[id].ExportService(t, service, world.Slice(service, "v4", e.host))
+}
+
+// listening returns where the gateways of a member listen for Service port 80 of an import.
+func (e *env) listening(ctx context.Context, id string, k world.Key) (address string, err error) {
+	slices, err := e.Members[id].Mirrored(ctx, k)
+	for _, slice := range slices {
+		if slice.Labels[clusterset.LabelGateway] != "" && len(slice.Endpoints) > 0 && len(slice.Ports) > 0 {
+			return net.JoinHostPort(slice.Endpoints[0].Addresses[0], strconv.Itoa(int(*slice.Ports[0].Port))), nil
+		}
+	}
+	return "", errors.Join(err, fmt.Errorf("import %s has no endpoint of a gateway: %+v", k, slices))
+}
+
+// ask sends a line, and returns the answer.
+func ask(address string) (string, error) {
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return "", err
+	}
+	return say(conn)
+}
+
+func say(conn net.Conn) (string, error) {
+	if _, err := io.WriteString(conn, "hello\n"); err != nil {
+		return "", err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(answer), err
+}
+
+// answers waits until a source answers to the clients of an importer, and returns the address that they connect to.
+func (e *env) answers(t *testing.T, importer, source string, k world.Key) (address string) {
+	t.Helper()
+	world.Eventually(t, func(ctx context.Context) (err error) {
+		if address, err = e.listening(ctx, importer, k); err != nil {
+			return err
+		}
+		got, err := ask(address)
+		if err == nil && got != source+": hello" {
+			err = fmt.Errorf("the answer is %q", got)
+		}
+		return err
+	})
+	return address
+}
+
+// Two clusters in different networks share a service through their gateways: the agents give them identity, addresses and ports.
+//
+// spec: G1, G2, G3, G4, G5, G8, W1
+//
+//nolint:tparallel // each test begins where the one before it ends
+func TestGateways(t *testing.T) {
+	t.Parallel()
+	e := &env{World: world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b")), host: hostAddress(t)}
+	a, b := e.Members["a"], e.Members["b"]
+	e.member(t, "a", "")
+	e.member(t, "b", "cloud")
+	k := world.Key{Namespace: world.Namespace(t, a, b), Name: "web"}
+	e.export(t, "b", k)
+	e.gateway(t, "a")
+	stop := e.gateway(t, "b")
+	service := &corev1.Service{}
+	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
+	lab.Must(t, a.Create(t.Context(), world.Slice(service, "v4", e.host)))
+	address := e.answers(t, "a", "b", k)
+	conn, err := net.Dial("tcp", address)
+	lab.Must(t, err)
+	defer conn.Close()
+	continues := func(t *testing.T) {
+		t.Helper()
+		if got, err := say(conn); got != "b: hello" || err != nil {
+			t.Errorf("the open connection answers %q, %v", got, err)
+		}
+	}
+	continues(t)
+	t.Run("what is not exported is refused", func(t *testing.T) {
+		export := world.Export(k)
+		lab.Must(t, b.Delete(t.Context(), export))
+		world.Eventually(t, func(context.Context) error {
+			if got, err := ask(address); err == nil {
+				return fmt.Errorf("it answers %q", got)
+			}
+			return nil
+		})
+		continues(t)
+		lab.Must(t, b.Create(t.Context(), world.Export(k)))
+		address = e.answers(t, "a", "b", k)
+	})
+	t.Run("the hub is down", func(t *testing.T) {
+		lab.Must(t, e.World.Hub.APIServer.Stop(t.Context()))
+		e.answers(t, "a", "b", k)
+		lab.Must(t, e.World.Hub.APIServer.Start(t.Context()))
+		continues(t)
+	})
+	t.Run("a gateway reports what it reaches", func(t *testing.T) {
+		world.Eventually(t, func(ctx context.Context) error {
+			status := &gatewayv1alpha1.GatewayStatus{}
+			err := a.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
+			if err == nil && (len(status.Report.Clusters) != 1 || status.Report.Clusters[0].Cluster != "b" || !status.Report.Clusters[0].Reachable) {
+				err = fmt.Errorf("it reports %+v", status.Report)
+			}
+			return err
+		})
+	})
+	t.Run("a suspended member", func(t *testing.T) {
+		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = true })
+		lab.Must(t, conn.SetReadDeadline(time.Now().Add(world.Within)))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the open connection to a suspended member: %v, want that it is closed", err)
+		}
+		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = false })
+		address = e.answers(t, "a", "b", k)
+	})
+	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
+		conn, err := net.Dial("tcp", address)
+		lab.Must(t, err)
+		for range 2 {
+			if got, err := say(conn); got != "b: hello" || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			stop()
+		}()
+		if got, err := say(conn); got != "b: hello" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		conn.Close()
+		<-stopped
+		world.Eventually(t, func(ctx context.Context) error {
+			status := &gatewayv1alpha1.GatewayStatus{}
+			err := a.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
+			if err == nil && status.Report.Clusters[0].Reachable {
+				err = errors.New("it still reports that it reaches b")
+			}
+			return err
+		})
+		e.gateway(t, "b")
+		e.answers(t, "a", "b", k)
+	})
+}
