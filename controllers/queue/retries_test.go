@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,14 +43,20 @@ var (
 // would retry every 10 s.
 func TestRetries(t *testing.T) {
 	t.Parallel()
+	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}},
+	}}}
 	for name, test := range map[string]struct {
 		err error
 		// again is the delay after the 1st, the 2nd and the 100th attempt; 0 if a watch event enqueues the service.
 		again [3]time.Duration
 		want  error
 	}{
-		"done":             {},
-		"stale":            {err: fmt.Errorf("import: %w", apply.ErrStale)},
+		"done":  {},
+		"stale": {err: fmt.Errorf("import: %w", apply.ErrStale)},
+		"a namespace that ends, as the API server says": {
+			err: errors.Join(apply.ErrStale, terminating), again: [3]time.Duration{time.Second, time.Second, time.Second},
+		},
 		"another's object": {err: fmt.Errorf("import: %w", apply.ErrUnmanaged)},
 		"a quota":          {err: errQuota, again: [3]time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 5 * time.Minute}},
 		"a quota and another's object": {

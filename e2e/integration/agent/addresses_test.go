@@ -186,27 +186,6 @@ func TestWhileDown(t *testing.T) {
 	a.untouched(t, source)
 }
 
-// TestSelectorWithoutImport: a derived Service that has to be replaced, because a user has given it a selector, has its addresses
-// still where the import that would remember them has been deleted too.
-//
-// spec: I5, E1
-func TestSelectorWithoutImport(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
-	stop := a.Start(t)
-	k := key{Namespace: world.Namespace(t, a), Name: "web"}
-	a.ExportWeb(t, k)
-	before, derived := a.Imported(t, k)
-	stop()
-	selecting := derived.DeepCopy()
-	selecting.Spec.Selector = map[string]string{"app": "mine"}
-	lab.Must(t, a.Update(t.Context(), selecting))
-	lab.Must(t, a.Delete(t.Context(), before.DeepCopy()))
-	a.Start(t)
-	a.restores(t, before, derived, nil)
-}
-
 // take creates another user's Service with this address. An address is not free in the moment when its Service is deleted.
 func (m *member) take(t *testing.T, k key, address string) *corev1.Service {
 	t.Helper()

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,7 +109,10 @@ func (w *env) reported(t *testing.T, k key) map[string]any {
 	return result
 }
 
-// TestCRDsAbsent: an agent that finds no CRDs says so, stays up, and starts to work when they appear.
+// TestCRDsAbsent: an agent that finds no CRDs reports it, stays up, and starts to work when they appear. If the definition of
+// ServiceImports is deleted under a running agent, and with it all imports, both come back.
+//
+// spec: I1
 func TestCRDsAbsent(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
@@ -127,63 +129,12 @@ func TestCRDsAbsent(t *testing.T) {
 	lab.Must(t, a.Cluster.InstallCRDs(t.Context(), crd.ServiceExportCRD, crd.ServiceImportCRD))
 	world.Eventually(t, func(context.Context) error { return answers("http://"+address+"/readyz", http.StatusOK, "ok") })
 	k := key{Namespace: world.Namespace(t, a), Name: "web"}
-	a.ExportWeb(t, k)
-	a.Imported(t, k)
-}
-
-// TestCRDRecreated: the definition of ServiceImports is deleted under a running agent, and with it all imports; when it is back, so
-// are they.
-//
-// spec: I1
-func TestCRDRecreated(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
-	a.Start(t)
-	b.Start(t)
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	a.ExportWeb(t, k, "10.1.0.1")
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
-	b.Imported(t, k)
-	b.deleteCRD(t, "serviceimports.multicluster.x-k8s.io")
-	lab.Must(t, membership.InstallCRDs(t.Context(), b.Cluster))
-	b.Imported(t, k)
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
-}
-
-// TestLeader: of two replicas one works, and the other takes over when it ends.
-func TestLeader(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
-	stop := a.startReplica(t)
-	lease := &coordinationv1.Lease{}
-	holder := func(ctx context.Context) error {
-		if err := a.Get(ctx, key{Namespace: manifests.AgentNamespace, Name: "tombolo-agent"}, lease); err != nil {
-			return err
-		}
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-			return errors.New("nobody leads")
-		}
-		return nil
-	}
-	world.Eventually(t, holder)
-	first := *lease.Spec.HolderIdentity
-	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
-	a.startReplica(t)
-	stop()
-	world.Eventually(t, func(ctx context.Context) error {
-		if err := holder(ctx); err != nil {
-			return err
-		}
-		if *lease.Spec.HolderIdentity == first {
-			return fmt.Errorf("%s still leads", first)
-		}
-		return nil
-	})
-	k := key{Namespace: world.Namespace(t, a), Name: "web"}
-	a.ExportWeb(t, k)
 	a.Imported(t, k)
+	a.deleteCRD(t, "serviceimports.multicluster.x-k8s.io")
+	lab.Must(t, membership.InstallCRDs(t.Context(), a.Cluster))
+	a.Imported(t, k)
+	a.Endpoints(t, k, "a 10.1.0.1:http:8080")
 }
 
 // startReplica runs the member's agent as one of several, of which one leads, until the test ends or stop is called. One that

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +32,6 @@ func TestConflicts(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *env){
 		"OldestLeaves":        testOldestLeaves,
-		"ClaimedAge":          testClaimedAge,
-		"InvalidLabelLater":   testInvalidLabelLater,
 		"NamespaceNotAllowed": testNamespaceNotAllowed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w) })
@@ -166,52 +163,6 @@ func testOldestLeaves(t *testing.T, w *env) {
 	lab.Must(t, b.Delete(t.Context(), world.Export(k)))
 	for _, m := range w.members {
 		m.Gone(t, k)
-	}
-}
-
-// A member that claims an age of long ago is not the oldest, unless the hub's administrator trusts it.
-//
-// spec: R8, R6, R7
-func testClaimedAge(t *testing.T, w *env) {
-	a, b := w.members["a"], w.members["b"]
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	claim := func(id string, age time.Time) {
-		w.Publish(t, id, k, func(s *hubv1alpha1.PublishedService) {
-			s.Spec.ExportedAt = metav1.NewTime(age)
-			s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": hubv1alpha1.LabelValue(id)}
-		})
-	}
-	trust := func(id string, ages hubv1alpha1.ClaimedAges) {
-		w.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.ClaimedAges = ages })
-	}
-	w.Enroll(t, "elder")
-	w.Enroll(t, "a-liar")
-	trust("elder", hubv1alpha1.ClaimedAgesTrusted)
-	claim("elder", time.Now().Add(-time.Hour))
-	claim("a-liar", time.Date(1901, time.January, 1, 0, 0, 0, 0, time.UTC))
-	w.agreed(t, k, agreement{"elder", "http:80", "a-liar elder", 0})
-	trust("a-liar", hubv1alpha1.ClaimedAgesTrusted)
-	w.agreed(t, k, agreement{"a-liar", "http:80", "a-liar elder", 0})
-	trust("a-liar", hubv1alpha1.ClaimedAgesBounded)
-	w.agreed(t, k, agreement{"elder", "http:80", "a-liar elder", 0})
-}
-
-// An export with a new label that no object can have is not published: imports keep what the hub stores (spec C7).
-//
-// spec: C7, R7, C2
-func testInvalidLabelLater(t *testing.T, w *env) {
-	a, b := w.members["a"], w.members["b"]
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	a.exportTeam(t, k, "10.1.0.1", "blue", 600, world.Port("http", 80))
-	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
-	exported := world.Export(k)
-	world.Update(t, a, k, exported, func() { exported.Spec.ExportedLabels["not a label!"] = "red" })
-	a.Condition(t, k, ready, metav1.ConditionFalse, "Failed")
-
-	b.exportTeam(t, k, "10.2.0.1", "blue", 600, world.Port("http", 80))
-	w.agreed(t, k, agreement{"blue", "http:80", "a b", 600})
-	for _, m := range w.members {
-		m.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	}
 }
 

@@ -251,18 +251,3 @@ func timeless(conditions []metav1.Condition, generation int64) {
 		conditions[i].ObservedGeneration -= generation
 	}
 }
-
-func testAddressLeftOut(t *testing.T, a, b *member) {
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	a.ExportWeb(t, k, "10.1.0.1", "192.0.2.1")
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
-	world.Eventually(t, func(ctx context.Context) error {
-		c := a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
-		want := "The service is exported to the clusterset. Left out: 192.0.2.1 is outside the cluster's pod and node CIDRs. " +
-			"If these addresses are right, the hub's administrator adds their range to this cluster's Member."
-		if c.Message != want {
-			return fmt.Errorf("message %q, want %q", c.Message, want)
-		}
-		return nil
-	})
-}

@@ -21,25 +21,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
-// TestEndpoints follows services that are not quite ordinary, between two dual-stack members and their hub.
-//
-//nolint:tparallel // the subtests share two clusters
-func TestEndpoints(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	w.members["a"].Start(t)
-	w.members["b"].Start(t)
-	for name, test := range map[string]func(*testing.T, *member, *member){
-		"EndpointsVerbatim":   testEndpointsVerbatim,
-		"CustomController":    testCustomController,
-		"PortChanges":         testPortChanges,
-		"ExternalNameAndBack": testExternalNameAndBack,
-		"TypeOfTheOldest":     testTypeOfTheOldest,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, w.members["a"], w.members["b"]) })
-	}
-}
-
 // slices waits until these slices are mirrored for an import, whatever they are called.
 func (m *member) slices(t *testing.T, k key, want ...discoveryv1.EndpointSlice) {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,67 +23,6 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
-
-// testTakenOver: a cluster that was built anew gets its ID back once the old one is silent, and not because the hub was.
-func (w *env) testTakenOver(t *testing.T, kill func()) {
-	a, b := w.members["a"], w.members["b"]
-	questions := &heartbeatReads{}
-	config := rest.CopyConfig(a.Hub)
-	config.Wrap(questions.through)
-	b.Start(t, func(o *agent.Options) {
-		o.ClusterID, o.Hub = "a", config
-		o.HeartbeatInterval = 3 * time.Second // so that a is not silent where one of its beats takes some seconds
-	})
-	owner := func(m *member) error {
-		heartbeat := &hubv1alpha1.Heartbeat{}
-		if err := w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
-			return err
-		}
-		if heartbeat.Spec.ClusterUID != m.UID(t) {
-			return fmt.Errorf("the ID is not that of cluster %s", m.ID)
-		}
-		return nil
-	}
-	reach := func(count *atomic.Int32, n int32) {
-		t.Helper()
-		n += count.Load()
-		world.Eventually(t, func(context.Context) error {
-			if got := count.Load(); got < n {
-				return fmt.Errorf("%d questions for the heartbeat, not %d yet", got, n)
-			}
-			return nil
-		})
-	}
-	reach(&questions.answered, 1)
-	lab.Must(t, w.Hub.APIServer.Freeze())
-	reach(&questions.unanswered, 2*liveness.GracePeriods) // one at each interval
-	lab.Must(t, w.Hub.APIServer.Thaw())
-	reach(&questions.answered, 2)
-	for range liveness.GracePeriods {
-		a.beats(t, w)
-	}
-	lab.Must(t, owner(a))
-
-	kill()
-	world.Eventually(t, func(context.Context) error { return owner(b) })
-}
-
-// heartbeatReads counts what an agent asks of a heartbeat alone.
-type heartbeatReads struct{ answered, unanswered atomic.Int32 }
-
-func (q *heartbeatReads) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(r)
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/heartbeats/"+hubv1alpha1.HeartbeatName) {
-			if err != nil {
-				q.unanswered.Add(1)
-			} else {
-				q.answered.Add(1)
-			}
-		}
-		return response, err
-	})
-}
 
 // TestIdentity: an agent takes its ID from the cluster, stops rather than change it, and waits for one where there is none or none
 // that can be one.
@@ -203,5 +141,21 @@ func TestForeignID(t *testing.T) {
 			t.Errorf("published all the same: %+v", r)
 		}
 	}
-	w.testTakenOver(t, kill)
+
+	// A cluster that was created again gets its ID back if the old one is silent.
+	b.Start(t, func(o *agent.Options) { o.ClusterID, o.Hub, o.HeartbeatInterval = "a", a.Hub, 3*time.Second })
+	for range liveness.GracePeriods {
+		a.beats(t, w)
+	}
+	owner := func(ctx context.Context, want *member) error {
+		heartbeat := &hubv1alpha1.Heartbeat{}
+		err := w.HubClient.Get(ctx, key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}, heartbeat)
+		if err == nil && heartbeat.Spec.ClusterUID != want.UID(t) {
+			err = fmt.Errorf("the ID is not that of cluster %s", want.ID)
+		}
+		return err
+	}
+	lab.Must(t, owner(t.Context(), a))
+	kill()
+	world.Eventually(t, func(ctx context.Context) error { return owner(ctx, b) })
 }

@@ -139,38 +139,3 @@ func TestServiceRecreated(t *testing.T) {
 	w.noRecords(t, "a", k)
 	b.Gone(t, k)
 }
-
-// TestRestartKeepsWithdrawnPorts: an agent that starts does not use the ports again that a silent member's slice has left, nor does
-// it take those away that the slice serves as the last resort.
-//
-// spec: D9
-func TestRestartKeepsWithdrawnPorts(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
-	kill, stop := a.Start(t), b.Start(t)
-	k := partlyServed(t, key{Namespace: world.Namespace(t, a, b), Name: "web"}, a, b)
-	b.Gauge(t, "tombolo_member_live", 1)
-	b.Endpoints(t, k, "a 10.1.0.4:http:8080", "a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "a fd00:1::4:admin:8081",
-		"b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081")
-	kill()
-	left := []string{"a 10.1.0.4:admin:8081", "a fd00:1::4:http:8080", "b 10.2.0.4:http:8080", "b fd00:2::4:admin:8081"}
-	b.Endpoints(t, k, left...)
-	cluster, err := b.Cluster.Client(nil)
-	lab.Must(t, err)
-	mirrored, err := b.Mirrored(t.Context(), k)
-	lab.Must(t, err)
-	stop()
-	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
-	lab.Must(t, err)
-	defer events.Stop()
-	for range len(mirrored) + 2 { // what is there: these, and b's own
-		<-events.ResultChan()
-	}
-	b.Start(t)
-	for range 2 { // less than the grace period, in which a is not known to be silent
-		b.beats(t, w)
-	}
-	b.writesNoSlice(t, events, k, "after the restart")
-	b.Endpoints(t, k, left...)
-}

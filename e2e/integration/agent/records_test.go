@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -22,24 +21,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
-
-// TestRecords: a member's records on the hub are restored after any change by others.
-//
-//nolint:tparallel // the subtests share two clusters
-func TestRecords(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	for _, m := range w.members {
-		m.Start(t)
-	}
-	for name, test := range map[string]func(*testing.T, *env){
-		"EditedByHand":    testRecordsByHand,
-		"Unknown":         testUnknownRecords,
-		"RecreatedAtOnce": testRecreatedAtOnce,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, w) })
-	}
-}
 
 // TestHeartbeatByHand: a heartbeat that a user edits or deletes is restored, and imports do not change,
 // not even when it says that another cluster bears the member's ID.
@@ -62,20 +43,14 @@ func TestHeartbeatByHand(t *testing.T) {
 	want := &hubv1alpha1.Heartbeat{}
 	lab.Must(t, w.HubClient.Get(t.Context(), name, want))
 
-	for what, edit := range map[string]func(*hubv1alpha1.Heartbeat){
-		"partial":     func(h *hubv1alpha1.Heartbeat) { h.Spec.Publication = hubv1alpha1.PublicationPartial },
-		"other agent": func(h *hubv1alpha1.Heartbeat) { h.Spec.AgentVersion, h.Spec.Services = "v0", 7 },
-	} {
+	edit := func(what string, change func(*hubv1alpha1.HeartbeatSpec)) {
+		t.Helper()
 		heartbeat := &hubv1alpha1.Heartbeat{}
-		lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			if err := w.HubClient.Get(t.Context(), name, heartbeat); err != nil {
-				return err
-			}
-			edit(heartbeat)
-			return w.HubClient.Update(t.Context(), heartbeat)
-		}))
+		world.Update(t, w.HubClient, name, heartbeat, func() { change(&heartbeat.Spec) })
 		world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, what) })
 	}
+	edit("partial", func(h *hubv1alpha1.HeartbeatSpec) { h.Publication = hubv1alpha1.PublicationPartial })
+	edit("other agent", func(h *hubv1alpha1.HeartbeatSpec) { h.AgentVersion, h.Services = "v0", 7 })
 	lab.Must(t, w.HubClient.Delete(t.Context(), want.DeepCopy()))
 	world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "deleted") })
 	w.settled(t)
@@ -83,15 +58,7 @@ func TestHeartbeatByHand(t *testing.T) {
 		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", k, after, before)
 	}
 
-	rival := &hubv1alpha1.Heartbeat{}
-	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := w.HubClient.Get(t.Context(), name, rival); err != nil {
-			return err
-		}
-		rival.Spec.ClusterUID = "somebody-else"
-		return w.HubClient.Update(t.Context(), rival)
-	}))
-	world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "rival") })
+	edit("rival", func(h *hubv1alpha1.HeartbeatSpec) { h.ClusterUID = "somebody-else" })
 	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
 	serviceImport, _ := b.Imported(t, k)

@@ -57,14 +57,13 @@ func TestRights(t *testing.T) {
 	t.Run("ExportWithdraw", func(t *testing.T) { testExportWithdraw(t, a, b) })
 	t.Run("Headless", func(t *testing.T) { testHeadless(t, a, b) })
 	t.Run("Conflict", func(t *testing.T) { testConflict(t, a, b) })
-	t.Run("Drift", func(t *testing.T) { testDrift(t, a, b) })
-	t.Run("Obstructed", func(t *testing.T) { testForeignImport(t, a, b) })
+	t.Run("DriftIsReverted", func(t *testing.T) { testDrift(t, a, b) })
+	t.Run("ForeignImportInTheWay", func(t *testing.T) { testForeignImport(t, a, b) })
 	t.Run("RecordsByHand", func(t *testing.T) { testRecordsByHand(t, w) })
 	t.Run("RecordsOfNobody", func(t *testing.T) { testUnknownRecords(t, w) })
 	t.Run("RecreatedAtOnce", func(t *testing.T) { testRecreatedAtOnce(t, w) })
 	t.Run("Terminating", func(t *testing.T) { testImporterTerminating(t, w) })
 	t.Run("HubAway", func(t *testing.T) { testHubUnreachable(t, w) })
-	stopB = testDeletionsPending(t, w, stopB) // the agent that it starts outlives it
 	stopA = testGatewayPorts(t, w, stopA)
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()
@@ -313,30 +312,6 @@ func (m *member) alter(ctx context.Context, k key) error {
 	service.Spec.Ports[0].Port++
 	*source.Ports[0].Port++
 	return errors.Join(m.Update(ctx, service), m.Update(ctx, source))
-}
-
-// testDeletionsPending: b does not delete missing data until its administrator does. It returns how to stop its agent.
-func testDeletionsPending(t *testing.T, w *env, stopB func()) func() {
-	a, b := w.members["a"], w.members["b"]
-	ns := world.Namespace(t, a, b)
-	var keys []key
-	for i := range many {
-		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
-	}
-	atOnce(t, keys, a.ExportOne)
-	for _, k := range keys {
-		b.Imported(t, k)
-	}
-	stopB()
-	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
-	for _, k := range keys {
-		w.noRecords(t, "a", k)
-	}
-	stopB = b.Start(t, released)
-	for _, k := range keys {
-		b.Gone(t, k)
-	}
-	return stopB
 }
 
 // testMemberLeaves: a leaves, and its namespace on the hub with it.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -145,7 +144,10 @@ func TestFrozenHub(t *testing.T) {
 	var unanswered attempts
 	b.Start(t, func(o *agent.Options) { o.Hub = unanswered.of(o.Hub, "/namespaces/member-b/heartbeats") })
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	servedByBoth(t, k, a, b)
+	for i, m := range []*member{a, b} {
+		m.ExportWeb(t, k, fmt.Sprintf("10.%d.0.1", i+1))
+	}
+	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 	mirrored, err := b.Mirrored(t.Context(), k)
 	lab.Must(t, err)
 	cluster, err := b.Cluster.Client(nil)
@@ -213,31 +215,4 @@ func (a *attempts) of(config *rest.Config, path string) *rest.Config {
 		})
 	})
 	return result
-}
-
-// TestSlowHeartbeats: a member whose heartbeats come more slowly than ours is given the time that it announces.
-//
-// spec: D9
-func TestSlowHeartbeats(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
-	a.Start(t, func(o *agent.Options) { o.HeartbeatInterval = 15 * time.Second })
-	b.Start(t)
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	servedByBoth(t, k, a, b)
-	for range 8 { // twice the grace period that b gives to those who announce nothing
-		b.beats(t, w)
-	}
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
-	b.Gauge(t, "tombolo_member_live", 1)
-}
-
-// servedByBoth has a and b export a service, and returns when b uses the endpoints of both.
-func servedByBoth(t *testing.T, k key, a, b *member) {
-	t.Helper()
-	for i, m := range []*member{a, b} {
-		m.ExportWeb(t, k, fmt.Sprintf("10.%d.0.1", i+1))
-	}
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 }
