@@ -9,26 +9,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestHomeHasOneOwner(t *testing.T) {
 	h := home(t.TempDir())
 	lock, err := h.claim()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if _, err := h.claim(); !errors.Is(err, errRuns) {
 		t.Errorf("a second claim: %v, want %v", err, errRuns)
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, lock.Close())
 	if lock, err = h.claim(); err != nil {
 		t.Fatalf("a claim after the owner has gone: %v", err)
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, lock.Close())
 }
 
 func TestState(t *testing.T) {
@@ -37,15 +33,11 @@ func TestState(t *testing.T) {
 		t.Errorf("no state yet: %v, %v", got, err)
 	}
 	want := state{PID: 7, Guide: "Try this.\n", Variables: map[string]string{"A": "b"}}
-	if err := h.write(want); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, h.write(want))
 	if got, err := h.read(); !cmp.Equal(got, want) || err != nil {
 		t.Errorf("read %v, %v; want %v", got, err, want)
 	}
-	if err := os.WriteFile(h.path("state.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(h.path("state.json"), []byte("{"), 0o600))
 	if _, err := h.read(); err == nil {
 		t.Error("half a state is read without an error")
 	}

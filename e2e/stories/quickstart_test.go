@@ -27,13 +27,9 @@ const leaving = "## Leave"
 // Before its last part a member loses power: status says so, and it is removed from the hub; it can still leave when it is back.
 func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 	root, err := lab.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "quickstart.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	before, after, found := strings.Cut(string(text), leaving)
 	if !found {
 		t.Fatalf("docs/quickstart.md has no %q", leaving)
@@ -43,16 +39,12 @@ func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 		"PATH="+st.Path()+":"+os.Getenv("PATH"), "HUB_URL="+east.Config().Host,
 		"EAST_PODS="+complete.Joined(east.PodCIDRs()), "WEST_PODS="+complete.Joined(west.PodCIDRs()),
 		"AGENT_IMAGE="+complete.AgentImage, "DNS_IMAGE="+complete.DNSImage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer shell.Close()
 	follow(t, shell, before)
 
 	t.Cleanup(func() { thaw(t, west) }) // so that the lab can end
-	if err := west.Node.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, west.Node.Freeze(t.Context()))
 	st.awaitStatus(t, "west", "SILENT")
 	if _, err := st.Kubectl(t.Context(), "", strings.Fields("clusterset leave --from hub --cluster-id west --hub-context east")...); err != nil {
 		t.Fatal(err)
@@ -65,14 +57,10 @@ func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 func follow(t *testing.T, shell *walk.Shell, text string) {
 	t.Helper()
 	steps, err := walk.Steps(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for _, step := range steps {
 		begin := time.Now()
-		if err := shell.Take(step); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, shell.Take(step))
 		t.Logf("%5.1f s  $ %s", time.Since(begin).Seconds(), strings.SplitN(step.Commands, "\n", 2)[0])
 	}
 }

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -52,9 +53,7 @@ func startStage(t *testing.T, o complete.Options) *stage {
 		t.Logf("%5.1f s  "+format, append([]any{time.Since(begin).Seconds()}, args...)...)
 	}
 	set, err := complete.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
 		if err := set.Close(); err != nil {
 			t.Error(err)
@@ -73,9 +72,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, add(s))
 	}
 	return s
 }

@@ -48,9 +48,7 @@ func gitIn(t *testing.T, dir string, args ...string) {
 func clone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "tiny"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "tiny"))))
 	gitIn(t, dir, "init", "--quiet")
 	gitIn(t, dir, "add", ".")
 	gitIn(t, dir, "commit", "--quiet", "--message=tiny: begin")
@@ -59,20 +57,14 @@ func clone(t *testing.T) string {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
@@ -133,9 +125,7 @@ func TestCheck(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	build := func(epoch string) []byte {
 		out := t.TempDir()
-		if err := tiny("", io.Discard).run(t.Context(), []string{"build", "-root=" + clone(t), "-out=" + out}, epoch); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tiny("", io.Discard).run(t.Context(), []string{"build", "-root=" + clone(t), "-out=" + out}, epoch))
 		return read(t, filepath.Join(out, "tiny.tar"))
 	}
 	first := build("")
@@ -230,5 +220,12 @@ func TestRelease(t *testing.T) {
 	stated := release{"v1", "abc", time.Unix(5, 0).UTC()}
 	if got, err := releaseOf(t.Context(), outside, release{version: "v1", revision: "abc"}, "5"); got != stated || err != nil {
 		t.Errorf("got %v, %v, want %v", got, err, stated)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

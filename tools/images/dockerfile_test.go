@@ -25,14 +25,10 @@ import (
 func instructionsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	parsed, err := parser.Parse(bytes.NewReader(read(t, filepath.Join(productRoot, "Dockerfile"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	warn := func(name, _, _, message string, _ []parser.Range) { t.Errorf("%s: %s", name, message) }
 	stages, _, err := instructions.Parse(parsed.AST, linter.New(&linter.Config{Warn: warn}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string][]string{}
 	for _, s := range stages {
 		lines := []string{s.OrigCmd + " " + s.BaseName}
@@ -80,9 +76,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	b, out := tiny("", io.Discard), filepath.Join(t.TempDir(), "image.tar")
 	args := []string{"files", "-root=" + filepath.Join("testdata", "tiny"), "-image=tiny", "-platform=linux/arm64", "-version=v1.2.3", "-out=" + out}
-	if err := b.run(t.Context(), args, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.run(t.Context(), args, ""))
 	undated := release{version: "v1.2.3", time: time.Unix(0, 0).UTC()}
 	wantError(t, verifyLayer(bytes.NewReader(read(t, out)), "tiny", undated, b.platforms[1]), "")
 }

@@ -31,9 +31,7 @@ func labArchives(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	// Without the project's own images, which take minutes.
-	if err := (builder{root: productRoot, log: io.Discard}).run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (builder{root: productRoot, log: io.Discard}).run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, ""))
 	return dir
 }
 
@@ -41,32 +39,22 @@ func labArchives(t *testing.T) string {
 func load(t *testing.T, archive string) (string, v1.Image) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unpack(t.Context(), read(t, archive), dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unpack(t.Context(), read(t, archive), dir))
 	top, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate.Index(top); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, validate.Index(top))
 	manifest, err := top.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 1 {
 		t.Fatalf("%+v, %v", manifest, err)
 	}
 	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	platforms, err := index.IndexManifest()
 	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != "linux/"+runtime.GOARCH {
 		t.Fatalf("%+v, %v", platforms, err)
 	}
 	i, err := index.Image(platforms.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return manifest.Manifests[0].Annotations[containerdName], i
 }
 
@@ -103,9 +91,7 @@ func TestLab(t *testing.T) {
 			t.Parallel()
 			name, i := load(t, filepath.Join(dir, archive))
 			config, err := i.ConfigFile()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got, err := json.Marshal(config.Config); name != want.name || string(got) != want.config || err != nil {
 				t.Errorf("got %s, %s, %v\nwant %s, %s", name, got, err, want.name, want.config)
 			}
@@ -116,12 +102,8 @@ func TestLab(t *testing.T) {
 			content := mutate.Extract(i)
 			defer content.Close()
 			layer, err := io.ReadAll(content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := unpack(t.Context(), layer, root); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, unpack(t.Context(), layer, root))
 			for pair := range slices.Chunk(want.commands, 2) {
 				if output, err := inside(t.Context(), root, pair[0]); !strings.Contains(output, pair[1]) {
 					t.Errorf("%s: %v: %q, want %q in it", pair[0], err, output, pair[1])

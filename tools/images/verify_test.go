@@ -38,9 +38,7 @@ var tinyFiles = sync.OnceValues(func() (map[string][]file, error) {
 func tinyImage(t *testing.T, change map[string]func(*file)) image {
 	t.Helper()
 	all, err := tinyFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := tiny("", io.Discard).images(someRelease())[0]
 	i.files = func(_ context.Context, p v1.Platform) ([]file, error) {
 		files := slices.Clone(all[p.String()])
@@ -116,9 +114,7 @@ func TestVerify(t *testing.T) {
 			p := parts{tinyImage(t, nil), someRelease(), []v1.Platform{amd64, arm64}, slices.Clone[[]byte]}
 			test.change(&p)
 			archive, err := p.image.archive(t.Context(), p.release, p.platforms)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			wantError(t, verify(t.Context(), p.archive(archive), tinyImage(t, nil), someRelease(), []v1.Platform{amd64, arm64}), test.want)
 		})
 	}

@@ -23,39 +23,29 @@ func fake(t *testing.T) release {
 	for _, p := range platforms() {
 		put(t, sources, p.binary(), p.os+p.arch)
 		put(t, sources, license, "free")
-		if err := r.pack(p.archive(), filepath.Join(sources, p.binary()), filepath.Join(sources, license)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.pack(p.archive(), filepath.Join(sources, p.binary()), filepath.Join(sources, license)))
 		put(t, r.out, p.bill(), `{"bomFormat":"CycloneDX","metadata":{"component":{"name":"github.com/tombolo-mcs/tombolo","version":"v1.2.3"}},
 "components":[{"name":"k8s.io/client-go"}]}`)
 	}
 	sums, err := r.sums(platforms())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, r.out, checksums, sums)
 	manifest, err := r.krewManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, r.out, krewFile, manifest)
 	return r
 }
 
 func put(t *testing.T, folder, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 }
 
 // TestLinked: the linker sets variables that the plugin has. It says nothing of those that do not exist.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(filepath.Join("..", "..", "cmd", program, "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	linked := release{version: "v1.2.3", registry: "ghcr.io/tombolo-mcs"}.linked()
 	if want := "-s -w -X main.version=v1.2.3 -X main.registry=ghcr.io/tombolo-mcs"; linked != want {
 		t.Errorf("the linker's flags are %q, want %q", linked, want)
@@ -102,9 +92,7 @@ func TestCheck(t *testing.T) {
 			r := fake(t)
 			if test.file != "" {
 				text, err := os.ReadFile(filepath.Join(r.out, test.file))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				put(t, r.out, test.file, strings.Replace(string(text), test.old, test.new, 1))
 			}
 			if test.repack != nil {
@@ -126,21 +114,15 @@ func repack(t *testing.T, r release, p platform, files map[string]string) {
 		put(t, folder, name, text)
 	}
 	paths, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.pack(p.archive(), paths...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.pack(p.archive(), paths...))
 }
 
 // TestPack: the same files give the same bytes.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	one, err := fake(t).sums(platforms())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if other, err := fake(t).sums(platforms()); one != other || err != nil {
 		t.Errorf("two archives of the same files differ, %v", err)
 	}
@@ -159,17 +141,11 @@ func TestMissing(t *testing.T) {
 func TestBill(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := billOf(self, "v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b cyclonedx.BOM
-	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&b))
 	if c := b.Metadata.Component; c.Name != "github.com/tombolo-mcs/tombolo/tools/release" || c.Version != "v1.2.3" {
 		t.Errorf("the bill is of %+v", c)
 	}
@@ -196,5 +172,12 @@ func TestCommand(t *testing.T) {
 		if err := run(t.Context(), args); err == nil || err.Error() != want {
 			t.Errorf("release %v: %v instead of %s", args, err, want)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -195,9 +195,7 @@ plain 1e+06
 
 func TestCPU(t *testing.T) {
 	used := cpuTimes{"tombolo-agent": 2, "etcd": 6}.since(cpuTimes{"tombolo-agent": 1, "etcd": 3})
-	if diff := cmp.Diff(map[string]float64{"etcd": 75, "tombolo-agent": 25}, used.percent()); diff != "" {
-		t.Error(diff)
-	}
+	lab.Equal(t, "figures", map[string]float64{"etcd": 75, "tombolo-agent": 25}, used.percent())
 	if _, err := cpuOf(1 << 30); err == nil {
 		t.Error("a process that does not exist has used CPU")
 	}
@@ -214,9 +212,7 @@ func TestRequests(t *testing.T) {
 		{Resource: "leases", Verb: "PUT", Code: "200", Count: 9},
 	})
 	caused := r.since(requests{{"a", "PUT", "endpointslices"}: 4, {"a", "GET", "services"}: 2})
-	if diff := cmp.Diff("a PUT endpointslices 1, a PUT serviceimports/status 1", caused.String()); diff != "" {
-		t.Error(diff)
-	}
+	lab.Equal(t, "figures", "a PUT endpointslices 1, a PUT serviceimports/status 1", caused.String())
 	if r.total() != 8 || r.reads() != 2 || r.in("a") != 8 || r.in("b") != 0 {
 		t.Errorf("%s: total %d, reads %d, in a %d, in b %d", strings.TrimSpace(r.String()), r.total(), r.reads(), r.in("a"), r.in("b"))
 	}

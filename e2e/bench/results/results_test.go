@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestResults(t *testing.T) {
@@ -26,9 +25,7 @@ func TestResults(t *testing.T) {
 	r.Limit("Unknown", "s", "agent", results.AtMost(2))
 	r.Compare("Writes", "writes", "agent", "baseline", results.AtMost(2))
 	var table strings.Builder
-	if err := r.WriteTargets(&table); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, r.WriteTargets(&table))
 	var got []string
 	for line := range strings.Lines(table.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
@@ -42,17 +39,11 @@ func TestResults(t *testing.T) {
 		"Unknown of agent NaN s at most 2 missed",
 		"Writes of agent 3 writes baseline NaN at most 2 missed",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("targets (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "targets", want, got)
 	path := filepath.Join(t.TempDir(), "out", "bench.txt")
-	if err := r.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, r.Write(path))
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if first, _, _ := strings.Cut(string(content), "\n"); first != "BenchmarkRate/kind=A/who=agent 1 90 services/s" {
 		t.Error(first)
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -94,9 +94,7 @@ func TestFewWrites(t *testing.T) {
 					got = append(got, f.String())
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			lab.Equal(t, "findings", tc.want, got)
 			if again := h.Begin(good()); len(again) > 0 {
 				t.Errorf("the next epoch begins with %v", again)
 			}
@@ -134,9 +132,7 @@ func TestAged(t *testing.T) {
 			for _, f := range h.Begin(w) {
 				got = append(got, f.Rule)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			lab.Equal(t, "findings", tc.want, got)
 		})
 	}
 }
@@ -176,9 +172,7 @@ func TestRevived(t *testing.T) {
 			for _, f := range h.Begin(w) {
 				got = append(got, f.Rule)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			lab.Equal(t, "findings", tc.want, got)
 		})
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 var account = types.NamespacedName{Namespace: "home", Name: "robot"}
@@ -109,20 +109,12 @@ func TestCompare(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "audit.log")
 			lines = append(lines, used[0][:20]) // being written
-			if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 			rights, err := audit.Rights(objects(t, roles), account)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			requests, err := audit.Requests(path, account)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, audit.Compare(account, rights, requests)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			lab.Must(t, err)
+			lab.Equal(t, "problems", c.want, audit.Compare(account, rights, requests))
 		})
 	}
 }
@@ -142,9 +134,7 @@ func TestErrors(t *testing.T) {
 	if _, err := audit.Requests(path, account); err == nil {
 		t.Error("a log that is not there is read")
 	}
-	if err := os.WriteFile(path, []byte("{}\n{\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(path, []byte("{}\n{\n"), 0o600))
 	want := "audit log " + path + ", line 2: unexpected end of JSON input"
 	if _, err := audit.Requests(path, account); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -156,9 +146,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, document := range strings.Split(text, "---") {
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, yaml.Unmarshal([]byte(document), &o.Object))
 		out = append(out, o)
 	}
 	return out

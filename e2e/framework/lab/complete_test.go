@@ -69,19 +69,13 @@ func ignoreForbidden(err error) error {
 func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	lab.NeedComplete(t)
 	folder, err := os.MkdirTemp("/tmp", "lab-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer os.Remove(folder)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), endVariable+"=complete", "TMPDIR="+folder)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "started\n" {
 		t.Fatalf("the lab did not start: %q, %v", line, err)
 	}
@@ -96,9 +90,7 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 		t.Errorf("a node with a pod has %d processes and the cgroups %q", n, cgroups(t, name))
 	}
 	link := hostLink(t, namespaces)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process ended well; it should have been killed")
 	}
@@ -150,9 +142,7 @@ func hostLink(t *testing.T, namespaces []string) *net.Interface {
 		if _, after, found := strings.Cut(string(command), "--advertise-address=198.18."); found {
 			number, _, _ := strings.Cut(after, ".")
 			link, err := net.InterfaceByName("tombolo" + number)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			return link
 		}
 	}
@@ -194,9 +184,7 @@ func processesIn(t *testing.T, namespaces []string) []string {
 func processes(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for i := range all {
 		all[i] = filepath.Base(all[i])
 	}
@@ -209,9 +197,7 @@ func cgroups(t *testing.T, name string) string {
 	var all []string
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		found, err := filepath.Glob(pattern + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		all = append(all, found...)
 	}
 	return strings.Join(all, " ")
@@ -221,9 +207,7 @@ func cgroups(t *testing.T, name string) string {
 func mounts(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	var all strings.Builder
 	for line := range strings.Lines(string(content)) {
 		if strings.Contains(line, name) {

@@ -19,9 +19,7 @@ import (
 func TestFailedStart(t *testing.T) {
 	logs := t.TempDir()
 	folder, err := os.MkdirTemp("/tmp", "lab-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer os.RemoveAll(folder)
 	t.Setenv("TMPDIR", folder)
 	bad := lab.ClusterOptions{Name: "bad", APIServerArgs: []string{"--no-such-flag"}}

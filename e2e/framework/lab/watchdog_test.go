@@ -104,9 +104,7 @@ func seen(pattern string, times int) moment {
 func testDeath(t *testing.T, how string, signal syscall.Signal, during moment) {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "lab-test-") // t.TempDir is too long for sockets on macOS
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer os.Remove(folder)
 	runUntilDeath(t, folder, how, signal, during)
 	lab.Eventually(t, patience, func(ctx context.Context) error {
@@ -124,12 +122,8 @@ func runUntilDeath(t *testing.T, folder, how string, signal syscall.Signal, duri
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+folder)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, cmd.Start())
 	if during != nil {
 		awaitMoment(t, folder, during)
 	} else if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "started\n" {
@@ -153,9 +147,7 @@ func awaitMoment(t *testing.T, folder string, during moment) {
 	t.Helper()
 	for range 10_000_000 {
 		come, err := during(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		if come {
 			return
 		}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // scripted is a server of TCP that does to each connection what its script says, and notes it.
@@ -24,9 +26,7 @@ type scripted struct {
 func startScripted(t *testing.T, handle func(number int, conn net.Conn, reader *bufio.Reader)) *scripted {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	s := &scripted{port: portOf(listener.Addr()), connections: make(chan int, 1)}
 	go func() {
@@ -52,9 +52,7 @@ func startScripted(t *testing.T, handle func(number int, conn net.Conn, reader *
 func (s *scripted) count(t *testing.T) int {
 	t.Helper()
 	conn, err := net.Dial("tcp4", hostPort("127.0.0.1", s.port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "end"); err != nil {
 		t.Fatal(err)
@@ -155,9 +153,7 @@ func TestAskNeverTwice(t *testing.T) {
 func TestAskNeverTwiceUDP(t *testing.T) {
 	t.Parallel()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	to := conn.LocalAddr().String()
 	got := said[result](t, here(t), "ask", "-network", "udp4", "-timeout", "5s", "-count", "2", to)
@@ -167,9 +163,7 @@ func TestAskNeverTwiceUDP(t *testing.T) {
 		}
 	}
 	mark, err := net.Dial("udp4", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { mark.Close() })
 	if _, err := io.WriteString(mark, "end"); err != nil {
 		t.Fatal(err)
@@ -177,9 +171,7 @@ func TestAskNeverTwiceUDP(t *testing.T) {
 	received := 0
 	for buffer := make([]byte, maxDatagram); ; received++ {
 		n, _, err := conn.ReadFrom(buffer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		if string(buffer[:n]) == "end" {
 			break
 		}

@@ -155,8 +155,6 @@ func needs(t *testing.T, host string) {
 	if isMissingFamily(err) {
 		lab.Skip(t, "the host has no "+host)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	listener.Close()
 }

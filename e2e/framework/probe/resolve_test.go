@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // A question without an answer is not asked again, nor is another nameserver.
@@ -22,9 +23,7 @@ func TestResolveNeverTwice(t *testing.T) {
 	}
 	// The nameserver takes datagrams in order: had there been a second, it would be there.
 	said[reply](t, n.world(t), "resolve", "-timeout", patience.String(), "last.test")
-	if diff := cmp.Diff([]string{"udp web.test. A", "udp last.test. A"}, n.questions(), cmpopts.SortSlices(strings.Compare)); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "asked", []string{"udp web.test. A", "udp last.test. A"}, n.questions(), cmpopts.SortSlices(strings.Compare))
 }
 
 // At a rate, only changes and errors are printed.

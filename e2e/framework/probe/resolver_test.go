@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // nameserver is one under test, which notes each question that it gets.
@@ -33,9 +34,7 @@ func startNameserver(t *testing.T, records ...string) *nameserver {
 	n := &nameserver{}
 	n.set(t, records...)
 	listeners, port, err := bindLoopback(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	n.address = hostPort("127.0.0.1", port)
 	for _, server := range listeners {
 		server.Handler = n
@@ -77,9 +76,7 @@ func (n *nameserver) set(t *testing.T, records ...string) {
 	var parsed []dns.RR
 	for _, text := range records {
 		record, err := dns.NewRR(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		parsed = append(parsed, record)
 	}
 	n.mu.Lock()
@@ -147,9 +144,7 @@ func (n *nameserver) world(t *testing.T, lines ...string) world {
 	w := here(t)
 	// Were the second one asked, nothing would answer.
 	text := "nameserver " + n.address + "\nnameserver 127.0.0.1:1\noptions attempts:5 timeout:1\n" + strings.Join(lines, "\n") + "\n"
-	if err := os.WriteFile(w.resolvConf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(w.resolvConf, []byte(text), 0o600))
 	return w
 }
 
@@ -215,9 +210,7 @@ func TestAskLookup(t *testing.T) {
 				t.Errorf("got %+v, want address %q, error %q", got, test.address, test.err)
 			}
 			eventually(t, "the nameserver has got all questions", func() bool { return len(n.questions()) >= len(test.asked) })
-			if diff := cmp.Diff(test.asked, n.questions()); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
-			}
+			lab.Equal(t, "asked", test.asked, n.questions())
 		})
 	}
 }

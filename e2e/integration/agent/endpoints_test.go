@@ -164,9 +164,7 @@ func testPortChanges(t *testing.T, a, b *member) {
 	follow()
 	b.Endpoints(t, k, "a 10.1.0.1:unnamed:7000")
 	after, _ := b.Imported(t, k)
-	if diff := cmp.Diff(before.Spec.IPs, after.Spec.IPs); diff != "" {
-		t.Errorf("addresses (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "addresses", before.Spec.IPs, after.Spec.IPs)
 }
 
 // ports waits until an import and its derived Service have these "name:number" ports.

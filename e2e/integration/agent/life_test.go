@@ -4,6 +4,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -48,9 +49,7 @@ func testExportWithdraw(t *testing.T, a, b *member) {
 	for _, m := range []*member{a, b} {
 		serviceImport, derived := m.Imported(t, k)
 		m.Endpoints(t, k, "a 10.1.0.1:http:8080", "a 10.1.0.2:http:8080")
-		if diff := cmp.Diff([]mcsv1beta1.ClusterStatus{{Cluster: "a"}}, serviceImport.Status.Clusters); diff != "" {
-			t.Errorf("exporters (-want +got):\n%s", diff)
-		}
+		lab.Equal(t, "exporters", []mcsv1beta1.ClusterStatus{{Cluster: "a"}}, serviceImport.Status.Clusters)
 		if serviceImport.Status.EndpointSliceObjects != mcsv1beta1.EndpointSliceObjectsPresent {
 			t.Errorf("endpointSliceObjects is %q", serviceImport.Status.EndpointSliceObjects)
 		}
@@ -90,12 +89,8 @@ func testDualStack(t *testing.T, a, b *member) {
 	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
 	a.untouched(t, service)
 	wantPorts := []mcsv1beta1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, AppProtocol: new("http")}}
-	if diff := cmp.Diff(wantPorts, serviceImport.Spec.Ports); diff != "" {
-		t.Errorf("ports of the import (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, serviceImport.Spec.IPFamilies); diff != "" {
-		t.Errorf("families (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "ports of the import", wantPorts, serviceImport.Spec.Ports)
+	lab.Equal(t, "families", []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, serviceImport.Spec.IPFamilies)
 	if diff := cmp.Diff(derived.Spec.ClusterIPs, serviceImport.Spec.IPs); diff != "" || len(serviceImport.Spec.IPs) != 2 {
 		t.Errorf("ips of the import and of the derived Service (-want +got):\n%s", diff)
 	}
@@ -104,9 +99,7 @@ func testDualStack(t *testing.T, a, b *member) {
 		"multicluster.kubernetes.io/service-imported": "true",
 		"app.kubernetes.io/managed-by":                "tombolo-mcs.io",
 	}
-	if diff := cmp.Diff(wantLabels, derived.Labels); diff != "" {
-		t.Errorf("labels of the derived Service (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "labels of the derived Service", wantLabels, derived.Labels)
 	b.Endpoints(t, k, "a 10.1.0.1:unnamed:8080", "a 10.1.0.2:unnamed:8080", "a fd00:1::1:unnamed:8080")
 	mirrored, err := b.Mirrored(t.Context(), k)
 	lab.Must(t, err)
@@ -117,9 +110,7 @@ func testDualStack(t *testing.T, a, b *member) {
 			"multicluster.kubernetes.io/source-cluster": "a",
 			"endpointslice.kubernetes.io/managed-by":    "tombolo-mcs.io",
 		}
-		if diff := cmp.Diff(want, s.Labels); diff != "" {
-			t.Errorf("labels of slice %s (-want +got):\n%s", s.Name, diff)
-		}
+		lab.Equal(t, fmt.Sprintf("labels of slice %s", s.Name), want, s.Labels)
 	}
 }
 
@@ -135,9 +126,7 @@ func testHeadless(t *testing.T, a, b *member) {
 	if serviceImport.Spec.Type != mcsv1beta1.Headless || len(serviceImport.Spec.IPs) > 0 || derived.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("type %s, ips %v, derived clusterIP %s", serviceImport.Spec.Type, serviceImport.Spec.IPs, derived.Spec.ClusterIP)
 	}
-	if diff := cmp.Diff([]corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, serviceImport.Spec.IPFamilies); diff != "" {
-		t.Errorf("families (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "families", []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, serviceImport.Spec.IPFamilies)
 	b.Endpoints(t, k, "a 10.1.0.1::13432", "a 10.1.0.2::13432")
 	mirrored, err := b.Mirrored(t.Context(), k)
 	lab.Must(t, err)
@@ -146,9 +135,7 @@ func testHeadless(t *testing.T, a, b *member) {
 		want[i].NodeName = nil // a remote node may bear a local node's name
 	}
 	slices.SortFunc(mirrored[0].Endpoints, func(x, y discoveryv1.Endpoint) int { return slices.Compare(x.Addresses, y.Addresses) })
-	if diff := cmp.Diff(want, mirrored[0].Endpoints); diff != "" {
-		t.Errorf("endpoints in b (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "endpoints in b", want, mirrored[0].Endpoints)
 	if _, headless := mirrored[0].Labels["service.kubernetes.io/headless"]; !headless {
 		t.Errorf("the slice is not marked as headless: %v", mirrored[0].Labels)
 	}

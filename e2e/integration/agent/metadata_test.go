@@ -6,7 +6,6 @@ package agent_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -54,9 +53,7 @@ func TestMetadata(t *testing.T) {
 			for key, value := range annotations {
 				notes[key] = value
 			}
-			if diff := cmp.Diff([]map[string]string{all, onService, notes, nil}, []map[string]string{i.Labels, derived.Labels, i.Annotations, derived.Annotations}); diff != "" {
-				t.Errorf("labels and annotations (-want +got):\n%s", diff)
-			}
+			lab.Equal(t, "labels and annotations", []map[string]string{all, onService, notes, nil}, []map[string]string{i.Labels, derived.Labels, i.Annotations, derived.Annotations})
 			return nil
 		})
 	}

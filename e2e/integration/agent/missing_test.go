@@ -4,6 +4,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,9 +67,7 @@ func TestDeletedWhileHubIsUnreachable(t *testing.T) {
 		t.Helper()
 		h := all[name]
 		imported, derived := b.Imported(t, h.k)
-		if diff := cmp.Diff(h.imported.Spec, imported.Spec); diff != "" {
-			t.Errorf("%s: the import's spec (-before +after):\n%s", name, diff)
-		}
+		lab.Equal(t, fmt.Sprintf("%s: the import's spec", name), h.imported.Spec, imported.Spec)
 		if diff := cmp.Diff(h.derived.Spec.ClusterIPs, derived.Spec.ClusterIPs); diff != "" || uid && h.derived.UID != derived.UID {
 			t.Errorf("%s: the derived Service is another (-before +after):\n%s", name, diff)
 		}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +43,7 @@ func testTakenOver(t *testing.T, a, b *member) {
 		t.Helper()
 		left := object.DeepCopyObject().(client.Object)
 		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
-		if diff := cmp.Diff(object, left); diff != "" {
-			t.Errorf("somebody else's object changed (-before +after):\n%s", diff)
-		}
+		lab.Equal(t, "somebody else's object changed", object, left)
 		withoutLabel(label)(left)
 		lab.Must(t, b.Update(t.Context(), left))
 	}
@@ -172,9 +169,7 @@ func testForeignImport(t *testing.T, a, b *member) {
 	b.Gauge(t, "tombolo_obstructed_imports", 1)
 	after := foreign.DeepCopy()
 	lab.Must(t, b.Get(t.Context(), k, after))
-	if diff := cmp.Diff(foreign, after); diff != "" {
-		t.Errorf("the unmanaged ServiceImport changed (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "the unmanaged ServiceImport changed", foreign, after)
 	lab.Must(t, b.Delete(t.Context(), foreign))
 	b.Imported(t, k)
 	b.Gauge(t, "tombolo_obstructed_imports", 0)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,9 +38,7 @@ func TestDerivedSelector(t *testing.T) {
 	a.ExportService(t, service, world.Slice(service, "v4", "10.1.0.1"))
 	b.runPod(t, k.Namespace, "web", "10.2.0.1")
 	_, derived := b.Imported(t, k)
-	if diff := cmp.Diff(service.Spec.Selector, derived.Spec.Selector); diff != "" {
-		t.Errorf("selector (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "selector", service.Spec.Selector, derived.Spec.Selector)
 	if target := derived.Spec.Ports[0].TargetPort.IntValue(); target != 8080 {
 		t.Errorf("the target port is %d, want that of the exporter's pods", target)
 	}
@@ -60,9 +57,7 @@ func TestDerivedSelector(t *testing.T) {
 	if after.Spec.Selector != nil {
 		t.Errorf("the derived Service still selects %v", after.Spec.Selector)
 	}
-	if diff := cmp.Diff(derived.Spec.ClusterIPs, after.Spec.ClusterIPs); diff != "" {
-		t.Errorf("addresses (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "addresses", derived.Spec.ClusterIPs, after.Spec.ClusterIPs)
 }
 
 // runPod creates a pod that is as it would be if it ran.

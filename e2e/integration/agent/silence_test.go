@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,9 +62,7 @@ func TestSilentMember(t *testing.T) {
 	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")
 	after, _ := b.Imported(t, both)
-	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
-		t.Errorf("the status changed (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "the status changed", before.Status, after.Status)
 	b.Condition(t, both, conflict, metav1.ConditionFalse, "NoConflicts")
 
 	local := world.Slice(world.Service(both, world.Port("http", 80)), "v4", "10.2.0.1")
@@ -128,9 +125,7 @@ func (m *member) allButOneSilent(t *testing.T, w *env, k key) {
 		return errors.Join(w.Renew(ctx, "g"), m.HasGauge("tombolo_member_live", 2), m.HasEndpoints(ctx, k, all[4]))
 	})
 	after, _ := m.Imported(t, k)
-	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
-		t.Errorf("the status changed (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "the status changed", before.Status, after.Status)
 }
 
 // TestFrozenHub: while the hub does not move, or cannot store anything, no member is silent.

@@ -23,9 +23,7 @@ func (m *member) untouched(t *testing.T, want *corev1.Service) {
 	t.Helper()
 	got := &corev1.Service{}
 	lab.Must(t, m.Get(t.Context(), client.ObjectKeyFromObject(want), got))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: the source Service changed (-before +after):\n%s", m.ID, diff)
-	}
+	lab.Equal(t, fmt.Sprintf("%s: the source Service changed", m.ID), want, got)
 }
 
 // becomes waits until an import, its derived Service of this name and its slices are of a type.

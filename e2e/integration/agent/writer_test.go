@@ -5,12 +5,12 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,9 +62,7 @@ func (w writing) do(t *testing.T, want error, methods []string, change plan.Chan
 	if !errors.Is(err, want) {
 		t.Fatalf("%s: %v, want %v", change.Verb, err, want)
 	}
-	if diff := cmp.Diff(methods, w.requests.take(), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: requests (-want +got):\n%s", change.Verb, diff)
-	}
+	lab.Equal(t, fmt.Sprintf("%s: requests", change.Verb), methods, w.requests.take(), cmpopts.EquateEmpty())
 	if len(written) == 0 {
 		return nil
 	}

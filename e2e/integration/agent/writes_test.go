@@ -110,9 +110,7 @@ func TestWrites(t *testing.T) {
 	}
 	restarted := w.settled(t)
 	restarted.cost(t, "restarted", varied, nil)
-	if diff := cmp.Diff([]map[string]int{eventsA, eventsB}, []map[string]int{a.events(t, ns), b.events(t, ns)}); diff != "" {
-		t.Errorf("Events of a and b, before and after they were restarted (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "Events of a and b, before and after they were restarted", []map[string]int{eventsA, eventsB}, []map[string]int{a.events(t, ns), b.events(t, ns)})
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
 	for _, k := range keys {
@@ -268,9 +266,7 @@ func (w writes) cost(t *testing.T, what string, earlier writes, want writes) {
 	t.Helper()
 	spent := w.since(earlier)
 	t.Logf("%s:\n%s", what, spent)
-	if diff := cmp.Diff(want, spent, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: writes (-want +got):\n%s", what, diff)
-	}
+	lab.Equal(t, fmt.Sprintf("%s: writes", what), want, spent, cmpopts.EquateEmpty())
 }
 
 // since returns those that have come since others were counted.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
@@ -50,13 +50,9 @@ func TestInstallDocument(t *testing.T) {
 	w.create(t, "east", corefile.DeepCopy())
 	before := w.traces(t, "hub", "east", "west")
 	text, err := os.ReadFile("../../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	steps, err := walk.Steps(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	shell := w.shell(t)
 	if _, err := coredns(); err != nil { // a build beside the agents would hold them up
 		t.Fatal(err)
@@ -68,9 +64,7 @@ func TestInstallDocument(t *testing.T) {
 		if strings.Contains(step.Commands, "leave --from hub") {
 			stopWest() // it is down
 		}
-		if err := shell.Take(step); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, shell.Take(step))
 		if strings.Contains(step.Commands, "kind: ServiceExport") {
 			w.resolves(t, "west", "shop", "web")
 			exported = true
@@ -78,24 +72,18 @@ func TestInstallDocument(t *testing.T) {
 	}
 	after := corefile.DeepCopy()
 	w.get(t, "east", after)
-	if diff := cmp.Diff(corefile.Data, after.Data); diff != "" {
-		t.Errorf("the Corefile of a cluster that has left (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "the Corefile of a cluster that has left", corefile.Data, after.Data)
 	if !exported {
 		t.Error("nothing has been exported")
 	}
-	if diff := cmp.Diff(before, w.traces(t, "hub", "east", "west")); diff != "" {
-		t.Errorf("all have left, and left something behind (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "all have left, and left something behind", before, w.traces(t, "hub", "east", "west"))
 }
 
 // shell returns a shell in a copy of the repository's manifests, whose PATH has kubectl and its plugin.
 func (w *world) shell(t *testing.T) *walk.Shell {
 	t.Helper()
 	folder, bin := t.TempDir(), t.TempDir()
-	if err := os.CopyFS(filepath.Join(folder, "manifests"), os.DirFS("../../../manifests")); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.CopyFS(filepath.Join(folder, "manifests"), os.DirFS("../../../manifests")))
 	if _, err := build(bin, "kubectl-clusterset"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +94,7 @@ func (w *world) shell(t *testing.T) *walk.Shell {
 	shell, err := walk.NewShell(t.Context(), folder, append(os.Environ(),
 		"PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host,
 		"REGISTRY=example.com/tombolo", "TAG=v1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(shell.Close)
 	return shell
 }

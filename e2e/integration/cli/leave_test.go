@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -63,7 +63,5 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 
 	w.edit(t, "east", obstacle, func() { obstacle.Finalizers = nil })
 	w.must(t, leave)
-	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
-		t.Errorf("after leaving (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "after leaving", clean, w.traces(t, "hub", "east"))
 }

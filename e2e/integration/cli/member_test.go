@@ -15,6 +15,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -24,9 +25,7 @@ func (w *world) testInitHub(t *testing.T) {
 	w.refused(t, w.join("east", "--pod-cidrs 10.1.0.0/16"), cli.ExitFailed, "is no hub yet", "init-hub")
 	clean := w.traces(t, "hub", "east")
 	w.must(t, "init-hub --context hub --dry-run")
-	if diff := cmp.Diff(clean, w.traces(t, "hub", "east")); diff != "" {
-		t.Errorf("a dry run of init-hub (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "a dry run of init-hub", clean, w.traces(t, "hub", "east"))
 	w.must(t, "init-hub --context hub")
 	w.unchanged(t, "init-hub --context hub")
 }
@@ -42,9 +41,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
 	w.refusedAsDevelopmentBuild(t)
 	w.must(t, join+" --dry-run")
-	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
-		t.Errorf("a dry run of join (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "a dry run of join", isHub, w.traces(t, "hub", "east"))
 	out := w.must(t, join)
 	w.unchanged(t, w.join("east", "")) // settings stay
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
@@ -81,14 +78,10 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 
 	before := w.traces(t, "hub", "east")
 	w.must(t, "leave --context east --hub-context hub --dry-run")
-	if diff := cmp.Diff(before, w.traces(t, "hub", "east")); diff != "" {
-		t.Errorf("a dry run of leave (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "a dry run of leave", before, w.traces(t, "hub", "east"))
 	w.refused(t, "leave --context east --hub-context hub --cluster-id west", cli.ExitFailed, `this cluster calls itself "east", not "west"`)
 	w.must(t, "leave --context east --hub-context hub")
-	if diff := cmp.Diff(isHub, w.traces(t, "hub", "east")); diff != "" {
-		t.Errorf("after leaving (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "after leaving", isHub, w.traces(t, "hub", "east"))
 	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	w.get(t, "east", export)
 	if len(export.Status.Conditions) != 0 {
@@ -127,9 +120,7 @@ func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
 		}
 	}
 	w.get(t, "east", agent)
-	if diff := cmp.Diff(want, agent.Spec.Template.Spec.Containers[0].Args); diff != "" {
-		t.Errorf("arguments that were given by hand (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "arguments that were given by hand", want, agent.Spec.Template.Spec.Containers[0].Args)
 }
 
 // scaledByHand: a field that a user has changed is overwritten only with --force-conflicts.
@@ -192,7 +183,5 @@ func (w *world) testDNS(t *testing.T) {
 	}
 	w.unchanged(t, "dns --context east")
 	w.must(t, "dns --context east --by none")
-	if diff := cmp.Diff(kubeadmCorefile, corefile()); diff != "" {
-		t.Errorf("changed back (-want +got):\n%s", diff)
-	}
+	lab.Equal(t, "changed back", kubeadmCorefile, corefile())
 }

@@ -51,13 +51,9 @@ type node struct {
 func startNode(t *testing.T, cluster *lab.Cluster, program string) (stop func()) {
 	t.Helper()
 	c, err := cluster.Client(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	api, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	n := &node{t: t, cluster: cluster, client: c, api: api, program: program, folder: t.TempDir()}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})

@@ -56,9 +56,7 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 func (w *world) corefile(t *testing.T, cluster string) string {
 	t.Helper()
 	maps := &corev1.ConfigMapList{}
-	if err := w.client(t, cluster).List(t.Context(), maps, client.InNamespace(manifests.AgentNamespace)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, w.client(t, cluster).List(t.Context(), maps, client.InNamespace(manifests.AgentNamespace)))
 	for _, m := range maps.Items {
 		if text := m.Data["Corefile"]; text != "" {
 			return text
@@ -90,31 +88,21 @@ func (s *dnsServer) hasEnded() bool {
 func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) *dnsServer {
 	t.Helper()
 	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, "tombolo-dns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	program, err := coredns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	free, err := lab.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	port := strconv.Itoa(free)
 	text := strings.NewReplacer(
 		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+kubeconfig+"\n    }\n",
 		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus 127.0.0.1:0",
 	).Replace(corefile)
 	path := filepath.Join(t.TempDir(), "Corefile")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	cmd := exec.CommandContext(t.Context(), program, "-conf", path)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, cmd.Start())
 	s := &dnsServer{address: "127.0.0.1:" + port, ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)

@@ -4,6 +4,7 @@
 package dns_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,9 +167,7 @@ func (c cluster) testClusterLocal(t *testing.T) {
 		for _, qtype := range []string{"A", "AAAA", "SRV", "TXT", "PTR", "SOA", "NS"} {
 			_, got := with.ask(t, name+" "+qtype, "udp")
 			_, want := without.ask(t, name+" "+qtype, "udp")
-			if diff := cmp.Diff(sections(want), sections(got)); diff != "" {
-				t.Errorf("%s %s (-without the plugin +with it):\n%s", name, qtype, diff)
-			}
+			lab.Equal(t, fmt.Sprintf("%s %s", name, qtype), sections(want), sections(got))
 			records += len(want.Answer)
 		}
 	}

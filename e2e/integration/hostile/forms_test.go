@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -284,7 +284,5 @@ func eldersSettingsStay(t *testing.T, w *env, k key) {
 		return nil
 	})
 	w.witness(t)
-	if diff := cmp.Diff(w.elders, w.c.settings(t, k)); diff != "" {
-		t.Errorf("%s has other settings (-before +after):\n%s", k, diff)
-	}
+	lab.Equal(t, fmt.Sprintf("%s has other settings", k), w.elders, w.c.settings(t, k))
 }

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -108,9 +107,7 @@ func (w *env) end(t *testing.T, before string) {
 	t.Helper()
 	w.witness(t)
 	w.fenced(t)
-	if diff := cmp.Diff(before, w.belongings(t)); diff != "" {
-		t.Errorf("what is the honest members' has changed (-before +after):\n%s", diff)
-	}
+	lab.Equal(t, "what is the honest members' has changed", before, w.belongings(t))
 	t.Run("Flood", w.testFlood)
 	t.Run("Quota", w.testQuota)
 	t.Run("Revoked", w.testRevoked)

@@ -5,12 +5,12 @@ package hostile_test
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -99,9 +99,7 @@ func ofOthers() []act {
 			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				w.witness(t)
-				if diff := cmp.Diff(w.twins, w.c.twins(t)); diff != "" {
-					t.Errorf("the slices of %s have been written (-before +after):\n%s", k, diff)
-				}
+				lab.Equal(t, fmt.Sprintf("the slices of %s have been written", k), w.twins, w.c.twins(t))
 			},
 		},
 		{

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -65,9 +64,7 @@ func (h *hub) testColumns(t *testing.T) {
 		},
 	} {
 		t.Run(resource, func(t *testing.T) {
-			if diff := cmp.Diff(want, h.firstRow(t, resource)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			lab.Equal(t, "columns", want, h.firstRow(t, resource))
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -60,9 +59,7 @@ func (h *hub) testRights(t *testing.T) {
 		slices.Sort(verbs)
 	}
 	got := h.notForbidden(t, h.a)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	lab.Equal(t, "rights", want, got)
 }
 
 // A member renews its own token, and gets no token of another.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,9 +60,7 @@ func TestKustomizations(t *testing.T) {
 			run("delete", "-k", pathOf(t, name), "--timeout=6m")
 			run("delete", "-k", pathOf(t, name), "--timeout=6m", "--ignore-not-found")
 		}
-		if diff := cmp.Diff(before, traces(t, cluster)); diff != "" {
-			t.Errorf("%v, deleted, leave something behind (-before +after):\n%s", names, diff)
-		}
+		lab.Equal(t, fmt.Sprintf("%v, deleted, leave something behind", names), before, traces(t, cluster))
 	}
 }
 
@@ -108,18 +105,14 @@ func kustomizations(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return names
 }
 
 func pathOf(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "..", "manifests", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return path
 }
 
@@ -133,9 +126,7 @@ func applyTwice(t *testing.T, run func(...string) string, name string) {
 	}
 	applied := specs(run, path)
 	run("apply", "-k", path)
-	if diff := cmp.Diff(applied, specs(run, path)); diff != "" {
-		t.Errorf("%s, applied again, changes (-before +after):\n%s", name, diff)
-	}
+	lab.Equal(t, fmt.Sprintf("%s, applied again, changes", name), applied, specs(run, path))
 }
 
 // specs returns the generation of each object of a kustomization that has one.
@@ -148,13 +139,9 @@ func specs(run func(...string) string, path string) string {
 func admitPods(t *testing.T, cluster *lab.Cluster) {
 	t.Helper()
 	c, err := cluster.Client(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	deployments := &appsv1.DeploymentList{}
-	if err := c.List(t.Context(), deployments); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, c.List(t.Context(), deployments))
 	for _, d := range deployments.Items {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels},
@@ -192,8 +179,6 @@ func kubectl(t *testing.T, cluster *lab.Cluster) func(args ...string) string {
 func traces(t *testing.T, cluster *lab.Cluster) []string {
 	t.Helper()
 	found, err := membership.Traces(t.Context(), cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return found
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
@@ -22,22 +23,16 @@ const limit = 10 * time.Minute
 
 func TestTour(t *testing.T) {
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	_, tour, ok := strings.Cut(string(readme), "## A tour in five minutes\n")
 	if !ok {
 		t.Fatal("the README has no tour")
 	}
 	tour, _, _ = strings.Cut(tour, "\n## ")
 	steps, err := walk.Steps(tour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if len(steps) < 5 {
 		t.Errorf("the tour has %d steps only", len(steps))
 	}
@@ -46,9 +41,7 @@ func TestTour(t *testing.T) {
 	}
 	shell := newShell(t, root)
 	for _, step := range steps {
-		if err := shell.Take(step); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, shell.Take(step))
 	}
 }
 
@@ -57,14 +50,10 @@ func newShell(t *testing.T, root string) *walk.Shell {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	goCache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	environment := append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir(), "GOCACHE="+strings.TrimSpace(string(goCache)), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	shell, err := walk.NewShell(ctx, root, environment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
 		down := exec.Command("make", "-s", "demo-down")
 		down.Dir, down.Env = root, environment
