@@ -26,9 +26,7 @@ import (
 func agentsKilled(ctx context.Context, w *world) error {
 	for range 6 {
 		pause(ctx, time.Duration(500+w.random.IntN(2500))*time.Millisecond)
-		if err := w.members[w.random.IntN(len(w.members))].agent.crash(); err != nil {
-			return err
-		}
+		w.must(w.members[w.random.IntN(len(w.members))].agent.crash())
 	}
 	return nil
 }
@@ -108,13 +106,9 @@ func leaderFrozen(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
 	first, second := m.agent.beside("first", "--leader-elect=true"), m.agent.beside("second", "--leader-elect=true")
 	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // the lease is good for almost as long as a silence takes
-	if err := m.agent.stop(); err != nil {
-		return err
-	}
+	w.must(m.agent.stop())
 	before, err := w.leader(ctx, m)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	err = errors.Join(first.start(), w.led(ctx, m, before))
 	if err == nil {
 		err = w.resumed(ctx, m, first, second)
@@ -125,26 +119,16 @@ func leaderFrozen(ctx context.Context, w *world) error {
 // resumed freezes the first of two replicas, which leads, until the second does.
 func (w *world) resumed(ctx context.Context, m *member, first, second *agent) error {
 	leader, err := w.leader(ctx, m)
-	if err != nil {
-		return err
-	}
-	if err := second.start(); err != nil {
-		return err
-	}
+	w.must(err)
+	w.must(second.start())
 	pause(ctx, 3*time.Second)
-	if err := first.send(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	if err := w.led(ctx, m, leader); err != nil {
-		return err
-	}
+	w.must(first.send(syscall.SIGSTOP))
+	w.must(w.led(ctx, m, leader))
 	pause(ctx, 3*time.Second)
 	if first.ends() > 0 {
 		return fmt.Errorf("the leader ended though it was frozen: %w", errNoEffect)
 	}
-	if err := first.send(syscall.SIGCONT); err != nil {
-		return err
-	}
+	w.must(first.send(syscall.SIGCONT))
 	return eventually(ctx, func(context.Context) error {
 		if first.ends() == 0 {
 			return fmt.Errorf("the leader that was frozen goes on: %w", errNoEffect)
@@ -178,16 +162,12 @@ func (w *world) led(ctx context.Context, m *member, before string) error {
 func memberSlow(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
 	asker, err := client.New(m.localConfig, client.Options{Scheme: m.Scheme()})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	const delay = 500 * time.Millisecond
 	m.localLine.delay.Store(int64(delay))
 	defer m.localLine.delay.Store(0)
 	begin := time.Now()
-	if err := asker.List(ctx, &mcsv1beta1.ServiceImportList{}, client.Limit(1)); err != nil {
-		return err
-	}
+	w.must(asker.List(ctx, &mcsv1beta1.ServiceImportList{}, client.Limit(1)))
 	if took := time.Since(begin); took < 2*delay {
 		return fmt.Errorf("an answer takes %s: %w", took, errNoEffect)
 	}
@@ -208,9 +188,7 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, m := range w.members {
 		err := eventually(ctx, func(ctx context.Context) error {
 			list := &mcsv1beta1.ServiceExportList{}
@@ -228,9 +206,7 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
+		w.must(err)
 	}
 	return atOnce(services, func(i int) error {
 		for _, m := range w.members {

@@ -120,6 +120,7 @@ func TestBugs(t *testing.T) {
 	w.startDNS(t, w.members[1], goodDNS)
 	for _, b := range chosenBugs(t) {
 		t.Run(b.patch, func(t *testing.T) {
+			w.t = t
 			bad := filepath.Join(t.TempDir(), commandOf(b.patch))
 			lab.Must(t, buildBug(t, b.patch, bad))
 			lab.Must(t, w.with(good, nil))
@@ -157,20 +158,14 @@ func after(b bug) bool { return b.patch != bugs()[0].patch }
 // with has all agents run another program, and does something while none runs.
 func (w *world) with(path string, between func(context.Context) error) error {
 	for _, m := range w.members {
-		if err := m.agent.stop(); err != nil {
-			return err
-		}
+		w.must(m.agent.stop())
 		m.agent.path = path
 	}
 	if between != nil {
-		if err := between(context.Background()); err != nil {
-			return err
-		}
+		w.must(between(context.Background()))
 	}
 	for _, m := range w.members {
-		if err := m.agent.start(); err != nil {
-			return err
-		}
+		w.must(m.agent.start())
 	}
 	return nil
 }
@@ -221,9 +216,7 @@ func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
 func (w *world) tidy(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range []string{"web", "theirs"} {
-			if err := w.withdraw(ctx, m, oracle.Key{Namespace: aside, Name: name}); err != nil {
-				return err
-			}
+			w.must(w.withdraw(ctx, m, oracle.Key{Namespace: aside, Name: name}))
 		}
 	}
 	return nil
@@ -234,9 +227,7 @@ func nothingMore(context.Context, *world) error { return nil }
 // lostPortScene has members export a service whose ports bear one name and two numbers: one of them loses.
 func lostPortScene(ctx context.Context, w *world) error {
 	for i, m := range w.members {
-		if err := w.offer(ctx, m, service(oracle.Key{Namespace: aside, Name: "theirs"}, uint(i)), w.random); err != nil {
-			return err
-		}
+		w.must(w.offer(ctx, m, service(oracle.Key{Namespace: aside, Name: "theirs"}, uint(i)), w.random))
 	}
 	return nil
 }
@@ -250,9 +241,7 @@ func lossScene(ctx context.Context, w *world) error {
 	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
 	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "theirs"}
-	if err := errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.rests(ctx, m, k)); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, m, service(k, 0), w.random), w.rests(ctx, m, k))
 	err := w.loseWhileDown(ctx, m, 6, k, func() error { return nil })
 	if err != nil && !errors.Is(err, errNoEffect) && !apierrors.IsNotFound(err) {
 		return err
@@ -288,9 +277,7 @@ func anewScene(ctx context.Context, w *world) error {
 func downScene(ctx context.Context, w *world) error {
 	down, other := w.members[0], w.members[1]
 	w.watch.will(oracle.Silence, down.id, oracle.Key{})
-	if err := down.agent.kill(); err != nil {
-		return err
-	}
+	w.must(down.agent.kill())
 	w.silent[down.id] = true
 	defer delete(w.silent, down.id)
 	if _, never, wrong, err := w.settled(ctx); err != nil || len(never)+len(wrong) > 0 {
@@ -323,13 +310,9 @@ func handScene(ctx context.Context, w *world) error {
 		m, k := w.members[1], stillKey(i)
 		w.watch.will(oracle.Hand, m.id, k)
 		found := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, found); err != nil {
-			return err
-		}
+		w.must(m.Get(ctx, k, found))
 		derived := &corev1.Service{ObjectMeta: meta(oracle.Key{Namespace: still, Name: found.Annotations["multicluster.kubernetes.io/derived-service"]})}
-		if err := m.Delete(ctx, derived); err != nil {
-			return err
-		}
+		w.must(m.Delete(ctx, derived))
 	}
 	return nil
 }

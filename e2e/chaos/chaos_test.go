@@ -65,6 +65,7 @@ func TestChaos(t *testing.T) {
 	t.Logf("CHAOS_SEED=%d", seed)
 	w := furnished(t, seed)
 	table := w.begin(t)
+	defer func() { t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table)) }()
 	limit, begin := duration(t), time.Now()
 	over := func() bool { return t.Failed() || limit > 0 && time.Since(begin) > limit }
 	for round := 0; !over() && (round == 0 || limit > 0); round++ {
@@ -76,7 +77,6 @@ func TestChaos(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table))
 }
 
 // furnished returns a world of three members in which services are exported, without agents.
@@ -109,6 +109,7 @@ func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 	c := &churn{cancel: func() {}}
 	if !f.calm {
 		c = w.startChurn(t.Context(), "")
+		defer c.cancel() // if the fault ends the test
 	}
 	if err := f.during(t.Context(), w); err != nil {
 		t.Errorf("%s: %v", f.name, err)

@@ -126,40 +126,28 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 func (w *world) furnish(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range namespaces() {
-			if err := m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-				return err
-			}
+			w.must(m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
 		hidden := service(oracle.Key{Namespace: plain, Name: "hidden"}, 0)
-		if err := errors.Join(m.Create(ctx, hidden), m.Create(ctx, m.slice(hidden, "IPv4", 2, w.random))); err != nil {
-			return err
-		}
+		w.must(m.Create(ctx, hidden), m.Create(ctx, m.slice(hidden, "IPv4", 2, w.random)))
 		// A neighbour of the services that stay: no member exports it either.
 		neighbour := service(oracle.Key{Namespace: still, Name: "neighbour"}, 0)
-		if err := errors.Join(m.Create(ctx, neighbour), m.Create(ctx, m.slice(neighbour, "IPv4", 2, w.random))); err != nil {
-			return err
-		}
+		w.must(m.Create(ctx, neighbour), m.Create(ctx, m.slice(neighbour, "IPv4", 2, w.random)))
 		for i := range stillServices {
 			if m.index == 3 && i%3 > 0 {
 				continue
 			}
-			if err := w.offer(ctx, m, service(stillKey(i), uint(i)), w.random); err != nil {
-				return err
-			}
+			w.must(w.offer(ctx, m, service(stillKey(i), uint(i)), w.random))
 		}
 	}
 	for _, m := range w.members[:2] {
-		if err := w.offer(ctx, m, service(aloneKey(m.id), 0), w.random); err != nil {
-			return err
-		}
+		w.must(w.offer(ctx, m, service(aloneKey(m.id), 0), w.random))
 		for _, other := range w.members[:2] {
 			partly := service(oracle.Key{Namespace: still, Name: "partly-" + m.id}, 1)
 			if other != m {
 				partly.Spec.Ports = partly.Spec.Ports[:1]
 			}
-			if err := w.offer(ctx, other, partly, w.random); err != nil {
-				return err
-			}
+			w.must(w.offer(ctx, other, partly, w.random))
 		}
 	}
 	return w.estrange(ctx)

@@ -99,17 +99,11 @@ func expired(ctx context.Context, w *world) error {
 		return tls, errors.Join(replaceFile(path+".key", key), replaceFile(path, certificate))
 	}
 	tls, err := replace(20 * time.Second)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	kubeconfig := m.hubKubeconfig + ".certificate"
-	if err := m.writeKubeconfig(kubeconfig, map[string]any{"client-certificate": path, "client-key": path + ".key"}); err != nil {
-		return err
-	}
+	w.must(m.writeKubeconfig(kubeconfig, map[string]any{"client-certificate": path, "client-key": path + ".key"}))
 	stale, err := client.New(&rest.Config{Host: m.hubConfig.Host, TLSClientConfig: tls}, client.Options{Scheme: w.hubKube.Scheme()})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	if err := answers(ctx, stale); err != nil {
 		return fmt.Errorf("the certificate is not good at first: %w", err)
 	}
@@ -130,12 +124,8 @@ func (w *world) outlives(ctx context.Context, m *member, stale client.Client, re
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(w.keepsQuiet(ctx, m), renew()); err != nil {
-		return err
-	}
+	w.must(err)
+	w.must(w.keepsQuiet(ctx, m), renew())
 	m.line.cut() // it shows its certificate when it connects
 	return w.beats(ctx, m)
 }
@@ -158,9 +148,7 @@ func (w *world) beats(ctx context.Context, m *member) error {
 // keepsQuiet returns nil where a member's heartbeat is not renewed for longer than it takes.
 func (w *world) keepsQuiet(ctx context.Context, m *member) error {
 	before, err := w.heartbeat(ctx, m)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	pause(ctx, heartbeat+heartbeat/2)
 	after, err := w.heartbeat(ctx, m)
 	if err == nil && before != after {
@@ -181,20 +169,12 @@ func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 func certificateRotated(ctx context.Context, w *world) error {
 	old := w.hub.Config()
 	next, err := lab.NewCertificate()
-	if err != nil {
-		return err
-	}
-	if err := w.trust(slices.Concat(old.CAData, next.PEM)); err != nil {
-		return err
-	}
-	if err := w.hub.Serve(ctx, next); err != nil {
-		return err
-	}
+	w.must(err)
+	w.must(w.trust(slices.Concat(old.CAData, next.PEM)))
+	w.must(w.hub.Serve(ctx, next))
 	old.Dial = new(net.Dialer).DialContext // else it uses a connection that is open
 	distrusting, err := client.New(old, client.Options{Scheme: w.hubKube.Scheme()})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	if err := answers(ctx, distrusting); err == nil {
 		return fmt.Errorf("who knows the old certificate only can still connect: %w", errNoEffect)
 	}
@@ -206,13 +186,9 @@ func certificateRotated(ctx context.Context, w *world) error {
 		m.line.cut() // all connections are created again
 	}
 	for _, m := range w.members {
-		if err := w.beats(ctx, m); err != nil {
-			return err
-		}
+		w.must(w.beats(ctx, m))
 	}
-	if err := w.retrust(ctx, next); err != nil {
-		return err
-	}
+	w.must(w.retrust(ctx, next))
 	return w.trust(next.PEM)
 }
 
@@ -230,15 +206,11 @@ func (w *world) trust(authorities []byte) error {
 func (w *world) retrust(ctx context.Context, certificate lab.Certificate) error {
 	path := filepath.Join(filepath.Dir(w.hub.Kubeconfig()), "kube-controller-manager.kubeconfig")
 	file, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, cluster := range file.Clusters {
 		cluster.CertificateAuthorityData = certificate.PEM
 	}
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		return err
-	}
+	w.must(clientcmd.WriteToFile(*file, path))
 	return w.hub.RestartControllers(ctx)
 }
 
@@ -246,41 +218,27 @@ func (w *world) retrust(ctx context.Context, certificate lab.Certificate) error 
 func revoked(ctx context.Context, w *world) error {
 	m := w.members[1]
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-b", Name: manifests.MemberServiceAccount}}
-	if err := w.hubKube.Delete(ctx, account.DeepCopy()); err != nil {
-		return err
-	}
+	w.must(w.hubKube.Delete(ctx, account.DeepCopy()))
 	scheme := w.hubKube.Scheme()
 	stale, err := client.New(m.hubConfig, client.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	err = eventually(ctx, func(ctx context.Context) error {
 		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the old token is good (%v): %w", err, errNoEffect)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	// Without credentials its heartbeat is not renewed: the others may count it as silent.
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	m.line.cut()
 	pause(ctx, 10*time.Second)
-	if err := client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)); err != nil {
-		return err
-	}
+	w.must(client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)))
 	renewed, err := w.hub.ServiceAccountConfig(ctx, account.Namespace, account.Name)
-	if err != nil {
-		return err
-	}
-	if err := m.renew(renewed.BearerToken); err != nil {
-		return err
-	}
+	w.must(err)
+	w.must(m.renew(renewed.BearerToken))
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	err = eventually(ctx, func(ctx context.Context) error { return w.members[0].Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
 	return errors.Join(err, w.withdraw(ctx, m, k))
 }

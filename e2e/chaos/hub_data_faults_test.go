@@ -40,9 +40,7 @@ func revision(ctx context.Context, c client.Client) (int, error) {
 // all, so where services of members differ, as they do in the moving namespace, another may win for a moment.
 func (w *world) forgets(ctx context.Context) error {
 	seen, err := w.look(ctx)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, c := range seen.Clusters {
 		w.watch.will(oracle.Loss, c.ID, oracle.Key{})
 		for _, e := range c.Exports {
@@ -58,27 +56,15 @@ func (w *world) forgets(ctx context.Context) error {
 // since is recorded again, and what has not changed since does not notice.
 func hubRestored(ctx context.Context, w *world) error {
 	withdrawn, exported := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "later"}
-	if err := errors.Join(w.forgets(ctx), w.furnishAside(ctx)); err != nil {
-		return err
-	}
+	w.must(w.forgets(ctx), w.furnishAside(ctx))
 	backup := w.backup()
-	if err := w.hub.Backup(ctx, backup); err != nil {
-		return err
-	}
-	if err := errors.Join(w.withdraw(ctx, w.members[0], withdrawn), w.offer(ctx, w.members[0], service(exported, 0), w.random)); err != nil {
-		return err
-	}
-	if err := errors.Join(gone(ctx, w.members, withdrawn), w.rests(ctx, w.members[0], exported)); err != nil {
-		return err
-	}
-	if err := restored(ctx, w.hub, w.hubKube, backup); err != nil {
-		return err
-	}
+	w.must(w.hub.Backup(ctx, backup))
+	w.must(w.withdraw(ctx, w.members[0], withdrawn), w.offer(ctx, w.members[0], service(exported, 0), w.random))
+	w.must(gone(ctx, w.members, withdrawn), w.rests(ctx, w.members[0], exported))
+	w.must(restored(ctx, w.hub, w.hubKube, backup))
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: exported.Namespace + "." + exported.Name}}
 	err := eventually(ctx, func(ctx context.Context) error { return w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record) })
-	if err := errors.Join(err, w.goesSoon(ctx, w.members, w.members[0], withdrawn)); err != nil {
-		return err
-	}
+	w.must(err, w.goesSoon(ctx, w.members, w.members[0], withdrawn))
 	return w.withdraw(ctx, w.members[0], exported)
 }
 
@@ -126,25 +112,16 @@ func fill(ctx context.Context, c client.Client, changes int) error {
 func olderThanMember(ctx context.Context, w *world) error {
 	late := w.members[len(w.members)-1]
 	withdrawn, only := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "only"}
-	err := errors.Join(w.forgets(ctx), w.furnishAside(ctx), w.offer(ctx, late, service(only, 0), w.random), w.rests(ctx, late, only))
-	if err != nil {
-		return err
-	}
+	w.must(w.forgets(ctx), w.furnishAside(ctx), w.offer(ctx, late, service(only, 0), w.random), w.rests(ctx, late, only))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
-	if err := w.hub.Restore(ctx, w.young); err != nil {
-		return err
-	}
-	if err := w.clearAside(ctx); err != nil {
-		return err
-	}
+	w.must(w.hub.Restore(ctx, w.young))
+	w.must(w.clearAside(ctx))
 	others := w.members[:len(w.members)-1]
-	if err := errors.Join(w.joinAgain(ctx, others), w.goesSoon(ctx, others, w.members[0], withdrawn)); err != nil {
-		return err
-	}
+	w.must(w.joinAgain(ctx, others), w.goesSoon(ctx, others, w.members[0], withdrawn))
 	unknown := &hubv1alpha1.Member{}
-	err = w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + late.id, Name: hubv1alpha1.MemberName}, unknown)
+	err := w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + late.id, Name: hubv1alpha1.MemberName}, unknown)
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("the hub knows %s (%w): %w", late.id, err, errNoEffect)
 	}
@@ -155,9 +132,7 @@ func olderThanMember(ctx context.Context, w *world) error {
 		}
 		return err
 	})
-	if err := errors.Join(err, w.beats(ctx, w.members[0]), w.joinAgain(ctx, []*member{late})); err != nil {
-		return err
-	}
+	w.must(err, w.beats(ctx, w.members[0]), w.joinAgain(ctx, []*member{late}))
 	return w.withdraw(ctx, late, only)
 }
 
@@ -165,30 +140,20 @@ func olderThanMember(ctx context.Context, w *world) error {
 // its administrator makes it a hub again, and has the members join in any order, as docs/operations.md says. What is withdrawn
 // meanwhile goes when its exporter has said so; nothing else does.
 func hubRebuilt(ctx context.Context, w *world) error {
-	if err := errors.Join(w.forgets(ctx), w.furnishAside(ctx)); err != nil {
-		return err
-	}
+	w.must(w.forgets(ctx), w.furnishAside(ctx))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
-	if err := w.hub.Wipe(ctx); err != nil {
-		return err
-	}
+	w.must(w.hub.Wipe(ctx))
 	if err := answers(ctx, w.hubKube); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
 		return fmt.Errorf("the hub knows Members (%w): %w", err, errNoEffect)
 	}
-	if err := w.members[w.random.IntN(len(w.members))].agent.crash(); err != nil {
-		return err
-	}
-	if err := w.clearAside(ctx); err != nil {
-		return err
-	}
+	w.must(w.members[w.random.IntN(len(w.members))].agent.crash())
+	w.must(w.clearAside(ctx))
 	pause(ctx, 5*time.Second)
 	order := slices.Clone(w.members)
 	w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	if err := errors.Join(membership.InitHub(ctx, w.hub), w.joinAgain(ctx, order)); err != nil {
-		return err
-	}
+	w.must(membership.InitHub(ctx, w.hub), w.joinAgain(ctx, order))
 	return w.goesSoon(ctx, w.members, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
 }
 
@@ -198,22 +163,16 @@ func (w *world) joinAgain(ctx context.Context, members []*member) error {
 		o := m.options()
 		o.ClaimedAges = hubv1alpha1.ClaimedAgesTrusted
 		config, err := membership.Join(ctx, w.hub, m.cluster, o)
-		if err != nil {
-			return err
-		}
+		w.must(err)
 		// A new token is read within a minute, or by an agent that starts, as join has it.
-		if err := errors.Join(m.renew(config.BearerToken), m.agent.stop(), m.agent.start()); err != nil {
-			return err
-		}
+		w.must(m.renew(config.BearerToken), m.agent.stop(), m.agent.start())
 	}
 	return w.complete(ctx, members)
 }
 
 // rests returns when all members have imported a service, and has the checker take care of it from then on.
 func (w *world) rests(ctx context.Context, exporter *member, k oracle.Key) error {
-	if err := w.imported(ctx, k); err != nil {
-		return err
-	}
+	w.must(w.imported(ctx, k))
 	w.watch.rests(exporter.id, k)
 	return nil
 }
@@ -221,9 +180,7 @@ func (w *world) rests(ctx context.Context, exporter *member, k oracle.Key) error
 // goesSoon returns nil when none of the members has an import of a service, which must not take longer than two heartbeats once its
 // exporter has renewed its own.
 func (w *world) goesSoon(ctx context.Context, members []*member, exporter *member, k oracle.Key) error {
-	if err := w.beats(ctx, exporter); err != nil {
-		return err
-	}
+	w.must(w.beats(ctx, exporter))
 	ctx, cancel := context.WithTimeout(ctx, 2*heartbeat)
 	defer cancel()
 	return gone(ctx, members, k)
@@ -259,9 +216,7 @@ func (w *world) complete(ctx context.Context, members []*member) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
+		w.must(err)
 	}
 	return nil
 }
@@ -270,26 +225,16 @@ func (w *world) complete(ctx context.Context, members []*member) error {
 // back, its watches end with "too old resource version", and only a new list contains what they have missed.
 func deletionMissed(ctx context.Context, w *world) error {
 	m := w.members[1]
-	if err := w.furnishAside(ctx); err != nil {
-		return err
-	}
+	w.must(w.furnishAside(ctx))
 	last, err := revision(ctx, w.hubKube)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // it is away for about as long as the others wait
 	m.line.kill()
 	defer m.line.heal()
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := errors.Join(w.withdraw(ctx, w.members[0], k), gone(ctx, w.members[2:], k)); err != nil {
-		return err
-	}
-	if err := w.hub.APIServer.Restart(ctx); err != nil {
-		return err
-	}
-	if err := w.tooOld(ctx, last); err != nil {
-		return err
-	}
+	w.must(w.withdraw(ctx, w.members[0], k), gone(ctx, w.members[2:], k))
+	w.must(w.hub.APIServer.Restart(ctx))
+	w.must(w.tooOld(ctx, last))
 	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); err != nil {
 		return fmt.Errorf("%s has seen the withdrawal (%w): %w", m.id, err, errNoEffect)
 	}
@@ -300,9 +245,7 @@ func deletionMissed(ctx context.Context, w *world) error {
 // tooOld returns nil where the hub refuses to go on with a watch from a revision.
 func (w *world) tooOld(ctx context.Context, revision int) error {
 	hub, err := w.hub.Client(w.hubKube.Scheme())
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	watcher, err := hub.Watch(ctx, &hubv1alpha1.PublishedServiceList{}, &client.ListOptions{
@@ -311,9 +254,7 @@ func (w *world) tooOld(ctx context.Context, revision int) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	defer watcher.Stop()
 	event := <-watcher.ResultChan()
 	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {

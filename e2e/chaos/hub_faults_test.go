@@ -28,13 +28,9 @@ func recordsByHand(ctx context.Context, w *world) error {
 	w.watch.will(oracle.Source, "a", k)
 	w.watch.will(oracle.Loss, "a", oracle.Key{})
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: k.Namespace + "." + k.Name}}
-	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
-		return err
-	}
+	w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record))
 	before := record.UID
-	if err := w.hubKube.Delete(ctx, record); err != nil {
-		return err
-	}
+	w.must(w.hubKube.Delete(ctx, record))
 	return eventually(ctx, func(ctx context.Context) error {
 		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
@@ -58,13 +54,9 @@ func quotaUsedUp(ctx context.Context, w *world) error {
 			quota.Spec.Hard[name] = resource.MustParse("1")
 		}
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := errors.Join(membership.AwaitFullQuota(ctx, w.hubKube, "a"), w.offer(ctx, m, service(k, 0), w.random)); err != nil {
-		return err
-	}
+	w.must(membership.AwaitFullQuota(ctx, w.hubKube, "a"), w.offer(ctx, m, service(k, 0), w.random))
 	err = eventually(ctx, func(ctx context.Context) error {
 		export := &mcsv1beta1.ServiceExport{}
 		if err := m.Get(ctx, k, export); err != nil {
@@ -81,16 +73,10 @@ func quotaUsedUp(ctx context.Context, w *world) error {
 // exportedOverAndOver exports a service and withdraws it again, 200 times in a row.
 func exportedOverAndOver(ctx context.Context, w *world) error {
 	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	for range 200 {
-		if err := m.Delete(ctx, exportOf(k)); err != nil {
-			return err
-		}
-		if err := m.Create(ctx, exportOf(k)); err != nil {
-			return err
-		}
+		w.must(m.Delete(ctx, exportOf(k)))
+		w.must(m.Create(ctx, exportOf(k)))
 	}
 	export := &mcsv1beta1.ServiceExport{}
 	err := eventually(ctx, func(ctx context.Context) error {
@@ -109,9 +95,7 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 func twoAgents(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
 	second := m.agent.beside("second")
-	if err := second.start(); err != nil {
-		return err
-	}
+	w.must(second.start())
 	pause(ctx, 20*time.Second)
 	err := error(nil)
 	if !second.runs() || !m.agent.runs() {

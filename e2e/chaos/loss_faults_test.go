@@ -35,21 +35,12 @@ func (w *world) loses(ctx context.Context, records int) error {
 	exporter := w.members[w.random.IntN(len(w.members))]
 	withdrawn := oracle.Key{Namespace: aside, Name: fmt.Sprintf("withdrawn-%d", records)}
 	keys, err := w.offerRecords(ctx, exporter, records)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(w.offer(ctx, exporter, service(withdrawn, 0), w.random), w.rests(ctx, exporter, withdrawn))
-	if err != nil {
-		return err
-	}
+	w.must(err)
+	w.must(w.offer(ctx, exporter, service(withdrawn, 0), w.random), w.rests(ctx, exporter, withdrawn))
 	err = w.loseWhileDown(ctx, exporter, records+3, keys[0], func() error { return w.withdraw(ctx, exporter, withdrawn) })
-	if err := errors.Join(err, w.goesSoon(ctx, w.members, exporter, withdrawn)); err != nil {
-		return err
-	}
+	w.must(err, w.goesSoon(ctx, w.members, exporter, withdrawn))
 	for _, k := range keys {
-		if err := w.withdraw(ctx, exporter, k); err != nil {
-			return err
-		}
+		w.must(w.withdraw(ctx, exporter, k))
 	}
 	return nil
 }
@@ -155,20 +146,12 @@ func manyLost(ctx context.Context, w *world) error {
 	err := atOnce(many, func(i int) error {
 		return w.offer(ctx, m, service(key(i), 0), rand.New(rand.NewPCG(seed, uint64(i))))
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for i := range many {
-		if err := w.rests(ctx, m, key(i)); err != nil {
-			return err
-		}
+		w.must(w.rests(ctx, m, key(i)))
 	}
-	if err := w.loseWhileDown(ctx, m, 3*many, key(0), func() error { return nil }); err != nil {
-		return err
-	}
-	if err := atOnce(many, func(i int) error { return w.withdraw(ctx, m, key(i)) }); err != nil {
-		return err
-	}
+	w.must(w.loseWhileDown(ctx, m, 3*many, key(0), func() error { return nil }))
+	w.must(atOnce(many, func(i int) error { return w.withdraw(ctx, m, key(i)) }))
 	return eventually(ctx, func(ctx context.Context) error {
 		list := &mcsv1beta1.ServiceImportList{}
 		if err := w.members[1].List(ctx, list, client.InNamespace(aside)); err != nil {
@@ -195,12 +178,8 @@ func invalidExport(ctx context.Context, w *world) error {
 		labelled:  func(e *mcsv1beta1.ServiceExport) { e.Spec.ExportedLabels = labels },
 	} {
 		export := exportOf(k)
-		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-			return err
-		}
-		if err := m.edit(ctx, export, func() { change(export) }); err != nil {
-			return err
-		}
+		w.must(w.offer(ctx, m, service(k, 0), w.random))
+		w.must(m.edit(ctx, export, func() { change(export) }))
 		err := eventually(ctx, func(ctx context.Context) error {
 			if err := m.Get(ctx, k, export); err != nil {
 				return err
@@ -210,9 +189,7 @@ func invalidExport(ctx context.Context, w *world) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
+		w.must(err)
 	}
 	pause(ctx, 15*time.Second)
 	return errors.Join(w.withdraw(ctx, m, annotated), w.withdraw(ctx, m, labelled))

@@ -28,9 +28,7 @@ import (
 func memberRestarted(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
 	pause(ctx, 2*time.Second)
-	if err := m.cluster.APIServer.Stop(ctx); err != nil {
-		return err
-	}
+	w.must(m.cluster.APIServer.Stop(ctx))
 	err := m.List(ctx, &mcsv1beta1.ServiceExportList{}, client.Limit(1))
 	pause(ctx, time.Second)
 	if ended := m.cluster.APIServer.Start(ctx); ended != nil {
@@ -58,14 +56,10 @@ func editedByHand(ctx context.Context, w *world) error {
 		k := stillKey(w.random.IntN(stillServices))
 		w.watch.will(oracle.Hand, m.id, k)
 		serviceImport := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, serviceImport); err != nil {
-			return err
-		}
+		w.must(m.Get(ctx, k, serviceImport))
 		name := client.ObjectKey{Namespace: still, Name: serviceImport.Annotations["multicluster.kubernetes.io/derived-service"]}
 		derived := &corev1.Service{}
-		if err := m.Get(ctx, name, derived); err != nil {
-			return err
-		}
+		w.must(m.Get(ctx, name, derived))
 		mirrored, err := m.mirrored(ctx, k, "a")
 		if err != nil || len(mirrored) == 0 {
 			return fmt.Errorf("slices of %s: %d, %w", k, len(mirrored), err)
@@ -88,9 +82,7 @@ func editedByHand(ctx context.Context, w *world) error {
 			acts = append(acts[:4], acts[5])
 		}
 		for _, act := range acts {
-			if err := client.IgnoreNotFound(act()); err != nil {
-				return err
-			}
+			w.must(client.IgnoreNotFound(act()))
 		}
 	}
 	return nil
@@ -118,16 +110,10 @@ func (m *member) edit(ctx context.Context, o client.Object, change func()) error
 func namespaceRecreated(ctx context.Context, w *world) error {
 	m := w.members[2]
 	before, after := &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
-	if err := w.furnishAside(ctx); err != nil {
-		return err
-	}
-	if err := m.Get(ctx, client.ObjectKey{Name: aside}, before); err != nil {
-		return err
-	}
+	w.must(w.furnishAside(ctx))
+	w.must(m.Get(ctx, client.ObjectKey{Name: aside}, before))
 	w.watch.will(oracle.Namespace, m.id, oracle.Key{Namespace: aside})
-	if err := m.Delete(ctx, before.DeepCopy()); err != nil {
-		return err
-	}
+	w.must(m.Delete(ctx, before.DeepCopy()))
 	err := eventually(ctx, func(ctx context.Context) error {
 		if err := client.IgnoreAlreadyExists(m.Create(ctx, after)); err != nil {
 			return err
@@ -153,9 +139,7 @@ func (w *world) furnishAside(ctx context.Context) error {
 // imported returns when all members have imported a service.
 func (w *world) imported(ctx context.Context, k oracle.Key) error {
 	for _, m := range w.members {
-		if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
-			return err
-		}
+		w.must(eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }))
 	}
 	return nil
 }
@@ -168,9 +152,7 @@ func (w *world) clearAside(ctx context.Context) error {
 func writesRefused(ctx context.Context, w *world) error {
 	m := w.members[1]
 	policy, binding := refusal()
-	if err := errors.Join(m.Create(ctx, policy), m.Create(ctx, binding)); err != nil {
-		return err
-	}
+	w.must(m.Create(ctx, policy), m.Create(ctx, binding))
 	probe := service(oracle.Key{Namespace: aside, Name: "probe"}, 0)
 	probe.Labels = map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}
 	err := eventually(ctx, func(ctx context.Context) error {
@@ -179,29 +161,19 @@ func writesRefused(ctx context.Context, w *world) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	k := oracle.Key{Namespace: aside, Name: "web"}
-	if err := w.offer(ctx, w.members[0], service(k, 1), w.random); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, w.members[0], service(k, 1), w.random))
 	elsewhere := oracle.Key{Namespace: moving, Name: "elsewhere"}
-	if err := w.offer(ctx, w.members[0], service(elsewhere, 1), w.random); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, w.members[0], service(elsewhere, 1), w.random))
 	if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, elsewhere, &mcsv1beta1.ServiceImport{}) }); err != nil {
 		return fmt.Errorf("the other namespaces do not go on: %w", err)
 	}
 	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("it was imported (%v): %w", err, errNoEffect)
 	}
-	if err := errors.Join(m.Delete(ctx, binding), m.Delete(ctx, policy)); err != nil {
-		return err
-	}
-	if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
-		return err
-	}
+	w.must(m.Delete(ctx, binding), m.Delete(ctx, policy))
+	w.must(eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }))
 	return errors.Join(w.clearAside(ctx), w.withdraw(ctx, w.members[0], elsewhere))
 }
 
@@ -228,9 +200,7 @@ func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingA
 func importsUndefined(ctx context.Context, w *world) error {
 	m := w.members[1]
 	seen, err := w.look(ctx)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, c := range seen.Clusters {
 		for _, i := range c.Imports {
 			w.watch.will(oracle.Hand, m.id, client.ObjectKeyFromObject(&i))
@@ -239,9 +209,7 @@ func importsUndefined(ctx context.Context, w *world) error {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName("serviceimports.multicluster.x-k8s.io")
-	if err := m.Delete(ctx, definition); err != nil {
-		return err
-	}
+	w.must(m.Delete(ctx, definition))
 	err = eventually(ctx, func(ctx context.Context) error {
 		if err := m.List(ctx, &mcsv1beta1.ServiceImportList{}); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
 			return fmt.Errorf("ServiceImports are still known (%v): %w", err, errNoEffect)
@@ -249,12 +217,8 @@ func importsUndefined(ctx context.Context, w *world) error {
 		return nil
 	})
 	pause(ctx, 5*time.Second)
-	if err := errors.Join(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD)); err != nil {
-		return err
-	}
-	if err := m.reverts(ctx, stillKey(0)); err != nil {
-		return err
-	}
+	w.must(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD))
+	w.must(m.reverts(ctx, stillKey(0)))
 	return w.estrange(ctx) // the other went as well
 }
 

@@ -55,16 +55,12 @@ func (w *world) silence(ctx context.Context, then func() error, down ...*member)
 	defer clear(w.silent)
 	for _, m := range down {
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
-		if err := m.agent.kill(); err != nil {
-			return err
-		}
+		w.must(m.agent.kill())
 		w.silent[m.id] = true
 	}
 	_, never, wrong, err := w.settled(ctx)
 	if then != nil && err == nil && len(never)+len(wrong) == 0 {
-		if err := then(); err != nil {
-			return err
-		}
+		w.must(then())
 		_, never, wrong, err = w.settled(ctx)
 	}
 	for _, m := range down {
@@ -103,19 +99,13 @@ func restartedWithOneDown(ctx context.Context, w *world) error {
 func suspended(ctx context.Context, w *world) error {
 	m, away := w.members[2], w.members[1]
 	k := oracle.Key{Namespace: aside, Name: "suspended"}
-	if err := errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.imported(ctx, k), w.willChangeAll(ctx, m)); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, m, service(k, 0), w.random), w.imported(ctx, k), w.willChangeAll(ctx, m))
 	w.watch.will(oracle.Silence, away.id, oracle.Key{})
-	if err := away.agent.stop(); err != nil {
-		return err
-	}
+	w.must(away.agent.stop())
 	hub, found := &member{Client: w.hubKube}, &hubv1alpha1.Member{}
 	found.Namespace, found.Name = "member-"+m.id, hubv1alpha1.MemberName
 	err := hub.edit(ctx, found, func() { found.Spec.Suspended = true })
-	if err := errors.Join(err, w.hasNothingOf(ctx, w.members[0], m), away.agent.start(), w.hasNothingOf(ctx, away, m)); err != nil {
-		return err
-	}
+	w.must(err, w.hasNothingOf(ctx, w.members[0], m), away.agent.start(), w.hasNothingOf(ctx, away, m))
 	err = hub.edit(ctx, found, func() { found.Spec.Suspended = false })
 	return errors.Join(err, w.imported(ctx, k), w.withdraw(ctx, m, k))
 }
@@ -137,9 +127,7 @@ func (w *world) hasNothingOf(ctx context.Context, in, of *member) error {
 // willChangeAll notes that all that a member exports is about to change.
 func (w *world) willChangeAll(ctx context.Context, m *member) error {
 	exports := &mcsv1beta1.ServiceExportList{}
-	if err := m.List(ctx, exports); err != nil {
-		return err
-	}
+	w.must(m.List(ctx, exports))
 	for _, e := range exports.Items {
 		w.watch.will(oracle.Source, m.id, client.ObjectKeyFromObject(&e))
 	}
@@ -173,23 +161,13 @@ func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 func memberFlaps(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(2)]
 	for range 2 {
-		if err := m.agent.kill(); err != nil {
-			return err
-		}
-		if err := w.keepsQuiet(ctx, m); err != nil {
-			return err
-		}
-		if err := errors.Join(m.agent.start(), w.beats(ctx, m)); err != nil {
-			return err
-		}
+		w.must(m.agent.kill())
+		w.must(w.keepsQuiet(ctx, m))
+		w.must(m.agent.start(), w.beats(ctx, m))
 	}
 	for range 2 {
-		if err := w.silence(ctx, nil, m); err != nil {
-			return err
-		}
-		if err := m.agent.start(); err != nil {
-			return err
-		}
+		w.must(w.silence(ctx, nil, m))
+		w.must(m.agent.start())
 	}
 	return nil
 }
@@ -198,33 +176,23 @@ func memberFlaps(ctx context.Context, w *world) error {
 // comes back and joins again.
 func silentLeaves(ctx context.Context, w *world) error {
 	m := w.members[2]
-	if err := w.willChangeAll(ctx, m); err != nil {
-		return err
-	}
+	w.must(w.willChangeAll(ctx, m))
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err := m.agent.kill(); err != nil {
-		return err
-	}
+	w.must(m.agent.kill())
 	w.silent[m.id] = true
 	defer delete(w.silent, m.id)
-	if err := w.administer(ctx, "leave --from hub --cluster-id "+m.id); err != nil {
-		return err
-	}
+	w.must(w.administer(ctx, "leave --from hub --cluster-id "+m.id))
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.MemberName}}
 	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(member), member); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s is still a member (%w): %w", m.id, err, errNoEffect)
 	}
-	if err := w.hasNothingOf(ctx, w.members[0], m); err != nil {
-		return err
-	}
+	w.must(w.hasNothingOf(ctx, w.members[0], m))
 	config := &rest.Config{}
 	err := eventually(ctx, func(ctx context.Context) (err error) { // its namespace may still be ending
 		config, err = membership.Join(ctx, w.hub, m.cluster, m.options())
 		return err
 	})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	return errors.Join(m.renew(config.BearerToken), m.agent.start())
 }
 
@@ -233,9 +201,7 @@ func silentLeaves(ctx context.Context, w *world) error {
 func startedAsAnother(ctx context.Context, w *world) error {
 	m, other := w.members[2], w.members[w.random.IntN(2)]
 	kubeconfig := m.hubKubeconfig + ".another"
-	if err := m.writeKubeconfig(kubeconfig, map[string]any{"tokenFile": other.tokenFile()}); err != nil {
-		return err
-	}
+	w.must(m.writeKubeconfig(kubeconfig, map[string]any{"tokenFile": other.tokenFile()}))
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	impostor := m.agent.beside("impostor", "--hub-kubeconfig="+kubeconfig)
 	err := errors.Join(m.agent.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(other.id)), impostor.start())
@@ -245,9 +211,7 @@ func startedAsAnother(ctx context.Context, w *world) error {
 	k := oracle.Key{Namespace: aside, Name: "impostor"}
 	err = errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.isShutOut(ctx, m, other, k))
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err := errors.Join(err, impostor.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start()); err != nil {
-		return err
-	}
+	w.must(err, impostor.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start())
 	err = eventually(ctx, func(ctx context.Context) error { return other.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
 	return errors.Join(err, w.withdraw(ctx, m, k))
 }
@@ -266,9 +230,7 @@ func (w *world) isShutOut(ctx context.Context, m, other *member, k oracle.Key) e
 		}
 		return nil
 	})
-	if err := errors.Join(err, w.beats(ctx, other)); err != nil {
-		return err
-	}
+	w.must(err, w.beats(ctx, other))
 	record := &hubv1alpha1.PublishedService{}
 	err = w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + other.id, Name: k.Namespace + "." + k.Name}, record)
 	if !apierrors.IsNotFound(err) {
@@ -297,9 +259,7 @@ func (w *world) administer(ctx context.Context, command string) error {
 func agesClaimed(ctx context.Context, w *world) error {
 	k, liar, other, witness := oracle.Key{Namespace: aside, Name: "web"}, w.members[0], w.members[1], w.members[2]
 	for i, m := range []*member{liar, other} {
-		if err := w.offer(ctx, m, service(k, uint(i)), w.random); err != nil {
-			return err
-		}
+		w.must(w.offer(ctx, m, service(k, uint(i)), w.random))
 	}
 	merged := func(winner uint) error {
 		return eventually(ctx, func(ctx context.Context) error {
@@ -313,13 +273,9 @@ func agesClaimed(ctx context.Context, w *world) error {
 			return nil
 		})
 	}
-	if err := merged(0); err != nil {
-		return err
-	}
+	w.must(merged(0))
 	w.watch.will(oracle.Silence, liar.id, oracle.Key{})
-	if err := liar.agent.kill(); err != nil {
-		return err
-	}
+	w.must(liar.agent.kill())
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + liar.id, Name: k.Namespace + "." + k.Name}}
 	truth := metav1.Time{}
 	for _, step := range []struct {
@@ -332,19 +288,13 @@ func agesClaimed(ctx context.Context, w *world) error {
 			}
 			record.Spec.ExportedAt = metav1.NewTime(truth.Add(step.claim))
 		})
-		if err != nil {
-			return err
-		}
+		w.must(err)
 		if err := merged(step.winner); err != nil {
 			return fmt.Errorf("%s older: %w", -step.claim, err)
 		}
 	}
-	if err := errors.Join(liar.agent.start(), merged(0)); err != nil {
-		return err
-	}
-	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
-		return err
-	}
+	w.must(liar.agent.start(), merged(0))
+	w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record))
 	if !record.Spec.ExportedAt.Equal(&truth) {
 		return fmt.Errorf("the claim of %s is %s, must be %s", liar.id, record.Spec.ExportedAt, truth)
 	}

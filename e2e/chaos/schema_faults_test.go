@@ -38,16 +38,10 @@ func newerSchema(ctx context.Context, w *world) error {
 	var befores []*unstructured.Unstructured
 	for _, kind := range recordKinds() {
 		before := definition(kind)
-		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(before), before); err != nil {
-			return err
-		}
+		w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(before), before))
 		befores = append(befores, before)
-		if err := w.define(ctx, next(before)); err != nil {
-			return err
-		}
-		if err := w.kept(ctx, kind, nextVersion); err != nil {
-			return err
-		}
+		w.must(w.define(ctx, next(before)))
+		w.must(w.kept(ctx, kind, nextVersion))
 	}
 	err := errors.Join(w.crosses(ctx, w.members[0], w.members[1]), w.readsWhatItCan(ctx))
 	for i, kind := range recordKinds() {
@@ -133,13 +127,9 @@ func (w *world) forget(ctx context.Context, kind recordKind, before *unstructure
 		version := version.(map[string]any)
 		version["storage"] = version["name"] == this
 	}
-	if err := errors.Join(w.define(ctx, back), w.kept(ctx, kind, this)); err != nil {
-		return err
-	}
+	w.must(w.define(ctx, back), w.kept(ctx, kind, this))
 	found, err := w.records(ctx, kind, this)
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for i := range found { // who changed or deleted one meanwhile has written it
 		if err := w.hubKube.Update(ctx, &found[i]); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return err
@@ -164,13 +154,9 @@ func (w *world) readsWhatItCan(ctx context.Context) error {
 	m, n := w.members[2], w.random.IntN(1e6)
 	today, tomorrow := oracle.Key{Namespace: aside, Name: fmt.Sprintf("today-%d", n)}, oracle.Key{Namespace: aside, Name: fmt.Sprintf("tomorrow-%d", n)}
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	if err := m.agent.stop(); err != nil {
-		return err
-	}
+	w.must(m.agent.stop())
 	hub, err := client.New(m.hubConfig, client.Options{Scheme: w.hubKube.Scheme()})
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	err = errors.Join(hub.Create(ctx, m.recordToCome(tomorrow, "Gateway")), hub.Create(ctx, m.recordToCome(today, "ClusterSetIP")))
 	for _, other := range w.members[:2] {
 		err = errors.Join(err, eventually(ctx, func(ctx context.Context) error { return other.Get(ctx, today, &mcsv1beta1.ServiceImport{}) }))

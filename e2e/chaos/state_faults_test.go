@@ -25,9 +25,7 @@ import (
 // nothing but the imports says what there was. They come back, with the same derived Services.
 func importDeleted(ctx context.Context, w *world) error {
 	m := w.members[2] // it exports few of them itself
-	if err := w.furnishAside(ctx); err != nil {
-		return err
-	}
+	w.must(w.furnishAside(ctx))
 	err := w.whileCutOff(ctx, m, func() error { return w.deleteImports(ctx, m) })
 	return errors.Join(err, w.beats(ctx, m), w.clearAside(ctx))
 }
@@ -37,9 +35,7 @@ func (w *world) whileCutOff(ctx context.Context, m *member, do func() error) err
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	m.line.kill()
 	defer m.line.heal()
-	if err := errors.Join(m.agent.crash(), w.servesItself(ctx, m)); err != nil {
-		return err
-	}
+	w.must(m.agent.crash(), w.servesItself(ctx, m))
 	return do()
 }
 
@@ -49,9 +45,7 @@ func (w *world) deleteImports(ctx context.Context, m *member) error {
 	alone, bare := []oracle.Key{stillKey(0), stillKey(1), stillKey(4), aloneKey("a")}, stillKey(2)
 	ends := oracle.Key{Namespace: aside, Name: "web"}
 	before, err := m.imports(ctx, append([]oracle.Key{bare}, alone...))
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, k := range append([]oracle.Key{ends}, alone...) {
 		w.watch.will(oracle.HandImport, m.id, k)
 	}
@@ -72,9 +66,7 @@ func (w *world) deleteImports(ctx context.Context, m *member) error {
 // servesItself returns when a member has imported an export of its own: its agent works.
 func (w *world) servesItself(ctx context.Context, m *member) error {
 	k := oracle.Key{Namespace: aside, Name: "itself"}
-	if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-		return err
-	}
+	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
 	return errors.Join(err, w.withdraw(ctx, m, k))
 }
@@ -138,23 +130,14 @@ func memberRestored(ctx context.Context, w *world) error {
 	w.watch.will(oracle.Loss, m.id, oracle.Key{}) // an export that was withdrawn comes back as it was, and its record is another
 	own, others := key("own-old"), key("others-old")
 	err := errors.Join(w.offer(ctx, m, service(own, 0), w.random), w.offer(ctx, other, service(others, 0), w.random))
-	if err := errors.Join(err, w.imported(ctx, own), w.imported(ctx, others)); err != nil {
-		return err
-	}
+	w.must(err, w.imported(ctx, own), w.imported(ctx, others))
 	backup := w.backup()
-	if err := m.cluster.Backup(ctx, backup); err != nil {
-		return err
-	}
+	w.must(m.cluster.Backup(ctx, backup))
 	ownNew, othersNew := key("own-new"), key("others-new")
 	err = errors.Join(w.withdraw(ctx, m, own), w.withdraw(ctx, other, others),
 		w.offer(ctx, m, service(ownNew, 0), w.random), w.offer(ctx, other, service(othersNew, 0), w.random))
-	err = errors.Join(err, gone(ctx, w.members, own), gone(ctx, w.members, others), w.imported(ctx, ownNew), w.imported(ctx, othersNew))
-	if err != nil {
-		return err
-	}
-	if err := restored(ctx, m.cluster, m, backup); err != nil {
-		return err
-	}
+	w.must(err, gone(ctx, w.members, own), gone(ctx, w.members, others), w.imported(ctx, ownNew), w.imported(ctx, othersNew))
+	w.must(restored(ctx, m.cluster, m, backup))
 	for _, step := range []func() error{
 		func() error { return w.imported(ctx, own) },
 		func() error { return gone(ctx, w.members, others) },
@@ -164,9 +147,7 @@ func memberRestored(ctx context.Context, w *world) error {
 		func() error { return w.withdraw(ctx, m, own) },
 		func() error { return w.withdraw(ctx, other, othersNew) },
 	} {
-		if err := step(); err != nil {
-			return err
-		}
+		w.must(step())
 	}
 	return nil
 }
@@ -178,22 +159,14 @@ func serviceRecreated(ctx context.Context, w *world) error {
 	keys := []oracle.Key{stillKey(0), aloneKey(m.id)}
 	for _, k := range keys {
 		w.watch.will(oracle.Source, m.id, k)
-		if err := m.Delete(ctx, &corev1.Service{ObjectMeta: meta(k)}); err != nil {
-			return err
-		}
+		w.must(m.Delete(ctx, &corev1.Service{ObjectMeta: meta(k)}))
 	}
 	for _, k := range keys {
-		if err := w.recordIs(ctx, m, k, true); err != nil {
-			return err
-		}
+		w.must(w.recordIs(ctx, m, k, true))
 	}
-	if err := gone(ctx, w.members, keys[1]); err != nil {
-		return err
-	}
+	w.must(gone(ctx, w.members, keys[1]))
 	for _, k := range keys {
-		if err := errors.Join(m.Create(ctx, service(k, 0)), w.recordIs(ctx, m, k, false)); err != nil {
-			return err
-		}
+		w.must(m.Create(ctx, service(k, 0)), w.recordIs(ctx, m, k, false))
 	}
 	return w.imported(ctx, keys[1])
 }

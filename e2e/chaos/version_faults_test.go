@@ -68,9 +68,7 @@ func checkOut(commit, folder string) error {
 // versions there are beside each other, services cross in both directions.
 func rolledBack(ctx context.Context, w *world) error {
 	old, err := firstProgram()
-	if err != nil {
-		return err
-	}
+	w.must(err)
 	for _, m := range w.members { // the first version deletes a record with its Service
 		w.watch.will(oracle.Loss, m.id, oracle.Key{})
 	}
@@ -103,9 +101,7 @@ func (w *world) speaks(ctx context.Context, m *member, asFirst bool) error {
 func (w *world) crosses(ctx context.Context, one, other *member) error {
 	k := oracle.Key{Namespace: aside, Name: "crossing"}
 	for _, m := range []*member{one, other} {
-		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-			return err
-		}
+		w.must(w.offer(ctx, m, service(k, 0), w.random))
 	}
 	arrived := func(ctx context.Context, in, from *member) error {
 		found := &mcsv1beta1.ServiceImport{}

@@ -39,6 +39,8 @@ const ending = "c"
 
 // world is a hub, its members with their agents, and the checker that watches them.
 type world struct {
+	// t is the test that is under way.
+	t       *testing.T
 	hub     *lab.Cluster
 	hubKube client.Client
 	members []*member
@@ -97,7 +99,7 @@ func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *worl
 		options = append(options, o)
 	}
 	l := lab.Start(t, options...)
-	w := &world{hub: l.Cluster("hub"), random: random, silent: map[string]bool{}, authority: authority}
+	w := &world{t: t, hub: l.Cluster("hub"), random: random, silent: map[string]bool{}, authority: authority}
 	w.hubKube = membership.Client(t, w.hub)
 	lab.Must(t, membership.InitHub(t.Context(), w.hub))
 	for i, id := range ids {
@@ -177,6 +179,12 @@ func (w *world) startAgents(t *testing.T) {
 	for _, m := range w.members {
 		lab.Must(t, m.agent.start())
 	}
+}
+
+// must ends the test that is under way if there is an error. Only the goroutine of the test may call it.
+func (w *world) must(errs ...error) {
+	w.t.Helper()
+	lab.Must(w.t, errors.Join(errs...))
 }
 
 // look reads everything that exists.
