@@ -34,7 +34,7 @@ import (
 
 // everything returns all acts of the table, in its order.
 func everything() []act {
-	return slices.Concat(beyondRights(), tokens(), ofOthers(), names(), addresses(), numbers(), fields(), metadata(), forms())
+	return slices.Concat(beyondRights(), tokens(), ofOthers(), names(), addresses(), numbers(), metadata(), forms())
 }
 
 // lasting are acts that take their time, and how each ends.

@@ -187,6 +187,12 @@ func (h *hub) testServices(t *testing.T) {
 		"selection, illegal key":     {selecting("a b", "web", "http"), illegalKey},
 		"selection, illegal value":   {selecting("app", "a b", "http"), "spec.selection.labels.app: Invalid value"},
 		"selection, illegal port":    {selecting("app", "web", "HTTP"), "spec.selection.targetPorts[0]: Invalid value"},
+		"selection by 65 labels": {func(s *hubv1alpha1.PublishedService) {
+			s.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: map[string]hubv1alpha1.LabelValue{}, TargetPorts: []hubv1alpha1.TargetPort{"http"}}
+			for i := range 65 {
+				s.Spec.Selection.Labels["key-"+strconv.Itoa(i)] = ""
+			}
+		}, "spec.selection.labels: Too many: 65"},
 		"selection of nothing": {func(s *hubv1alpha1.PublishedService) {
 			s.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: map[string]hubv1alpha1.LabelValue{}}
 		}, "spec.selection.labels: Invalid value"},
@@ -218,7 +224,9 @@ func (h *hub) testServices(t *testing.T) {
 		"a longer one": {func(s *hubv1alpha1.PublishedService) {
 			s.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + strings.Repeat("n", 63))
 		}, "spec.trafficDistribution: Too long"},
-		"affinity": {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
+		"affinity":                      {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
+		"affinity of more than a day":   {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = 86401 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: 86401"},
+		"affinity of less than no time": {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = -1 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: -1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, tc.change, tc.want)
@@ -264,6 +272,8 @@ func (h *hub) testEndpoints(t *testing.T) {
 		"FQDN":                      {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.AddressType = "FQDN" }, `Unsupported value: "FQDN"`},
 		"ports of other names":      {ports("a", "b", ""), ""},
 		"ports of one name":         {ports("a", "a"), "two ports have the same name: leave one out"},
+		"101 ports":                 {ports(make([]string, 101)...), "spec.ports: Too many: 101"},
+		"101 addresses an endpoint": {func(e *hubv1alpha1.PublishedEndpoints) { e.Spec.Groups[0].AddressesPerEndpoint = 101 }, "spec.groups[0].addressesPerEndpoint: Invalid value: 101"},
 		"ports without names":       {ports("", ""), "two ports have the same name: leave one out"},
 		"port name":                 {ports("a_b"), "spec.ports[0].name: Invalid value"},
 		"hostnames":                 {group(0, []hubv1alpha1.Hostname{"db-0", ""}, "10.1.0.1", "10.1.0.2"), ""},
