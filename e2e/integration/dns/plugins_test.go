@@ -28,7 +28,6 @@ func TestCluster(t *testing.T) { //nolint:tparallel // one part after the other
 	c := startCluster(t)
 	c.installCRDs(t)
 	for name, part := range map[string]func(*testing.T){
-		"GoResolver":   c.testGoResolver,
 		"OtherPlugins": c.testOtherPlugins,
 		"ClusterLocal": c.testClusterLocal,
 		"Reload":       c.testReload,
