@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -181,6 +182,50 @@ func (m *member) ports(t *testing.T, k key, want ...string) {
 		}
 		if diff := cmp.Diff([][]string{want, want}, [][]string{inImport, inService}); diff != "" {
 			return fmt.Errorf("%s: ports of the import %s and of its derived Service (-want +got):\n%s", m.ID, k, diff)
+		}
+		return nil
+	})
+}
+
+// untouched fails the test if a Service is not as it was last written.
+func (m *member) untouched(t *testing.T, want *corev1.Service) {
+	t.Helper()
+	got := &corev1.Service{}
+	lab.Must(t, m.Get(t.Context(), client.ObjectKeyFromObject(want), got))
+	lab.Equal(t, fmt.Sprintf("%s: the source Service changed", m.ID), want, got)
+}
+
+// becomes waits until an import, its derived Service of this name and its slices are of a type.
+func (m *member) becomes(t *testing.T, k key, derivedName string, want mcsv1beta1.ServiceImportType) {
+	t.Helper()
+	world.Eventually(t, func(ctx context.Context) error {
+		serviceImport, derived := m.Imported(t, k)
+		if serviceImport.Spec.Type != want {
+			return fmt.Errorf("%s: import %s is %s, want %s", m.ID, k, serviceImport.Spec.Type, want)
+		}
+		ips := derived.Spec.ClusterIPs
+		if want == mcsv1beta1.Headless {
+			if diff := cmp.Diff([]string{corev1.ClusterIPNone}, ips); diff != "" {
+				return fmt.Errorf("%s: addresses of the derived Service (-want +got):\n%s", m.ID, diff)
+			}
+			ips = nil
+		} else if len(ips) != 2 {
+			return fmt.Errorf("%s: the derived Service has addresses %v", m.ID, ips)
+		}
+		if diff := cmp.Diff(ips, serviceImport.Spec.IPs); diff != "" {
+			return fmt.Errorf("%s: addresses of import %s (-want +got):\n%s", m.ID, k, diff)
+		}
+		mirrored, err := m.Mirrored(ctx, k)
+		if err != nil {
+			return err
+		}
+		for _, s := range mirrored {
+			if _, marked := s.Labels[corev1.IsHeadlessService]; marked != (want == mcsv1beta1.Headless) || s.Labels[discoveryv1.LabelServiceName] != derivedName {
+				return fmt.Errorf("%s: labels of slice %s are %v", m.ID, s.Name, s.Labels)
+			}
+		}
+		if derived.Name != derivedName {
+			return fmt.Errorf("%s: the derived Service is called %s, want %s", m.ID, derived.Name, derivedName)
 		}
 		return nil
 	})

@@ -16,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -30,14 +28,12 @@ import (
 //nolint:tparallel // they count the requests of one client
 func TestWriters(t *testing.T) {
 	t.Parallel()
-	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
-	scheme, err := agent.Scheme()
-	lab.Must(t, err)
-	config, requests := cluster.Config(), &requests{}
+	admin := newPair(t).members["a"]
+	world.CreateNamespace(t, "writers", admin)
+	config, requests := admin.Cluster.Config(), &requests{}
 	config.Wrap(requests.through)
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := client.New(config, client.Options{Scheme: admin.Scheme()})
 	lab.Must(t, err)
-	admin := membership.Client(t, cluster)
 	for name, test := range map[string]func(*testing.T, client.Client, func() writing){
 		"OwnWritesAreRemembered": testOwnWrites,
 		"TwoAtOnce":              testTwoWriters,
@@ -71,7 +67,7 @@ func (w writing) do(t *testing.T, want error, methods []string, change plan.Chan
 
 // derivedService returns a Service of ours.
 func derivedService(name, serviceImport string) *corev1.Service {
-	service := world.Service(key{Namespace: "default", Name: name}, world.Port("http", 80))
+	service := world.Service(key{Namespace: "writers", Name: name}, world.Port("http", 80))
 	service.Labels = map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: serviceImport}
 	return service
 }
