@@ -3,7 +3,10 @@
 
 package stories
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // twoExporters: two clusters that export a service serve it together, over TCP and UDP, IPv4 and IPv6. When one withdraws
 // its export, while both clusters send requests all the time, the other serves on and no request fails. When the last one
@@ -50,5 +53,52 @@ func twoExporters(s *scene) {
 	s.awaitForgotten("web")
 	if took := time.Since(withdrawn); took > 30*time.Second {
 		s.Errorf("%s passed until all was gone everywhere, want seconds", took)
+	}
+}
+
+// exportedServiceAnswersEverywhere: from every cluster, pods reach an exported service by its name over TCP and UDP, IPv4
+// and IPv6, and only pods of the exporting cluster answer, although the other has the same Service.
+func exportedServiceAnswersEverywhere(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	b.deploy("web", 1)
+	b.create(service("web")) // not exported
+	a.offer("web", 2)
+	for _, p := range s.members() {
+		p.awaitName("web")
+		for _, network := range networks {
+			p.awaitAnyAnswer(network, s.name("web"), 80)
+			answers := p.ask(network, s.name("web"), 80, 10)
+			if got := p.from(answers); got["a"] != 10 {
+				s.Errorf("from cluster %s over %s: %v answered, want a alone", p.cluster.Name, network, got)
+			}
+		}
+	}
+}
+
+// endpointColumns show what kube-proxy goes by, less the ports.
+const endpointColumns = "custom-columns=NAME:.metadata.name,ADDRESSES:.endpoints[*].addresses[0],READY:.endpoints[*].conditions.ready," +
+	"ZONE:.endpoints[*].zone,FOR:.endpoints[*].hints.forZones[*].name"
+
+// explain prints what a person needs to see why a story failed: its objects on every hop, and the agents' logs since it
+// began.
+func (s *scene) explain() {
+	since := s.begin.UTC().Format(time.RFC3339)
+	show := func(args ...string) {
+		out, err := s.Kubectl(context.Background(), "", args...)
+		if err != nil {
+			out = err.Error()
+		}
+		s.Logf("kubectl %v\n%s", args, out)
+	}
+	all := append(append([]string(nil), s.Options.Members...), s.Options.Late...)
+	for _, name := range all {
+		show("--context", name, "-n", s.namespace, "get", "pods,services,serviceexports,serviceimports,endpointslices", "-o", "wide", "--show-labels")
+		show("--context", name, "-n", s.namespace, "get", "serviceexports,serviceimports", "-o", "yaml")
+		show("--context", name, "-n", s.namespace, "get", "endpointslices", "-o", endpointColumns)
+	}
+	show("--context", s.Hub.Name, "get", "heartbeats,publishedservices,publishedendpoints", "-A", "-o", "wide")
+	for _, name := range all {
+		show("--context", name, "-n", "tombolo-system", "get", "pods", "-o", "wide")
+		show("--context", name, "-n", "tombolo-system", "logs", "--prefix", "-l", "app.kubernetes.io/name=tombolo-agent", "--tail=200", "--since-time="+since)
 	}
 }

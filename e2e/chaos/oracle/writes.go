@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -85,4 +86,101 @@ func isRecord(object metav1.Object) bool {
 // nameOf identifies an object in all clusters.
 func nameOf(cluster string, object metav1.Object) string {
 	return fmt.Sprintf("%s %T %s/%s", cluster, object, object.GetNamespace(), object.GetName())
+}
+
+// What is what a user does to the clusters.
+type What string
+
+// What can be done.
+const (
+	// Source: the Service, its slices or its ServiceExport are changed, or the member's records of it on the hub.
+	Source What = "source"
+	// Hand: the import is touched by hand: ServiceImport, derived Service or mirrored slices.
+	Hand What = "hand"
+	// Namespace: the namespace is deleted. Key has no name.
+	Namespace What = "namespace"
+	// HandImport: the ServiceImport is deleted by hand, and nothing else of the import; with Hand, so is the derived Service, and
+	// its addresses are lost.
+	HandImport What = "hand on the ServiceImport"
+	// Silence: the agent stops, and is away for so long that it shows. Key is empty.
+	Silence What = "silence"
+	// Loss: the hub loses records of the member. Key is empty.
+	Loss What = "loss"
+)
+
+// Act is something that is done to a cluster. It is noted before it is done, so that its effects come after it.
+type Act struct {
+	Cluster string
+	Key     Key
+	What    What
+}
+
+// Event is what a watch of a cluster has shown.
+type Event struct {
+	Cluster string
+	// Object is a *Service, *EndpointSlice, *ServiceImport or *ServiceExport; on the hub a *PublishedService or *PublishedEndpoints.
+	Object metav1.Object
+	// At is when it was shown.
+	At time.Time
+	// Gone says that the object has been deleted; it is as it was last.
+	Gone bool
+}
+
+// Behind returns the objects of a world that no event has shown as they are, and those that events have shown and that
+// are no more. While there are any, an epoch cannot end.
+func (h *History) Behind(w World) []string {
+	var found []string
+	present := map[string]bool{}
+	note := func(cluster string, object metav1.Object) {
+		name := nameOf(cluster, object)
+		present[name] = true
+		if seen := h.objects[name]; seen == nil || seen.GetResourceVersion() != object.GetResourceVersion() {
+			found = append(found, name)
+		}
+	}
+	for _, c := range w.Clusters {
+		for i := range c.Services {
+			note(c.ID, &c.Services[i])
+		}
+		for i := range c.Slices {
+			note(c.ID, &c.Slices[i])
+		}
+		for i := range c.Imports {
+			note(c.ID, &c.Imports[i])
+		}
+		for i := range c.Exports {
+			note(c.ID, &c.Exports[i])
+		}
+	}
+	for name, object := range h.objects {
+		if !present[name] && !isRecord(object) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// age is what an export's age on the hub depends on.
+type age struct{ export, record types.UID }
+
+// beginAges notes the records of all exports, and returns those exports that had another record before.
+func (h *History) beginAges(w World) []Finding {
+	var found []Finding
+	before := h.ages
+	h.ages = map[place]age{}
+	for _, c := range w.Clusters {
+		for _, e := range c.Exports {
+			p := place{c.ID, keyOf(&e)}
+			record := w.record(c.ID, p.key)
+			if record == nil {
+				continue
+			}
+			h.ages[p] = age{e.UID, record.UID}
+			if was, ok := before[p]; ok && was.export == e.UID && was.record != record.UID && !h.acts[Act{c.ID, Key{}, Loss}] {
+				found = append(found, Finding{AgeKept, c.ID, p.key, "the export has another record on the hub, and was never withdrawn"})
+			}
+		}
+	}
+	return found
 }

@@ -4,23 +4,32 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
 )
 
 // checker compares documents with what the repository has.
@@ -107,4 +116,82 @@ func (c *checker) testsMention(folder, text string) bool {
 		}
 	}
 	return false
+}
+
+// seen are the words on objects that users meet, each of which is explained.
+func seen() []string {
+	words := []string{
+		clusterset.ManagedBy, clusterset.LabelManagedBy, clusterset.LabelServiceImported, clusterset.AnnotationDerivedService,
+		clusterset.AnnotationTokenExpires, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster,
+		conditions.TypeDeletionPending, conditions.ReasonAwaitingConfirmation, string(export.ReasonNamespaceReserved), string(export.ReasonServiceReserved),
+	}
+	for _, reason := range []mcsv1beta1.ServiceExportConditionReason{
+		mcsv1beta1.ServiceExportReasonValid, mcsv1beta1.ServiceExportReasonNoService, mcsv1beta1.ServiceExportReasonInvalidServiceType,
+		mcsv1beta1.ServiceExportReasonExported, mcsv1beta1.ServiceExportReasonPending, mcsv1beta1.ServiceExportReasonFailed,
+		mcsv1beta1.ServiceExportReasonPortConflict, mcsv1beta1.ServiceExportReasonTypeConflict,
+		mcsv1beta1.ServiceExportReasonSessionAffinityConflict, mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict,
+		mcsv1beta1.ServiceExportReasonLabelsConflict, mcsv1beta1.ServiceExportReasonAnnotationsConflict,
+		mcsv1beta1.ServiceExportReasonInternalTrafficPolicyConflict, mcsv1beta1.ServiceExportReasonTrafficDistributionConflict,
+		mcsv1beta1.ServiceExportReasonIPFamilyConflict, mcsv1beta1.ServiceExportReasonNoConflicts,
+	} {
+		words = append(words, string(reason))
+	}
+	for _, reason := range []mcsv1beta1.ServiceImportConditionReason{
+		mcsv1beta1.ServiceImportReasonReady, mcsv1beta1.ServiceImportReasonPending, mcsv1beta1.ServiceImportReasonIPFamilyNotSupported,
+	} {
+		words = append(words, string(reason))
+	}
+	return words
+}
+
+// checkObjects finds words that the document about them does not explain.
+func (c *checker) checkObjects() {
+	d := c.documents["docs/objects.md"]
+	if d == nil {
+		return
+	}
+	for _, word := range seen() {
+		if !slices.ContainsFunc(d.spans, func(span part) bool { return span.text == word || strings.HasPrefix(span.text, word+": ") }) {
+			c.reportf(d, 1, "%s is not explained here", word)
+		}
+	}
+}
+
+// checkManifests finds objects of Kubernetes in the blocks that their kinds' schemas do not admit. What is not of a kind that
+// is known must be YAML.
+func (c *checker) checkManifests(d *document) {
+	for _, b := range d.blocks {
+		switch b.language {
+		case "yaml":
+			c.checkManifest(d, b.part)
+		case "sh":
+			_, given, _ := script(b.text) // checkWords reports the error
+			for _, h := range given {
+				if strings.Contains(h.text, "apiVersion:") {
+					c.checkManifest(d, part{b.line + h.line, h.text})
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) checkManifest(d *document, p part) {
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(p.text)))
+	for {
+		object, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		var plain map[string]any
+		if err == nil {
+			err = sigsyaml.UnmarshalStrict(object, &plain)
+		}
+		if err == nil && plain["kind"] != nil && plain["apiVersion"] != nil { // or it is a part of something
+			_, _, err = c.decoder.Decode(object, nil, nil)
+		}
+		if err != nil && !runtime.IsNotRegisteredError(err) {
+			c.reportf(d, p.line, "this manifest is wrong: %v", err)
+			return
+		}
+	}
 }

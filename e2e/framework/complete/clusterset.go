@@ -1,6 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package complete joins complete clusters of package lab, with nodes and pods, to a clusterset, and installs Tombolo as a
+// user does: by images loaded into the nodes and either "kubectl clusterset" or kustomize alone. The stories of e2e/stories and
+// "make lab-up" use it. Linux and root.
 package complete
 
 import (

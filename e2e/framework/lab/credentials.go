@@ -4,6 +4,7 @@
 package lab
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,6 +21,13 @@ import (
 	"path/filepath"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
@@ -126,4 +134,89 @@ func servingCertificate(addresses ...netip.Addr) (certificate, key []byte, err e
 		return nil, nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key, nil
+}
+
+// tokenSeconds is 30 days.
+const tokenSeconds = int64(30 * 24 * 60 * 60)
+
+// ServiceAccountConfig returns credentials with a real token of a service account, which must exist. The token is valid
+// for longer than any lab runs; all rights are those that RBAC gives.
+func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return nil, fmt.Errorf("token for %s/%s: %w", namespace, name, err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(tokenSeconds)}}
+	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("token for %s/%s: %w", namespace, name, err)
+	}
+	return c.config(token.Status.Token), nil
+}
+
+// ServiceAccountKubeconfig writes the credentials that ServiceAccountConfig returns to a file that disappears with the
+// lab, and returns its path.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	config, err := c.ServiceAccountConfig(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.folder, namespace+"."+name+".kubeconfig")
+	return path, WriteKubeconfig(path, config)
+}
+
+// WriteKubeconfig writes a file with the address, the certificate authority and the token of a config of this package.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	const name = "lab"
+	file := clientcmdapi.NewConfig()
+	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	file.CurrentContext = name
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+// Certificate is one that an API server may serve with. It signs itself.
+type Certificate struct {
+	// PEM is the certificate, by which clients know the API server.
+	PEM []byte
+	key []byte
+}
+
+// NewCertificate returns a certificate that no API server serves with yet.
+func NewCertificate() (Certificate, error) {
+	certificate, key, err := servingCertificate()
+	if err != nil {
+		return Certificate{}, fmt.Errorf("making a serving certificate: %w", err)
+	}
+	return Certificate{certificate, key}, nil
+}
+
+// takenUp is how long an API server may take to notice its new certificate: it checks each minute, if it gets no signal.
+const takenUp = 2 * time.Minute
+
+// Serve has the API server serve with another certificate and returns when it does. Config trusts that one from now on.
+// Connections that are open stay; what else has been given the old one, kube-controller-manager too, cannot open new ones.
+func (c *Cluster) Serve(ctx context.Context, certificate Certificate) error {
+	for path, content := range map[string][]byte{c.credentials.keyFile: certificate.key, c.credentials.certificateFile: certificate.PEM} {
+		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+	}
+	c.credentials.certificate = certificate.PEM
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, readyInterval, takenUp, true, func(ctx context.Context) (bool, error) {
+		last = getOK(ctx, c.credentials.transport(), c.address()+"/readyz", c.credentials.adminToken)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("cluster %s does not serve with its new certificate (%w): %w", c.Name, last, err)
+	}
+	return nil
 }

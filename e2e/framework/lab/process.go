@@ -4,9 +4,11 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -214,4 +216,27 @@ func (p *Process) signal(signals ...syscall.Signal) error {
 func (p *Process) end(r *run, s syscall.Signal) {
 	_ = syscall.Kill(-r.cmd.Process.Pid, s) // fails only if it ended already
 	<-r.exited
+}
+
+// logTailBytes is more than enough for logTailLines.
+const logTailBytes = 64 << 10
+
+// LogTail returns the last 20 lines of the log, or why it cannot be read.
+func (p *Process) LogTail() string {
+	f, err := os.Open(p.logFile)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > logTailBytes {
+		if _, err := f.Seek(-logTailBytes, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-logTailLines):], []byte("\n")))
 }

@@ -14,15 +14,21 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // patience is how long anything may take on a busy machine; it takes a second or two.
@@ -102,4 +108,42 @@ func apply(ctx context.Context, cluster *lab.Cluster, objects ...*unstructured.U
 		texts = append(texts, text)
 	}
 	return cluster.Apply(ctx, texts...)
+}
+
+// InstallAgent applies the agent's manifests to a member and returns the credentials that its pods would have there: an
+// agent that a test or the demo runs as a process has no more rights than a released one.
+func InstallAgent(ctx context.Context, cluster *lab.Cluster) (*rest.Config, error) {
+	objects, err := manifests.Render("agent")
+	if err != nil {
+		return nil, err
+	}
+	if err := apply(ctx, cluster, objects...); err != nil {
+		return nil, fmt.Errorf("install the agent in %s: %w", cluster.Name, err)
+	}
+	return cluster.ServiceAccountConfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
+}
+
+// InstallGateway applies the manifests of the gateways to a member that has those of the agent.
+func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
+	objects, err := manifests.Render("gateway")
+	if err != nil {
+		return err
+	}
+	return apply(ctx, cluster, objects...)
+}
+
+// Scheme returns a scheme with every kind that the hub and the members have: those of the agent, and those of the hub.
+func Scheme() (*runtime.Scheme, error) {
+	scheme, err := agent.Scheme()
+	return scheme, errors.Join(err, hubv1alpha1.AddToScheme(scheme))
+}
+
+// Client returns a client with the rights of a cluster's administrator and the kinds of Scheme.
+func Client(t testing.TB, cluster *lab.Cluster) client.WithWatch {
+	t.Helper()
+	scheme, err := Scheme()
+	lab.Must(t, err)
+	c, err := cluster.Client(scheme)
+	lab.Must(t, err)
+	return c
 }

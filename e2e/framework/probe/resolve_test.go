@@ -4,10 +4,17 @@
 package main
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/miekg/dns"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -53,5 +60,202 @@ func TestResolveRate(t *testing.T) {
 	total := len(n.questions())
 	if last.Requests != total || last.Failed != 0 || last.Changes != 2 || last.ByRcode["NOERROR"]+last.ByRcode["NXDOMAIN"] != total || last.P99MS <= 0 {
 		t.Errorf("%d questions, %s", total, output)
+	}
+}
+
+// nameserver is one under test, which notes each question that it gets.
+type nameserver struct {
+	address string // IP:PORT of both UDP and TCP
+
+	mu      sync.Mutex
+	asked   []string // as in "udp a.test. A"
+	records []dns.RR
+	rcodes  map[string]int // of names; without one, a name that has no record does not exist
+	silent  string         // a name
+}
+
+func startNameserver(t *testing.T, records ...string) *nameserver {
+	t.Helper()
+	n := &nameserver{}
+	n.set(t, records...)
+	listeners, port, err := bindLoopback(t)
+	lab.Must(t, err)
+	n.address = hostPort("127.0.0.1", port)
+	for _, server := range listeners {
+		server.Handler = n
+		ready, ended := make(chan struct{}), make(chan error, 1)
+		server.NotifyStartedFunc = func() { close(ready) }
+		go func() { ended <- server.ActivateAndServe() }()
+		<-ready
+		t.Cleanup(func() {
+			server.Shutdown()
+			<-ended
+		})
+	}
+	return n
+}
+
+// bindLoopback returns servers of both transports on one port.
+func bindLoopback(t *testing.T) ([]*dns.Server, int, error) {
+	t.Helper()
+	for attempt := 0; ; attempt++ {
+		packets, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, 0, err
+		}
+		port := portOf(packets.LocalAddr())
+		listener, err := net.Listen("tcp4", hostPort("127.0.0.1", port))
+		if err == nil {
+			return []*dns.Server{{PacketConn: packets}, {Listener: listener}}, port, nil
+		}
+		packets.Close()
+		if attempt == bindAttempts {
+			return nil, 0, err
+		}
+	}
+}
+
+// set replaces all records.
+func (n *nameserver) set(t *testing.T, records ...string) {
+	t.Helper()
+	var parsed []dns.RR
+	for _, text := range records {
+		record, err := dns.NewRR(text)
+		lab.Must(t, err)
+		parsed = append(parsed, record)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.records = parsed
+}
+
+// fail has names answered with these codes, and one not at all.
+func (n *nameserver) fail(rcodes map[string]int, silent string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rcodes, n.silent = rcodes, silent
+}
+
+// questions returns what was asked so far, in order.
+func (n *nameserver) questions() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.asked)
+}
+
+func (n *nameserver) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	q := request.Question[0]
+	transport := w.LocalAddr().Network()
+	n.asked = append(n.asked, fmt.Sprintf("%s %s %s", transport, q.Name, dns.TypeToString[q.Qtype]))
+	if n.silent == q.Name {
+		return
+	}
+	answer := new(dns.Msg)
+	answer.SetReply(request)
+	exists := false
+	for _, record := range n.records {
+		header := record.Header()
+		switch {
+		case header.Name == q.Name && (header.Rrtype == q.Qtype || header.Rrtype == dns.TypeCNAME):
+			answer.Answer = append(answer.Answer, record)
+		case header.Rrtype == dns.TypeSOA:
+			answer.Ns = append(answer.Ns, record)
+		case q.Qtype == dns.TypeSRV && header.Rrtype == dns.TypeA:
+			answer.Extra = append(answer.Extra, record)
+		}
+		exists = exists || header.Name == q.Name
+	}
+	code, stated := n.rcodes[q.Name]
+	switch {
+	case stated:
+		answer.Rcode = code
+	case !exists:
+		answer.Rcode = dns.RcodeNameError
+	}
+	if size := request.IsEdns0(); size != nil {
+		answer.SetEdns0(size.UDPSize(), false)
+		if transport == "udp" {
+			answer.Truncate(int(size.UDPSize()))
+		}
+	}
+	w.WriteMsg(answer)
+}
+
+// world returns a world whose resolv.conf names the nameserver first.
+func (n *nameserver) world(t *testing.T, lines ...string) world {
+	t.Helper()
+	w := here(t)
+	// Were the second one asked, nothing would answer.
+	text := "nameserver " + n.address + "\nnameserver 127.0.0.1:1\noptions attempts:5 timeout:1\n" + strings.Join(lines, "\n") + "\n"
+	lab.Must(t, os.WriteFile(w.resolvConf, []byte(text), 0o600))
+	return w
+}
+
+// Which questions a lookup sends, each once, and what it makes of the answers.
+func TestAskLookup(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, here(t), "-tcp", "0", "-udp", "0")
+	const search = "search one.test two.test ."
+	for name, test := range map[string]struct {
+		network, host string
+		options       string
+		records       []string
+		rcodes        map[string]int
+		silent        string
+		asked         []string
+		address       string
+		err           string
+	}{
+		"address": {network: "tcp", host: "127.0.0.1", address: "127.0.0.1"},
+		"in a search domain": {
+			network: "tcp", host: "web", options: search,
+			records: []string{"web.two.test. 5 IN A 127.0.0.1"},
+			asked:   []string{"udp web.one.test. A", "udp web.one.test. AAAA", "udp web.two.test. A"},
+			address: "127.0.0.1",
+		},
+		"the first of several, behind an alias": {
+			network: "tcp4", host: "web.",
+			records: []string{"web. 5 IN CNAME other.", "web. 5 IN A 127.0.0.1", "web. 5 IN A 192.0.2.1"},
+			asked:   []string{"udp web. A"},
+			address: "127.0.0.1",
+		},
+		"IPv6 alone is wanted": {
+			network: "udp6", host: "web.",
+			records: []string{"web. 5 IN AAAA ::1", "web. 5 IN A 127.0.0.1"},
+			asked:   []string{"udp web. AAAA"},
+			address: "::1",
+		},
+		"a failure ends it": {
+			network: "tcp", host: "web", options: search,
+			rcodes: map[string]int{"web.one.test.": dns.RcodeServerFailure},
+			asked:  []string{"udp web.one.test. A"},
+			err:    "lookup web.one.test. A: SERVFAIL",
+		},
+		"silence ends it": {
+			network: "tcp", host: "web", options: search, silent: "web.one.test.",
+			asked: []string{"udp web.one.test. A"},
+			err:   "lookup web.one.test. A: read udp",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.address != "" {
+				needs(t, test.address)
+			}
+			n := startNameserver(t, test.records...)
+			n.fail(test.rcodes, test.silent)
+			timeout := patience
+			if test.silent != "" {
+				timeout = 10 * time.Second // all of it is waited for
+			}
+			got := said[result](t, n.world(t, test.options), "ask", "-network", test.network, "-timeout", timeout.String(), hostPort(test.host, s.port(test.network)))
+			if len(got) != 1 || got[0].Address != test.address || !strings.HasPrefix(got[0].Error, test.err) || got[0].Error != "" && test.err == "" {
+				t.Errorf("got %+v, want address %q, error %q", got, test.address, test.err)
+			}
+			eventually(t, "the nameserver has got all questions", func() bool { return len(n.questions()) >= len(test.asked) })
+			lab.Equal(t, "asked", test.asked, n.questions())
+		})
 	}
 }
