@@ -55,7 +55,7 @@ func (w *world) startDNS(t *testing.T, m *member, path string) {
 	t.Cleanup(func() { lab.Must(t, w.resolver.kill()) })
 	var last error
 	for range 5 { // another user may be quicker to take the port
-		lab.Must(t, w.resolver.listenSomewhere(t.Context()))
+		lab.Must(t, w.resolver.listenSomewhere())
 		lab.Must(t, w.resolver.start())
 		if last = w.resolver.awaitVersion(t.Context()); last == nil {
 			return
@@ -66,26 +66,15 @@ func (w *world) startDNS(t *testing.T, m *member, path string) {
 }
 
 // listenSomewhere gives CoreDNS a port that is free for UDP and TCP.
-func (r *resolver) listenSomewhere(ctx context.Context) error {
-	for range 100 {
-		tcp, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		port := tcp.Addr().(*net.TCPAddr).Port
-		r.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		udp, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", r.address)
-		if err = errors.Join(err, tcp.Close()); err != nil {
-			continue
-		}
-		if err := udp.Close(); err != nil {
-			return err
-		}
-		path := filepath.Join(r.folder, "Corefile")
-		r.args = []string{"-conf", path}
-		return os.WriteFile(path, fmt.Appendf(nil, corefile, port, r.member.cluster.Kubeconfig()), 0o600)
+func (r *resolver) listenSomewhere() error {
+	port, err := lab.FreePort()
+	if err != nil {
+		return err
 	}
-	return errors.New("no port is free for UDP and TCP")
+	r.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	path := filepath.Join(r.folder, "Corefile")
+	r.args = []string{"-conf", path}
+	return os.WriteFile(path, fmt.Appendf(nil, corefile, port, r.member.cluster.Kubeconfig()), 0o600)
 }
 
 // awaitVersion returns when CoreDNS has reported which version of the specification it follows.

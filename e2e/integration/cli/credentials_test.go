@@ -14,10 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -91,33 +88,4 @@ func (w *world) beats(t *testing.T) {
 		}
 		return len(seen) > 2
 	})
-}
-
-// testRevoked: a member whose rights on the hub were revoked, as docs/install.md describes, is refused at once, although its token is
-// valid for days.
-func (w *world) testRevoked(t *testing.T) {
-	startNode(t, w.Cluster("east"), w.agent)
-	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-hub"}}
-	w.get(t, "east", secret)
-	hub := w.Cluster("hub")
-	stolen := rest.Config{Host: hub.Config().Host, BearerToken: string(secret.Data["token"]), TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data["ca.crt"]}}
-	thief, err := client.New(&stolen, client.Options{Scheme: w.client(t, "hub").Scheme()})
-	lab.Must(t, err)
-	read := func() error { return thief.List(t.Context(), &hubv1alpha1.PublishedServiceList{}) }
-	write := func() error {
-		return thief.Create(t.Context(), &hubv1alpha1.PublishedEndpoints{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "default.web.0123456789"},
-			Spec:       hubv1alpha1.PublishedEndpointsSpec{Namespace: "default", Service: "web", AddressType: "IPv4"},
-		}, client.DryRunAll)
-	}
-	eventually(t, "right to read and write", func() bool { return read() == nil && write() == nil })
-	admin := w.client(t, "hub")
-	for _, binding := range []client.Object{
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-hub-read:east"}},
-	} {
-		lab.Must(t, admin.Delete(t.Context(), binding))
-	}
-	eventually(t, "refusal", func() bool { return apierrors.IsForbidden(read()) && apierrors.IsForbidden(write()) })
 }

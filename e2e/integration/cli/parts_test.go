@@ -44,7 +44,6 @@ func TestCredentials(t *testing.T) { //nolint:tparallel // its parts follow one 
 	w.must(t, "init-hub --context hub")
 	w.share(t, map[string]func(*testing.T){
 		"join again": w.testJoinAgain,
-		"revoked":    w.testRevoked,
 	})
 	t.Run("hub certificate rotated", w.testHubCertificateRotated) // it disconnects the hub's controllers
 }

@@ -13,15 +13,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -150,25 +149,7 @@ func (a *attempt) Create(ctx context.Context, o client.Object, options ...client
 
 // records returns good ones of the attempt's service.
 func (a *attempt) records() (*hubv1alpha1.PublishedService, *hubv1alpha1.PublishedEndpoints) {
-	name := a.key.Namespace + "." + a.key.Name
-	namespace, service := hubv1alpha1.NamespaceName(a.key.Namespace), hubv1alpha1.ServiceName(a.key.Name)
-	record := &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name},
-		Spec: hubv1alpha1.PublishedServiceSpec{
-			Namespace: namespace, Service: service, ExportedAt: metav1.Now(), Type: mcsv1beta1.ClusterSetIP,
-			IPFamilies: []hubv1alpha1.IPFamily{"IPv4"},
-			Ports:      []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80}},
-		},
-	}
-	endpoints := &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name + ".0123456789"},
-		Spec: hubv1alpha1.PublishedEndpointsSpec{
-			Namespace: namespace, Service: service, AddressType: "IPv4",
-			Ports:  []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
-			Groups: []hubv1alpha1.EndpointGroup{{Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.66.0.1"}}},
-		},
-	}
-	return record, endpoints
+	return world.Records("mallory", a.key, "10.66.0.1")
 }
 
 // write creates objects in their order, and returns the first refusal.

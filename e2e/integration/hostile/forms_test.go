@@ -244,12 +244,7 @@ func forms() []act {
 }
 
 // heartbeat returns a good one of the hostile member.
-func heartbeat() *hubv1alpha1.Heartbeat {
-	return &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: hubv1alpha1.HeartbeatName},
-		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
-	}
-}
+func heartbeat() *hubv1alpha1.Heartbeat { return world.Heartbeat("mallory") }
 
 // beating writes a heartbeat that is changed.
 func beating(change func(*hubv1alpha1.Heartbeat)) try {

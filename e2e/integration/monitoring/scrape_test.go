@@ -17,50 +17,33 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/miekg/dns"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const patience = 90 * time.Second
-
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	world.Quiet()
 	m.Run()
 }
 
 // TestScrape: an agent and a DNS server at work tell all that alerts and dashboards ask for.
 func TestScrape(t *testing.T) {
 	t.Parallel()
-	l := lab.Start(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
-	hub, a, b := l.Cluster("hub"), l.Cluster("a"), l.Cluster("b")
-	lab.Must(t, membership.InitHub(t.Context(), hub))
+	w := world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
 	agents := map[string]string{}
-	for i, cluster := range []*lab.Cluster{a, b} {
-		_, err := membership.Join(t.Context(), hub, cluster, manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(i + 1)})
-		lab.Must(t, err)
-		_, err = membership.InstallAgent(t.Context(), cluster)
-		lab.Must(t, err)
-		agents[cluster.Name] = startAgent(t, program, hub, cluster)
+	for id, m := range w.Members {
+		agents[id] = startAgent(t, program, w.Hub, m.Cluster)
+		m.ExportWeb(t, world.Key{Namespace: metav1.NamespaceDefault, Name: "web"})
 	}
-	exportService(t, a)
-	exportService(t, b)
-	server, dnsMetrics := startDNS(t, coredns, a)
+	server, dnsMetrics := startDNS(t, coredns, w.Members["a"].Cluster)
 
 	keep(t, "agent.prom", awaitScrape(t, agents["a"],
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
@@ -69,7 +52,7 @@ func TestScrape(t *testing.T) {
 		`tombolo_propagation_seconds_count{source="local"}`, `tombolo_propagation_seconds_count{source="remote"}`,
 	))
 	zones := `zones="clusterset.local."`
-	await(t, func(context.Context) error { return ask(server, "web.default.svc.clusterset.local.") })
+	world.Eventually(t, func(context.Context) error { return ask(server, "web.default.svc.clusterset.local.") })
 	keep(t, "dns.prom", awaitScrape(t, dnsMetrics,
 		"coredns_clusterset_synced{"+zones+"} 1", "coredns_clusterset_crd_served{"+zones+"} 1",
 		`coredns_clusterset_services{type="ClusterSetIP",`+zones+"} 1", "coredns_clusterset_endpoints{"+zones+"} 0",
@@ -119,20 +102,6 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metri
 	return server, metrics
 }
 
-// exportService exports default/web from a cluster.
-func exportService(t *testing.T, cluster *lab.Cluster) {
-	t.Helper()
-	scheme, err := agent.Scheme()
-	lab.Must(t, err)
-	c, err := cluster.Client(scheme)
-	lab.Must(t, err)
-	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}
-	lab.Must(t, c.Create(t.Context(), &corev1.Service{
-		ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
-	}))
-	lab.Must(t, c.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: meta}))
-}
-
 // build builds a command of this repository and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
@@ -154,7 +123,7 @@ func start(t *testing.T, program string, args ...string) {
 func awaitScrape(t *testing.T, address string, beginnings ...string) []byte {
 	t.Helper()
 	var text []byte
-	await(t, func(ctx context.Context) error {
+	world.Eventually(t, func(ctx context.Context) error {
 		var err error
 		if text, err = scrape(ctx, address); err != nil {
 			return err
@@ -205,16 +174,4 @@ func keep(t *testing.T, name string, text []byte) {
 	}
 	lab.Must(t, os.MkdirAll(folder, 0o755))
 	lab.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
-}
-
-func await(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %v", patience, last)
-	}
 }
