@@ -6,14 +6,11 @@ package agent_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -21,83 +18,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
-
-// slices waits until these slices are mirrored for an import, whatever they are called.
-func (m *member) slices(t *testing.T, k key, want ...discoveryv1.EndpointSlice) {
-	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		mirrored, err := m.Mirrored(ctx, k)
-		if err != nil {
-			return err
-		}
-		for i := range mirrored {
-			meta := mirrored[i].ObjectMeta
-			mirrored[i].ObjectMeta = metav1.ObjectMeta{Labels: meta.Labels, Annotations: meta.Annotations, OwnerReferences: meta.OwnerReferences, Finalizers: meta.Finalizers}
-		}
-		anyOrder := cmpopts.SortSlices(func(a, b discoveryv1.EndpointSlice) bool { return fmt.Sprint(a.Endpoints) < fmt.Sprint(b.Endpoints) })
-		if diff := cmp.Diff(want, mirrored, anyOrder, cmpopts.EquateEmpty()); diff != "" {
-			return fmt.Errorf("%s: slices of %s (-want +got):\n%s", m.ID, k, diff)
-		}
-		return nil
-	})
-}
-
-// mirror returns a mirrored slice of an import as it should be, less its name.
-func mirror(k key, derived, source string, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
-	return discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-			"kubernetes.io/service-name":                derived,
-			"multicluster.kubernetes.io/service-name":   k.Name,
-			"multicluster.kubernetes.io/source-cluster": source,
-			"endpointslice.kubernetes.io/managed-by":    "tombolo-mcs.io",
-		}},
-		AddressType: family, Ports: ports, Endpoints: endpoints,
-	}
-}
-
-func endpointPort(name string, protocol corev1.Protocol, number int32) discoveryv1.EndpointPort {
-	return discoveryv1.EndpointPort{Name: new(name), Protocol: new(protocol), Port: new(number)}
-}
-
-// What endpoints say of themselves stays as it is, and what means nothing in another cluster is not copied. FQDN slices
-// are not mirrored, and the export says so.
-//
-// spec: D4, D5, D6
-func testEndpointsVerbatim(t *testing.T, a, b *member) {
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	service := world.Service(k, world.Port("http", 80))
-	source := world.Slice(service, "v4")
-	source.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-01-01T00:00:00Z", "example.com/note": "private"}
-	source.Labels["example.com/private"] = "yes"
-	source.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: "0"}}
-	source.Ports[0].AppProtocol = new("kubernetes.io/h2c")
-	pod := &corev1.ObjectReference{Kind: "Pod", Namespace: k.Namespace, Name: "web-0", UID: "1"}
-	source.Endpoints = []discoveryv1.Endpoint{
-		{Addresses: []string{"10.1.0.1"}, TargetRef: pod, Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "elsewhere"}}}},
-		{Addresses: []string{"10.1.0.2", "10.1.0.3"}, Hostname: new("two"), Conditions: discoveryv1.EndpointConditions{Serving: new(true)}},
-		{Addresses: []string{"10.1.0.4"}, Zone: new("zone-1"), Conditions: discoveryv1.EndpointConditions{Ready: new(true), Terminating: new(true)}},
-		{Addresses: []string{"10.1.0.5"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false), Terminating: new(false)}},
-	}
-	names := world.Slice(service, "fqdn", "example.com")
-	names.AddressType = discoveryv1.AddressTypeFQDN
-	a.ExportService(t, service, source, names)
-	_, derived := b.Imported(t, k)
-	world.Eventually(t, func(context.Context) error {
-		const leftOut = "Left out: EndpointSlices of host names (address type FQDN): web-fqdn."
-		ready := a.Condition(t, k, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported))
-		if !strings.Contains(ready.Message, leftOut) {
-			return fmt.Errorf("the export says %q", ready.Message)
-		}
-		return nil
-	})
-	want := source.DeepCopy().Endpoints
-	want[0].TargetRef, want[0].Hints = nil, nil
-	ports := []discoveryv1.EndpointPort{endpointPort("http", "TCP", 8080)}
-	ports[0].AppProtocol = new("kubernetes.io/h2c")
-	for _, m := range []*member{a, b} { // a takes them from its own API server, b from the hub
-		m.slices(t, k, mirror(k, derived.Name, "a", discoveryv1.AddressTypeIPv4, ports, want...))
-	}
-}
 
 // A Service without a selector has the slices that a controller of the user writes.
 //

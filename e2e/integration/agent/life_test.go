@@ -27,13 +27,12 @@ func TestLifecycle(t *testing.T) {
 	w.members["a"].Start(t)
 	w.members["b"].Start(t)
 	for name, test := range map[string]func(*testing.T, *member, *member){
-		"DualStack":         testDualStack,
-		"EndpointsVerbatim": testEndpointsVerbatim,
-		"CustomController":  testCustomController,
-		"PortChanges":       testPortChanges,
-		"TakenOver":         testTakenOver,
-		"NamesCollide":      testNamesCollide,
-		"BothNamesTaken":    testBothNamesTaken,
+		"DualStack":        testDualStack,
+		"CustomController": testCustomController,
+		"PortChanges":      testPortChanges,
+		"TakenOver":        testTakenOver,
+		"NamesCollide":     testNamesCollide,
+		"BothNamesTaken":   testBothNamesTaken,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w.members["a"], w.members["b"]) })
 	}

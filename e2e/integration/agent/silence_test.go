@@ -7,19 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
@@ -126,88 +118,4 @@ func (m *member) allButOneSilent(t *testing.T, w *env, k key) {
 	})
 	after, _ := m.Imported(t, k)
 	lab.Equal(t, "the status changed", before.Status, after.Status)
-}
-
-// TestFrozenHub: while the hub does not move, or cannot store anything, no member is silent.
-//
-// spec: D9
-func TestFrozenHub(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
-	a.Start(t)
-	var unanswered attempts
-	b.Start(t, func(o *agent.Options) { o.Hub = unanswered.of(o.Hub, "/namespaces/member-b/heartbeats") })
-	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
-	for i, m := range []*member{a, b} {
-		m.ExportWeb(t, k, fmt.Sprintf("10.%d.0.1", i+1))
-	}
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
-	mirrored, err := b.Mirrored(t.Context(), k)
-	lab.Must(t, err)
-	cluster, err := b.Cluster.Client(nil)
-	lab.Must(t, err)
-	events, err := cluster.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(k.Namespace))
-	lab.Must(t, err)
-	defer events.Stop()
-	for range len(mirrored) + 1 { // what is there: these, and b's own
-		<-events.ResultChan()
-	}
-
-	for _, process := range []*lab.Process{w.Hub.APIServer, w.Hub.Etcd} {
-		lab.Must(t, process.Freeze())
-		before := unanswered.load()
-		world.Eventually(t, func(context.Context) error {
-			if n := unanswered.load() - before; n < 5 { // more than the grace period
-				return fmt.Errorf("%d heartbeats of b are unanswered", n)
-			}
-			return nil
-		})
-		b.writesNoSlice(t, events, k, fmt.Sprintf("while %s was frozen", process))
-		lab.Must(t, process.Thaw())
-		for range 5 { // more than the grace period of new heartbeats
-			b.beats(t, w)
-		}
-		b.writesNoSlice(t, events, k, fmt.Sprintf("after %s was thawed", process))
-	}
-	b.Endpoints(t, k, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
-}
-
-// writesNoSlice fails the test if any slice was written in a namespace. A slice of the test's own tells where what was written until
-// now ends.
-func (m *member) writesNoSlice(t *testing.T, events watch.Interface, k key, when string) {
-	t.Helper()
-	last := world.Slice(world.Service(key{Namespace: k.Namespace, Name: "witness"}), "v4")
-	lab.Must(t, m.Create(t.Context(), last))
-	lab.Must(t, m.Delete(t.Context(), last.DeepCopy()))
-	for event := range events.ResultChan() {
-		written, ok := event.Object.(*discoveryv1.EndpointSlice)
-		switch {
-		case !ok || written.Name != last.Name:
-			t.Errorf("%s: %s %+v", when, event.Type, event.Object)
-		case written.UID == last.UID && event.Type == watch.Deleted:
-			return
-		}
-	}
-	t.Fatalf("%s: the watch has ended", when)
-}
-
-// attempts counts the requests of an agent that it gives up because there was no answer in time.
-type attempts struct{ n atomic.Int64 }
-
-func (a *attempts) load() int64 { return a.n.Load() }
-
-// of returns the configuration of a client whose requests of a path are counted.
-func (a *attempts) of(config *rest.Config, path string) *rest.Config {
-	result := rest.CopyConfig(config)
-	result.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			if strings.Contains(request.URL.Path, path) && request.Context().Err() != nil {
-				a.n.Add(1)
-			}
-			return response, err
-		})
-	})
-	return result
 }
