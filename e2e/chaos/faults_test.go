@@ -154,10 +154,7 @@ func recordsByHand(ctx context.Context, w *world) error {
 	w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record))
 	before := record.UID
 	w.must(w.hubKube.Delete(ctx, record))
-	return eventually(ctx, func(ctx context.Context) error {
-		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
-			return err
-		}
+	return shown(ctx, w.hubKube, client.ObjectKeyFromObject(record), record, func() error {
 		if record.UID == before {
 			return errNoEffect
 		}
@@ -180,11 +177,8 @@ func quotaUsedUp(ctx context.Context, w *world) error {
 	w.must(err)
 	k := oracle.Key{Namespace: aside, Name: "web"}
 	w.must(membership.AwaitFullQuota(ctx, w.hubKube, "a"), w.offer(ctx, m, service(k, 0), w.random))
-	err = eventually(ctx, func(ctx context.Context) error {
-		export := &mcsv1beta1.ServiceExport{}
-		if err := m.Get(ctx, k, export); err != nil {
-			return err
-		}
+	export := &mcsv1beta1.ServiceExport{}
+	err = shown(ctx, m, k, export, func() error {
 		if c := apimeta.FindStatusCondition(export.Status.Conditions, "Ready"); c == nil || c.Reason != "Failed" {
 			return fmt.Errorf("the export is not refused (%v): %w", export.Status.Conditions, errNoEffect)
 		}
@@ -202,10 +196,7 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 		w.must(m.Create(ctx, exportOf(k)))
 	}
 	export := &mcsv1beta1.ServiceExport{}
-	err := eventually(ctx, func(ctx context.Context) error {
-		if err := m.Get(ctx, k, export); err != nil {
-			return err
-		}
+	err := shown(ctx, m, k, export, func() error {
 		if !apimeta.IsStatusConditionTrue(export.Status.Conditions, "Ready") {
 			return fmt.Errorf("the last of 200 exports is not out: %w", errNoEffect)
 		}

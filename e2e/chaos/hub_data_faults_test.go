@@ -206,11 +206,8 @@ func gone(ctx context.Context, members []*member, k oracle.Key) error {
 // complete returns when each of the members has recorded on the hub what it exports.
 func (w *world) complete(ctx context.Context, members []*member) error {
 	for _, m := range members {
-		err := eventually(ctx, func(ctx context.Context) error {
-			beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
-			if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(beat), beat); err != nil {
-				return err
-			}
+		beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
+		err := shown(ctx, w.hubKube, client.ObjectKeyFromObject(beat), beat, func() error {
 			if beat.Spec.Publication != hubv1alpha1.PublicationComplete {
 				return fmt.Errorf("the publication of %s is %s", m.id, beat.Spec.Publication)
 			}

@@ -124,11 +124,8 @@ func (w *world) deleteRecords(ctx context.Context, m *member) (int, error) {
 
 // awaits returns when a member says of an import that it waits for what its exporter will say.
 func (m *member) awaits(ctx context.Context, k oracle.Key) error {
-	return eventually(ctx, func(ctx context.Context) error {
-		found := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, found); err != nil {
-			return err
-		}
+	found := &mcsv1beta1.ServiceImport{}
+	return shown(ctx, m, k, found, func() error {
 		c := apimeta.FindStatusCondition(found.Status.Conditions, "DeletionPending")
 		if c == nil || c.Status != "True" || c.Reason != "AwaitingConfirmation" {
 			return fmt.Errorf("%s does not wait for the confirmation of %s (%v): %w", m.id, k, found.Status.Conditions, errNoEffect)
@@ -180,10 +177,7 @@ func invalidExport(ctx context.Context, w *world) error {
 		export := exportOf(k)
 		w.must(w.offer(ctx, m, service(k, 0), w.random))
 		w.must(m.edit(ctx, export, func() { change(export) }))
-		err := eventually(ctx, func(ctx context.Context) error {
-			if err := m.Get(ctx, k, export); err != nil {
-				return err
-			}
+		err := shown(ctx, m, k, export, func() error {
 			if c := apimeta.FindStatusCondition(export.Status.Conditions, "Ready"); c == nil || c.Status != "False" || c.ObservedGeneration != export.Generation {
 				return fmt.Errorf("%s is exported (%v): %w", k, export.Status.Conditions, errNoEffect)
 			}

@@ -232,10 +232,7 @@ func (m *member) reverts(ctx context.Context, k oracle.Key) error {
 	if err != nil {
 		return err
 	}
-	return eventually(ctx, func(ctx context.Context) error {
-		if err := m.Get(ctx, k, found); err != nil {
-			return err
-		}
+	return shown(ctx, m, k, found, func() error {
 		if found.Labels["x"] != "" {
 			return fmt.Errorf("a change of import %s by hand is not reverted", k)
 		}

@@ -219,11 +219,8 @@ func startedAsAnother(ctx context.Context, w *world) error {
 // isShutOut returns nil once a cluster that bears another's ID says so of an export, while the other lives on, and fails if
 // the export gets to the hub.
 func (w *world) isShutOut(ctx context.Context, m, other *member, k oracle.Key) error {
-	err := eventually(ctx, func(ctx context.Context) error {
-		export := &mcsv1beta1.ServiceExport{}
-		if err := m.Get(ctx, k, export); err != nil {
-			return err
-		}
+	export := &mcsv1beta1.ServiceExport{}
+	err := shown(ctx, m, k, export, func() error {
 		c := apimeta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
 		if c == nil || !strings.Contains(c.Message, "another cluster") {
 			return fmt.Errorf("%s does not say whose ID it bears: %+v: %w", m.id, c, errNoEffect)
@@ -262,11 +259,8 @@ func agesClaimed(ctx context.Context, w *world) error {
 		w.must(w.offer(ctx, m, service(k, uint(i)), w.random))
 	}
 	merged := func(winner uint) error {
-		return eventually(ctx, func(ctx context.Context) error {
-			found := &mcsv1beta1.ServiceImport{}
-			if err := witness.Get(ctx, k, found); err != nil {
-				return err
-			}
+		found := &mcsv1beta1.ServiceImport{}
+		return shown(ctx, witness, k, found, func() error {
 			if len(found.Status.Clusters) != 2 || found.Spec.Ports[0].Port != service(k, winner).Spec.Ports[0].Port {
 				return fmt.Errorf("import %+v %+v: %w", found.Spec, found.Status, errNoEffect)
 			}

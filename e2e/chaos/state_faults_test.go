@@ -173,11 +173,8 @@ func serviceRecreated(ctx context.Context, w *world) error {
 
 // recordIs returns when a member's record of an export is inactive, or is not.
 func (w *world) recordIs(ctx context.Context, m *member, k oracle.Key, inactive bool) error {
-	return eventually(ctx, func(ctx context.Context) error {
-		record := &hubv1alpha1.PublishedService{}
-		if err := w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + m.id, Name: k.Namespace + "." + k.Name}, record); err != nil {
-			return err
-		}
+	record := &hubv1alpha1.PublishedService{}
+	return shown(ctx, w.hubKube, client.ObjectKey{Namespace: "member-" + m.id, Name: k.Namespace + "." + k.Name}, record, func() error {
 		if record.Spec.Inactive != inactive {
 			return fmt.Errorf("the record of %s in %s is inactive: %t, must be %t: %w", k, m.id, record.Spec.Inactive, inactive, errNoEffect)
 		}

@@ -86,10 +86,7 @@ func rolledBack(ctx context.Context, w *world) error {
 // speaks returns when a member's heartbeat says that its agent is of the first version, or that it is not.
 func (w *world) speaks(ctx context.Context, m *member, asFirst bool) error {
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
-	return eventually(ctx, func(ctx context.Context) error {
-		if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(beat), beat); err != nil {
-			return err
-		}
+	return shown(ctx, w.hubKube, client.ObjectKeyFromObject(beat), beat, func() error {
 		if (beat.Spec.AgentVersion == firstVersion) != asFirst {
 			return fmt.Errorf("the agent of %s is %s: %w", m.id, beat.Spec.AgentVersion, errNoEffect)
 		}

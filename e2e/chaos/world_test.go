@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +274,17 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 		return fmt.Errorf("not within %s: %w", patience, last)
 	}
 	return nil
+}
+
+// shown waits until an object can be read and passes a check; on a timeout it returns the last error.
+func shown(ctx context.Context, c client.Client, k client.ObjectKey, o client.Object, check func() error) error {
+	return eventually(ctx, func(ctx context.Context) error {
+		reflect.ValueOf(o).Elem().SetZero() // decoding keeps keys of maps that are gone
+		if err := c.Get(ctx, k, o); err != nil {
+			return err
+		}
+		return check()
+	})
 }
 
 // pause waits, while something goes on elsewhere that is to go on for so long.
