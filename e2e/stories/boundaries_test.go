@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // whatIsNotExportedStaysPrivate: a service that is not exported, or not any more, has no name in the clusterset, in either
@@ -97,9 +99,7 @@ func (p *place) expectRecords(kind, name, rcode string, want ...string) {
 func (p *place) clusterIPs(service string) []netip.Addr {
 	p.Helper()
 	var o corev1.Service
-	if err := p.client.Get(p.Context(), p.key(service), &o); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.Get(p.Context(), p.key(service), &o))
 	var all []netip.Addr
 	for _, ip := range o.Spec.ClusterIPs {
 		all = append(all, netip.MustParseAddr(ip))
@@ -205,9 +205,7 @@ func namespaceOfOneCluster(s *scene) {
 func (p *place) removeNamespace() {
 	p.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}
-	if err := p.client.Delete(p.Context(), ns); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.Delete(p.Context(), ns))
 	p.awaitAbsent(p.namespace, ns)
 }
 

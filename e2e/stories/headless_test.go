@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // headlessServiceIsItsReadyPods: in every cluster, the name of a headless service that two clusters export resolves to
@@ -146,7 +148,5 @@ func (p *place) deployStateful(name string, replicas int32) {
 func (p *place) shell(pod, command string) {
 	p.Helper()
 	var out bytes.Buffer
-	if err := p.exec(p.Context(), pod, nil, &out, "sh", "-c", command); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.exec(p.Context(), pod, nil, &out, "sh", "-c", command))
 }

@@ -15,6 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // podsOnTheMachinesNetwork: pods with the addresses of their machine are exported with these, and reached from everywhere.
@@ -37,9 +39,7 @@ func podsOnTheMachinesNetwork(s *scene) {
 func (p *place) expectEndpoints(name string, want ...netip.Addr) {
 	p.Helper()
 	all, err := p.mirrored(p.Context(), name)
-	if err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, err)
 	var got []netip.Addr
 	for _, slice := range all {
 		for _, e := range slice.Endpoints {
@@ -109,9 +109,7 @@ func (p *place) endpoint(deployment string, family discoveryv1.AddressType) disc
 func (p *place) podAddresses(deployment string) []netip.Addr {
 	p.Helper()
 	var pods corev1.PodList
-	if err := p.client.List(p.Context(), &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app": deployment}); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.List(p.Context(), &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app": deployment}))
 	var all []netip.Addr
 	for _, pod := range pods.Items {
 		for _, ip := range pod.Status.PodIPs {
@@ -181,9 +179,7 @@ func machineAddress(p *place, network string) string {
 func (p *place) keeps(name string, before *corev1.ServiceSpec) {
 	p.Helper()
 	var now corev1.Service
-	if err := p.client.Get(p.Context(), p.key(name), &now); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.Get(p.Context(), p.key(name), &now))
 	if diff := cmp.Diff(before, &now.Spec); diff != "" {
 		p.Errorf("cluster %s: Service %s has changed (-before +now):\n%s", p.cluster.Name, name, diff)
 	}

@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // aMemberJoinsThenLeaves: under load between two members a third cluster joins. It uses what they export, exports the same
@@ -26,9 +28,7 @@ func aMemberJoinsThenLeaves(s *scene) {
 	a.awaitAnswer(s.name("web")) // its own API server, the hub's, may have been restarted just before
 	t := b.traffic("web")
 
-	if err := s.Join(s.Context(), "c"); err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, s.Join(s.Context(), "c"))
 	c.awaitAnswer(s.name("web"))
 	if got := c.from(c.ask("tcp", s.name("web"), 80, 20)); got["a"] != 20 {
 		s.Errorf("from cluster c: %v answered, want a alone", got)
@@ -42,9 +42,7 @@ func aMemberJoinsThenLeaves(s *scene) {
 	}
 
 	local := c.load("tcp", "web."+s.namespace+".svc.cluster.local", 80, 20)
-	if err := s.Leave(s.Context(), "c"); err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, s.Leave(s.Context(), "c"))
 	for _, p := range s.members() {
 		p.awaitSources("web", "a")
 		p.awaitImport("web", "a")

@@ -22,11 +22,8 @@ import (
 func (p *place) awaitExport(name string, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportConditionReason) string {
 	p.Helper()
 	var message string
-	p.eventually(fmt.Sprintf("ServiceExport %s in cluster %s to be %s=%s/%s", name, p.cluster.Name, kind, status, reason), func(ctx context.Context) error {
-		var e mcsv1beta1.ServiceExport
-		if err := p.client.Get(ctx, p.key(name), &e); err != nil {
-			return err
-		}
+	var e mcsv1beta1.ServiceExport
+	p.shows(fmt.Sprintf("ServiceExport %s in cluster %s to be %s=%s/%s", name, p.cluster.Name, kind, status, reason), name, &e, func() error {
 		c := meta.FindStatusCondition(e.Status.Conditions, string(kind))
 		if c == nil || c.Status != status || c.Reason != string(reason) {
 			return fmt.Errorf("its conditions are %+v", e.Status.Conditions)

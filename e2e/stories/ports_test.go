@@ -4,7 +4,6 @@
 package stories
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -117,11 +116,8 @@ func withPorts(name string, ports []corev1.ServicePort) *corev1.Service {
 // outlive waits until what is created now is younger than an export: their ages count in whole seconds.
 func (p *place) outlive(name string) {
 	p.Helper()
-	p.eventually("a second after the export of "+name, func(ctx context.Context) error {
-		var e mcsv1beta1.ServiceExport
-		if err := p.client.Get(ctx, p.key(name), &e); err != nil {
-			return err
-		}
+	var e mcsv1beta1.ServiceExport
+	p.shows("a second after the export of "+name, name, &e, func() error {
 		if age := time.Since(e.CreationTimestamp.Time); age < time.Second {
 			return fmt.Errorf("it is %s old", age)
 		}

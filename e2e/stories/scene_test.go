@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -146,9 +147,7 @@ func (p *place) createClient() {
 func (p *place) renewClient() {
 	p.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: clientPod}}
-	if err := p.client.Delete(p.Context(), pod); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.Delete(p.Context(), pod))
 	p.eventually("the end of the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
 		err := p.client.Get(ctx, p.key(clientPod), pod)
 		if err == nil {
@@ -162,11 +161,8 @@ func (p *place) renewClient() {
 
 func (p *place) awaitClient() {
 	p.Helper()
-	p.eventually("the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
-		var pod corev1.Pod
-		if err := p.client.Get(ctx, p.key(clientPod), &pod); err != nil {
-			return err
-		}
+	var pod corev1.Pod
+	p.shows("the client pod of cluster "+p.cluster.Name, clientPod, &pod, func() error {
 		return readyOrWhy(&pod)
 	})
 }
@@ -208,12 +204,21 @@ func (p *place) create(objects ...client.Object) {
 // change reads an object of the scene's namespace, lets edit change it, and writes it back, against conflicts again.
 func change[T client.Object](p *place, name string, o T, edit func(T)) {
 	p.Helper()
-	p.eventually("change "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+	p.shows("change "+name+" in cluster "+p.cluster.Name, name, o, func() error {
+		edit(o)
+		return p.client.Update(p.Context(), o)
+	})
+}
+
+// shows waits until an object of the scene's namespace can be read and passes a check.
+func (p *place) shows(what, name string, o client.Object, check func() error) {
+	p.Helper()
+	p.eventually(what, func(ctx context.Context) error {
+		reflect.ValueOf(o).Elem().SetZero() // decoding keeps keys of maps that are gone
 		if err := p.client.Get(ctx, p.key(name), o); err != nil {
 			return err
 		}
-		edit(o)
-		return p.client.Update(ctx, o)
+		return check()
 	})
 }
 

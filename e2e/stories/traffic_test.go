@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // answer is what became of one request: see e2e/framework/probe.
@@ -58,9 +60,7 @@ func (p *place) exec(ctx context.Context, pod string, in io.Reader, out io.Write
 func (p *place) probe(args ...string) []string {
 	p.Helper()
 	var out bytes.Buffer
-	if err := p.exec(p.Context(), clientPod, nil, &out, append([]string{"/probe"}, args...)...); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.exec(p.Context(), clientPod, nil, &out, append([]string{"/probe"}, args...)...))
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 

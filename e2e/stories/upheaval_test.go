@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -58,9 +59,7 @@ func hubRestartsUnnoticed(s *scene) {
 	a.offer("web", 2)
 	t := b.traffic("web")
 
-	if err := s.Hub.APIServer.Stop(s.Context()); err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
 	start := func() {
 		if !s.Hub.APIServer.Running() {
 			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
@@ -91,9 +90,7 @@ func importDeletedWhileHubIsUnreachable(s *scene) {
 	before := b.imported("web")
 	open := b.keepOn("ask", "-keep", "-every", "100ms", "-count", "1000000", "-timeout", requestTimeout, net.JoinHostPort(s.name("web"), "80"))
 
-	if err := s.Hub.APIServer.Stop(s.Context()); err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
 	start := func() {
 		if !s.Hub.APIServer.Running() {
 			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
@@ -152,9 +149,7 @@ func deadMemberIsLeftOut(s *scene) {
 
 	died := time.Now()
 	s.Cleanup(func() { b.thaw() }) // so that the story can be explained
-	if err := b.cluster.Node.Freeze(s.Context()); err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, b.cluster.Node.Freeze(s.Context()))
 	a.awaitSources("web", "a")
 	s.Logf("the endpoints left after %.1f s", time.Since(died).Seconds())
 	a.awaitCalm("web")
@@ -283,9 +278,7 @@ func (t traffic) endUnharmed(clusters ...string) {
 func (p *place) killAgent() {
 	p.Helper()
 	for _, pod := range p.podsOf(system, agent) {
-		if err := p.cluster.Node.KillContainer(p.Context(), client.ObjectKeyFromObject(&pod), "agent"); err != nil {
-			p.Fatal(err)
-		}
+		lab.Must(p, p.cluster.Node.KillContainer(p.Context(), client.ObjectKeyFromObject(&pod), "agent"))
 		p.eventually("the agent of cluster "+p.cluster.Name, func(ctx context.Context) error {
 			var now corev1.Pod
 			if err := p.client.Get(ctx, client.ObjectKeyFromObject(&pod), &now); err != nil {

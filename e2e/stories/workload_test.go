@@ -17,6 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -70,11 +71,8 @@ func (p *place) deployPods(name string, replicas int32, pods corev1.PodSpec) {
 // awaitDeployment waits until a Deployment's pods are those that it asks for, and all are ready.
 func (p *place) awaitDeployment(name string) {
 	p.Helper()
-	p.eventually("Deployment "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
-		var d appsv1.Deployment
-		if err := p.client.Get(ctx, p.key(name), &d); err != nil {
-			return err
-		}
+	var d appsv1.Deployment
+	p.shows("Deployment "+name+" in cluster "+p.cluster.Name, name, &d, func() error {
 		return completeOrWhy(&d)
 	})
 }
@@ -181,10 +179,7 @@ func (p *place) withdraw(name string) {
 func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
 	p.Helper()
 	var si mcsv1beta1.ServiceImport
-	p.eventually("the import of "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
-		if err := p.client.Get(ctx, p.key(name), &si); err != nil {
-			return err
-		}
+	p.shows("the import of "+name+" in cluster "+p.cluster.Name, name, &si, func() error {
 		if !meta.IsStatusConditionTrue(si.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
 			return fmt.Errorf("it is not ready: %+v", si.Status.Conditions)
 		}
@@ -197,8 +192,6 @@ func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
 func (p *place) derived(name string) *corev1.Service {
 	p.Helper()
 	var s corev1.Service
-	if err := p.client.Get(p.Context(), p.key(p.imported(name).Annotations[clusterset.AnnotationDerivedService]), &s); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, p.client.Get(p.Context(), p.key(p.imported(name).Annotations[clusterset.AnnotationDerivedService]), &s))
 	return &s
 }
