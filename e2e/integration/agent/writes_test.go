@@ -11,18 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -61,7 +57,6 @@ func TestWrites(t *testing.T) {
 		})
 	}
 	unchanged := w.settled(t) // the Services are in the agents' caches before they are exported
-	statuses := a.watchExports(t, ns)
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Create(ctx, world.Export(k)) })
 	for _, k := range keys {
@@ -75,11 +70,6 @@ func TestWrites(t *testing.T) {
 		b.Endpoints(t, k, want...)
 	}
 	exported := w.settled(t)
-	for name, n := range statuses() {
-		if n > 2 {
-			t.Errorf("the status of %s was written %d times, want 2 at most", name, n)
-		}
-	}
 	const said = "a serviceexports/status PUT 200" // "pending" and "exported", unless the hub is faster
 	exported.cost(t, "exported", unchanged, writes{
 		"a serviceexports POST 201":      exports, // by this test
@@ -159,66 +149,6 @@ func (w *env) exportEveryKind(t *testing.T, ns string) {
 	for _, k := range []key{varied, long, named("dual"), named("pets")} {
 		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
-}
-
-// changes are how often each object has changed, as a watch has reported, and their versions now.
-type changes struct {
-	mu       sync.Mutex
-	count    map[string]int
-	versions map[string]string
-}
-
-// watchExports begins to count how often each ServiceExport of a namespace changes that is created from now on: it is its status that
-// does. It returns what ends that, and returns the counts.
-func (m *member) watchExports(t *testing.T, ns string) (stop func() map[string]int) {
-	t.Helper()
-	watching, err := m.Cluster.Client(m.Scheme())
-	lab.Must(t, err)
-	watcher, err := watching.Watch(t.Context(), &mcsv1beta1.ServiceExportList{}, client.InNamespace(ns))
-	lab.Must(t, err)
-	seen := &changes{count: map[string]int{}, versions: map[string]string{}}
-	go func() {
-		for event := range watcher.ResultChan() {
-			if e, ok := event.Object.(*mcsv1beta1.ServiceExport); ok {
-				seen.note(e, event.Type)
-			}
-		}
-	}()
-	return func() map[string]int {
-		t.Helper()
-		world.Eventually(t, func(ctx context.Context) error {
-			list := &mcsv1beta1.ServiceExportList{}
-			if err := m.List(ctx, list, client.InNamespace(ns)); err != nil {
-				return err
-			}
-			now := map[string]string{}
-			for _, e := range list.Items {
-				now[e.Name] = e.ResourceVersion
-			}
-			return seen.reached(now)
-		})
-		watcher.Stop()
-		return seen.count
-	}
-}
-
-func (c *changes) note(object client.Object, what watch.EventType) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.versions[object.GetName()] = object.GetResourceVersion()
-	if what == watch.Modified {
-		c.count[object.GetName()]++
-	}
-}
-
-// reached returns nil once the objects have been seen at these versions.
-func (c *changes) reached(versions map[string]string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if diff := cmp.Diff(versions, c.versions); diff != "" {
-		return fmt.Errorf("versions (-there +seen):\n%s", diff)
-	}
-	return nil
 }
 
 // events returns how often each Event of a namespace has occurred.
