@@ -6,14 +6,12 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -131,107 +129,5 @@ func TestObserver(t *testing.T) {
 	}
 	if diff := cmp.Diff([]float64{100, 70, 0, 2}, got); diff != "" || err != nil {
 		t.Errorf("latencies (-want +got):\n%s, %v", diff, err)
-	}
-}
-
-// TestReduced: the rate is reduced if changes are late or the CPU is used, and only then.
-func TestReduced(t *testing.T) {
-	for name, c := range map[string]struct{ rate, made, utilization, want float64 }{
-		"sustained":                 {100, 99, 0.8, 100},
-		"just sustained":            {100, 95, 0.85, 100},
-		"too few made":              {100, 60, 0.7, 57},
-		"no CPU left":               {100, 100, 1, 80.75},
-		"too few made, no CPU left": {100, 50, 1, 47.5},
-		"almost none made":          {100, 0.1, 1, 1},
-	} {
-		if got := reduced(c.rate, c.made, c.utilization); fmt.Sprintf("%.2f", got) != fmt.Sprintf("%.2f", c.want) {
-			t.Errorf("%s: next are %v changes per second, not %v", name, got, c.want)
-		}
-	}
-}
-
-// TestFirstAndLast: growth is found, and one outlier is no growth.
-func TestFirstAndLast(t *testing.T) {
-	var all []sample
-	for i := range 60 {
-		all = append(all, sample{queued: float64(i), residentMB: 7})
-	}
-	all[59].residentMB = 1000
-	if first, last := firstAndLast(all, func(s sample) float64 { return s.queued }); first != 5.5 || last != 53.5 {
-		t.Errorf("from %v to %v keys", first, last)
-	}
-	if first, last := firstAndLast(all, func(s sample) float64 { return s.residentMB }); first != 7 || last != 7 {
-		t.Errorf("from %v to %v MB", first, last)
-	}
-}
-
-func TestMetrics(t *testing.T) {
-	m, err := parseMetrics([]byte(`# TYPE depth gauge
-depth{name="a",controller="x"} 2
-depth{name="b",controller="x"} 3.5
-depth_total{name="a"} 100
-plain 1e+06
-`))
-	lab.Must(t, err)
-	for name, c := range map[string]struct {
-		metric string
-		label  []string
-		want   float64
-	}{
-		"all":           {metric: "depth", want: 5.5},
-		"some":          {metric: "depth", label: []string{"name", "b"}, want: 3.5},
-		"without type":  {metric: "plain", want: 1e6},
-		"none":          {metric: "other"},
-		"no such label": {metric: "depth", label: []string{"name", "c"}},
-	} {
-		if got := m.sum(c.metric, c.label...); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-	if _, err := parseMetrics([]byte("depth{} much\n")); err == nil {
-		t.Error("a value that is no number is accepted")
-	}
-}
-
-func TestCPU(t *testing.T) {
-	used := cpuTimes{"tombolo-agent": 2, "etcd": 6}.since(cpuTimes{"tombolo-agent": 1, "etcd": 3})
-	lab.Equal(t, "figures", map[string]float64{"etcd": 75, "tombolo-agent": 25}, used.percent())
-	if _, err := cpuOf(1 << 30); err == nil {
-		t.Error("a process that does not exist has used CPU")
-	}
-}
-
-func TestRequests(t *testing.T) {
-	r := requests{}
-	r.add("a", []lab.Requests{
-		{Resource: "endpointslices", Verb: "PUT", Code: "200", Count: 3},
-		{Resource: "endpointslices", Verb: "PUT", Code: "409", Count: 2},
-		{Resource: "serviceimports/status", Verb: "PUT", Code: "200", Count: 1},
-		{Resource: "endpointslices", Verb: "WATCH", Code: "200", Count: 7},
-		{Resource: "services", Verb: "GET", Code: "200", Count: 2},
-		{Resource: "leases", Verb: "PUT", Code: "200", Count: 9},
-	})
-	caused := r.since(requests{{"a", "PUT", "endpointslices"}: 4, {"a", "GET", "services"}: 2})
-	lab.Equal(t, "figures", "a PUT endpointslices 1, a PUT serviceimports/status 1", caused.String())
-	if r.total() != 8 || r.reads() != 2 || r.in("a") != 8 || r.in("b") != 0 {
-		t.Errorf("%s: total %d, reads %d, in a %d, in b %d", strings.TrimSpace(r.String()), r.total(), r.reads(), r.in("a"), r.in("b"))
-	}
-}
-
-func TestMostWithin(t *testing.T) {
-	for name, c := range map[string]struct {
-		values []float64
-		want   float64
-	}{
-		"none":           {nil, 0},
-		"one":            {[]float64{3}, 1},
-		"spread":         {[]float64{0, 1, 2, 3}, 0.25},
-		"all together":   {[]float64{5.1, 5, 5.25, 5.2}, 1},
-		"some together":  {[]float64{0, 1, 1.1, 1.2, 2, 3, 3.1, 9}, 0.375},
-		"slightly apart": {[]float64{0, 0.25, 0.5}, 2.0 / 3},
-	} {
-		if got := mostWithin(c.values, 0.25); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,65 +63,6 @@ func TestPace(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What this program was too late for is left out and counted; the pace does not become a burst.
-func TestPaceLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 650*time.Millisecond)
-		defer cancel()
-		var begun []int64 // in milliseconds
-		run := at(ctx, pace{100 * time.Millisecond, 1}, func(context.Context) time.Duration {
-			began := time.Since(start)
-			<-ctx.Done()
-			return began
-		}, func() time.Duration {
-			began := time.Since(start)
-			if began == 100*time.Millisecond {
-				<-time.After(250 * time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble: the program does nothing until 350 ms
-			}
-			return began
-		})
-		for o := range run.outcomes {
-			if o.number > 0 {
-				begun = append(begun, o.value.Milliseconds())
-			}
-		}
-		slices.Sort(begun)
-		// Number 2 was due at 200 ms and begins as soon as it can; what was due at 300 ms is left out.
-		want := []int64{100, 350, 400, 500, 600}
-		if diff := cmp.Diff(want, begun); diff != "" || run.skipped != 1 {
-			t.Errorf("%d skipped, want 1; (-want +got):\n%s", run.skipped, diff)
-		}
-	})
-}
-
-// A run ends when its stdin does, or where a duration is stated, after it, with or without stdin.
-func TestLimited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		reader, writer := io.Pipe()
-		w := world{in: reader, err: io.Discard}
-		until, cancel := limited(t.Context(), w, 0)
-		defer cancel()
-		synctest.Wait()
-		if until.Err() != nil {
-			t.Error("ended while stdin is open")
-		}
-		writer.Close()
-		<-until.Done()
-
-		start := time.Now()
-		w.in = strings.NewReader("")
-		until, cancel = limited(t.Context(), w, time.Minute)
-		defer cancel()
-		<-until.Done()
-		if got := time.Since(start); got != time.Minute {
-			t.Errorf("ended after %s, want 1m", got)
-		}
-	})
 }
 
 // line is any line of load.
