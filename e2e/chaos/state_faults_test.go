@@ -138,18 +138,9 @@ func memberRestored(ctx context.Context, w *world) error {
 		w.offer(ctx, m, service(ownNew, 0), w.random), w.offer(ctx, other, service(othersNew, 0), w.random))
 	w.must(err, gone(ctx, w.members, own), gone(ctx, w.members, others), w.imported(ctx, ownNew), w.imported(ctx, othersNew))
 	w.must(restored(ctx, m.cluster, m, backup))
-	for _, step := range []func() error{
-		func() error { return w.imported(ctx, own) },
-		func() error { return gone(ctx, w.members, others) },
-		func() error { return gone(ctx, w.members, ownNew) },
-		func() error { return w.imported(ctx, othersNew) },
-		func() error { return w.crosses(ctx, m, other) },
-		func() error { return w.withdraw(ctx, m, own) },
-		func() error { return w.withdraw(ctx, other, othersNew) },
-	} {
-		w.must(step())
-	}
-	return nil
+	w.must(w.imported(ctx, own), gone(ctx, w.members, others), gone(ctx, w.members, ownNew), w.imported(ctx, othersNew))
+	w.must(w.crosses(ctx, m, other))
+	return errors.Join(w.withdraw(ctx, m, own), w.withdraw(ctx, other, othersNew))
 }
 
 // serviceRecreated has a member lose the Services of its exports for a while. The exports stay, and with them their records, which say
