@@ -22,7 +22,8 @@ import (
 // A Service without a selector has the slices that a controller of the user writes.
 //
 // spec: D4, D5, D7
-func testCustomController(t *testing.T, a, b *member) {
+func testCustomController(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: world.Namespace(t, a, b), Name: "legacy"}
 	service := world.Service(k, world.Port("http", 80))
 	theirs := world.Slice(service, "v4", "10.1.0.1")
@@ -45,7 +46,8 @@ func testCustomController(t *testing.T, a, b *member) {
 // controller is late, and no port that was is left.
 //
 // spec: D7, R2, I5
-func testPortChanges(t *testing.T, a, b *member) {
+func testPortChanges(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	service := world.Service(k, world.Port("http", 80), world.Port("admin", 9090))
 	source := world.Slice(service, "v4", "10.1.0.1")

@@ -26,15 +26,19 @@ func TestLifecycle(t *testing.T) {
 	w := newPair(t)
 	w.members["a"].Start(t)
 	w.members["b"].Start(t)
-	for name, test := range map[string]func(*testing.T, *member, *member){
-		"DualStack":        testDualStack,
-		"CustomController": testCustomController,
-		"PortChanges":      testPortChanges,
-		"TakenOver":        testTakenOver,
-		"NamesCollide":     testNamesCollide,
-		"BothNamesTaken":   testBothNamesTaken,
+	for name, test := range map[string]func(*testing.T, *env){
+		"DualStack":           testDualStack,
+		"CustomController":    testCustomController,
+		"PortChanges":         testPortChanges,
+		"TakenOver":           testTakenOver,
+		"NamesCollide":        testNamesCollide,
+		"BothNamesTaken":      testBothNamesTaken,
+		"OldestLeaves":        testOldestLeaves,
+		"NamespaceNotAllowed": testNamespaceNotAllowed,
+		"InvalidExport":       testInvalidExport,
+		"HeartbeatByHand":     testHeartbeatByHand,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, w.members["a"], w.members["b"]) })
+		t.Run(name, func(t *testing.T) { test(t, w) })
 	}
 }
 
@@ -71,7 +75,8 @@ func testExportWithdraw(t *testing.T, a, b *member) {
 }
 
 // spec: E4, I4, I5, I8, D1, D2, D3, D4, D5, R2
-func testDualStack(t *testing.T, a, b *member) {
+func testDualStack(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web-service"}
 	unnamed := world.Port("", 80)
 	unnamed.AppProtocol = new("http")

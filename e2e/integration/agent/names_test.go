@@ -27,7 +27,8 @@ import (
 // ours again once their mark is taken away.
 //
 // spec: I7, C6, D2
-func testTakenOver(t *testing.T, a, b *member) {
+func testTakenOver(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	_, source := a.ExportWeb(t, k, "10.1.0.1")
 	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
@@ -84,7 +85,8 @@ func testTakenOver(t *testing.T, a, b *member) {
 // of them has read the others. One name belongs to a Service of a user, which is left alone.
 //
 // spec: D2
-func testNamesCollide(t *testing.T, a, b *member) {
+func testNamesCollide(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	ns := world.Namespace(t, a, b)
 	colliding := map[uint32][]key{}
 	for i := range 10_000 {
@@ -118,7 +120,8 @@ func testNamesCollide(t *testing.T, a, b *member) {
 // them is in its way and waits until that is gone. Neither is touched, and neither gets endpoints.
 //
 // spec: C6, D2
-func testBothNamesTaken(t *testing.T, a, b *member) {
+func testBothNamesTaken(t *testing.T, w *env) {
+	a, b := w.members["a"], w.members["b"]
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	var users []*corev1.Service
 	for _, name := range []string{clusterset.ShortDerivedName(k.Name), clusterset.LongDerivedName(k.Name)} {

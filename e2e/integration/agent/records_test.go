@@ -22,16 +22,12 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestHeartbeatByHand: a heartbeat that a user edits or deletes is restored, and imports do not change,
+// testHeartbeatByHand: a heartbeat that a user edits or deletes is restored, and imports do not change,
 // not even when it says that another cluster bears the member's ID.
 //
 // spec: I2, K2
-func TestHeartbeatByHand(t *testing.T) {
-	t.Parallel()
-	w := newPair(t)
+func testHeartbeatByHand(t *testing.T, w *env) {
 	a, b := w.members["a"], w.members["b"]
-	a.Start(t)
-	b.Start(t)
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	a.ExportWeb(t, k, "10.1.0.1")
 	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
