@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,19 +25,22 @@ import (
 // reportInterval is the shortest time between two writes of the GatewayStatus.
 const reportInterval = 5 * time.Second
 
-// report returns what a gateway reports: which of the clusters it reaches. Times of former are kept where nothing has changed.
-func report(reachable map[clusterset.ClusterID]error, former gatewayv1alpha1.GatewayReport, now time.Time) gatewayv1alpha1.GatewayReport {
+// report returns what a gateway with some addresses reports: which of the clusters it reaches. Times of former are kept if nothing has
+// changed.
+func report(
+	addresses []string, reachable map[clusterset.ClusterID]error, former gatewayv1alpha1.GatewayReport, now time.Time,
+) gatewayv1alpha1.GatewayReport {
 	since := map[string]gatewayv1alpha1.ClusterReachability{}
 	for _, cluster := range former.Clusters {
 		since[cluster.Cluster] = cluster
 	}
-	result := gatewayv1alpha1.GatewayReport{Versions: []int32{wire.Version}}
+	result := gatewayv1alpha1.GatewayReport{Addresses: addresses, Versions: []int32{wire.Version}}
 	for _, id := range slices.Sorted(maps.Keys(reachable)) {
 		err := reachable[id]
 		cluster := gatewayv1alpha1.ClusterReachability{Cluster: string(id), Reachable: err == nil, Since: metav1.NewTime(now)}
 		if err != nil {
-			message := err.Error()
-			cluster.Reason, cluster.Message = "ConnectionFailed", message[:min(len(message), gatewayv1alpha1.MaxReachabilityText)]
+			message := []rune(strings.ToValidUTF8(err.Error(), "?"))
+			cluster.Reason, cluster.Message = "ConnectionFailed", string(message[:min(len(message), gatewayv1alpha1.MaxReachabilityText)])
 		}
 		if before, known := since[cluster.Cluster]; known && before.Reachable == cluster.Reachable {
 			cluster.Since = before.Since
@@ -77,7 +81,7 @@ func (r *reporter) write(ctx context.Context, reachable map[clusterset.ClusterID
 		existing := &gatewayv1alpha1.GatewayStatus{}
 		err := r.api.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: r.options.PodName}, existing)
 		if apierrors.IsNotFound(err) {
-			return r.create(ctx, report(reachable, gatewayv1alpha1.GatewayReport{}, time.Now()))
+			return r.create(ctx, report(r.options.PodIPs, reachable, gatewayv1alpha1.GatewayReport{}, time.Now()))
 		}
 		if err != nil {
 			return err
@@ -85,7 +89,7 @@ func (r *reporter) write(ctx context.Context, reachable map[clusterset.ClusterID
 		r.written = existing
 	}
 	desired := r.written.DeepCopy()
-	desired.Report = report(reachable, r.written.Report, time.Now().Truncate(time.Second))
+	desired.Report = report(r.options.PodIPs, reachable, r.written.Report, time.Now().Truncate(time.Second))
 	if equality.Semantic.DeepEqual(desired.Report, r.written.Report) {
 		return nil
 	}

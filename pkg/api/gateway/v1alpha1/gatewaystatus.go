@@ -13,6 +13,7 @@ const (
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=gatewaystatuses
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.report.addresses[*]`
 // +kubebuilder:printcolumn:name="Versions",type=string,JSONPath=`.report.versions`
 // +kubebuilder:printcolumn:name="Unreachable",type=string,JSONPath=`.report.clusters[?(@.reachable==false)].cluster`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -28,6 +29,14 @@ type GatewayStatus struct {
 
 // GatewayReport is what a gateway reports.
 type GatewayReport struct {
+	// addresses are the IP addresses of the gateway's pod, in canonical form. They are those of its endpoints.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=45
+	// +listType=atomic
+	Addresses []string `json:"addresses"`
+
 	// versions are the versions of the gateway protocol that the gateway supports.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8

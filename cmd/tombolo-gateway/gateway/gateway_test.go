@@ -1,0 +1,252 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+var start = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+// mirrored is a slice of gateways for a service of cluster west that was created some seconds after the start.
+func mirrored(service string, age int, listen string) discoveryv1.EndpointSlice {
+	return discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: service, CreationTimestamp: metav1.NewTime(start.Add(time.Duration(age) * time.Second)),
+		Labels: map[string]string{
+			discoveryv1.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: service, mcsv1beta1.LabelSourceCluster: "west",
+			clusterset.LabelGateway: "true",
+		},
+		Annotations: map[string]string{clusterset.AnnotationGatewayPorts: listen},
+	}}
+}
+
+// spec: G2
+func TestListening(t *testing.T) {
+	t.Parallel()
+	foreign := mirrored("web", 0, "80=10000")
+	foreign.Labels[discoveryv1.LabelManagedBy] = "somebody"
+	for name, test := range map[string]struct {
+		slices []discoveryv1.EndpointSlice
+		want   map[int32]string
+		errs   []string
+	}{
+		"nothing":   {want: map[int32]string{}},
+		"two ports": {slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=10000,443=10001")}, want: map[int32]string{10000: "shop/web:80", 10001: "shop/web:443"}},
+		"two slices of a service, one in each family": {
+			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=10000"), mirrored("web", 1, "80=10000")},
+			want:   map[int32]string{10000: "shop/web:80"},
+		},
+		"a port that two services claim": {
+			slices: []discoveryv1.EndpointSlice{mirrored("late", 1, "80=10000"), mirrored("web", 0, "80=10000")},
+			want:   map[int32]string{10000: "shop/web:80"},
+			errs:   []string{"EndpointSlice shop/late has port 10000, which EndpointSlice shop/web had before"},
+		},
+		"a port of another program": {
+			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=8443")}, want: map[int32]string{},
+			errs: []string{"EndpointSlice shop/web has port 8443, which is none of gateways"},
+		},
+		"not of the agent": {
+			slices: []discoveryv1.EndpointSlice{foreign}, want: map[int32]string{},
+			errs: []string{"EndpointSlice shop/web is none that the agent has written: its labels are not those of a mirrored slice"},
+		},
+		"edited": {
+			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80")}, want: map[int32]string{},
+			errs: []string{`EndpointSlice shop/web is none that the agent has written: "80" are no listening ports such as 80=10000`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, refused := listening(test.slices)
+			leads := map[int32]string{}
+			for number, owner := range got {
+				leads[number] = fmt.Sprintf("%s:%d", owner.Service, owner.Port)
+				if owner.Cluster != "west" {
+					t.Errorf("port %d leads to cluster %s", number, owner.Cluster)
+				}
+			}
+			var errs []string
+			for _, err := range refused {
+				errs = append(errs, err.Error())
+			}
+			if diff := cmp.Diff(test.want, leads) + cmp.Diff(test.errs, errs); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func bundleOf(t *testing.T, authorities ...identity.Authority) gatewayv1alpha1.RemoteGateway {
+	t.Helper()
+	return gatewayv1alpha1.RemoteGateway{
+		ObjectMeta: metav1.ObjectMeta{Name: "west"},
+		Spec: gatewayv1alpha1.RemoteGatewaySpec{
+			Cluster: "west", Bundle: identity.EncodeBundle(authorities), Versions: []int32{1},
+			Addresses: []gatewayv1alpha1.Address{{Host: "2001:db8::1", Port: 443}},
+		},
+	}
+}
+
+// spec: G4, G5
+func TestRemotes(t *testing.T) {
+	t.Parallel()
+	first, err := identity.NewAuthority("west", start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := identity.NewAuthority("west", start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, broken := bundleOf(t, first), bundleOf(t, first)
+	newer.Spec.Versions, broken.Spec.Bundle = []int32{2}, "garbage"
+	for name, test := range map[string]struct {
+		before, after []gatewayv1alpha1.RemoteGateway
+		ended         []clusterset.ClusterID
+		err           string
+	}{
+		"no change":           {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}},
+		"one authority more":  {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first, second)}},
+		"one authority fewer": {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first, second)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, second)}, ended: []clusterset.ClusterID{"west"}},
+		"gone":                {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, ended: []clusterset.ClusterID{"west"}},
+		"another version": {
+			before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{newer}, ended: []clusterset.ClusterID{"west"},
+			err: "cluster west: its gateways support versions [2] of the protocol, this one version 1: upgrade the older of both",
+		},
+		"not readable": {
+			after: []gatewayv1alpha1.RemoteGateway{broken},
+			err:   "cluster west: the bundle contains more than PEM blocks of certificates without headers",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, _ := remotesOf(test.before)
+			after, err := remotesOf(test.after)
+			if diff := cmp.Diff(test.ended, ended(before, after)); diff != "" {
+				t.Errorf("ended: -want +got:\n%s", diff)
+			}
+			if got := fmt.Sprint(errors.Join(err)); err != nil && got != test.err || (err != nil) != (test.err != "") {
+				t.Errorf("error %q, want %q", got, test.err)
+			}
+			if r, ok := after["west"]; ok && strings.Join(r.addresses, " ") != "[2001:db8::1]:443" {
+				t.Errorf("addresses %v", r.addresses)
+			}
+		})
+	}
+}
+
+// spec: G8
+func TestReport(t *testing.T) {
+	t.Parallel()
+	later := start.Add(time.Minute)
+	first := report([]string{"10.1.0.1"}, map[clusterset.ClusterID]error{"west": nil, "north": errors.New(strings.Repeat("ä", 300))}, gatewayv1alpha1.GatewayReport{}, start)
+	second := report([]string{"10.1.0.1"}, map[clusterset.ClusterID]error{"west": errors.New("refused"), "north": errors.New("timeout")}, first, later)
+	want := gatewayv1alpha1.GatewayReport{
+		Addresses: []string{"10.1.0.1"}, Versions: []int32{wire.Version},
+		Clusters: []gatewayv1alpha1.ClusterReachability{
+			{Cluster: "north", Reason: "ConnectionFailed", Message: strings.Repeat("ä", 256), Since: metav1.NewTime(start)},
+			{Cluster: "west", Reachable: true, Since: metav1.NewTime(start)},
+		},
+	}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("first: -want +got:\n%s", diff)
+	}
+	want.Clusters[0].Message = "timeout"
+	want.Clusters[1] = gatewayv1alpha1.ClusterReachability{Cluster: "west", Reason: "ConnectionFailed", Message: "refused", Since: metav1.NewTime(later)}
+	if diff := cmp.Diff(want, second); diff != "" {
+		t.Errorf("second: -want +got:\n%s", diff)
+	}
+}
+
+// spec: G3
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	ready := discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}}
+	terminating := discoveryv1.Endpoint{Addresses: []string{"10.1.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}}
+	unready := discoveryv1.Endpoint{Addresses: []string{"10.1.0.3"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)}}
+	slice := func(endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
+		return discoveryv1.EndpointSlice{
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
+			Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}, {Name: new("dns"), Protocol: new(corev1.ProtocolUDP), Port: new(int32(53))}},
+		}
+	}
+	for name, test := range map[string]struct {
+		slice discoveryv1.EndpointSlice
+		port  string
+		want  []string
+	}{
+		"ready before terminating": {slice(ready, terminating, unready), "http", []string{"10.1.0.1:8080"}},
+		"terminating if none is":   {slice(terminating, unready), "http", []string{"10.1.0.2:8080"}},
+		"none":                     {slice(unready), "http", nil},
+		"another port":             {slice(ready), "other", nil},
+		"a UDP port":               {slice(ready), "dns", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, address := range available([]discoveryv1.EndpointSlice{test.slice}, discoveryv1.AddressTypeIPv4, test.port) {
+				got = append(got, address.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if other := available([]discoveryv1.EndpointSlice{test.slice}, discoveryv1.AddressTypeIPv6, test.port); other != nil {
+				t.Errorf("in the other family: %v", other)
+			}
+		})
+	}
+}
+
+// spec: G10
+func TestPortOf(t *testing.T) {
+	t.Parallel()
+	service := corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "10.2.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53}},
+		},
+	}
+	headless := service
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
+	for name, test := range map[string]struct {
+		service corev1.Service
+		port    uint16
+		want    string
+		refusal string
+	}{
+		"TCP":      {service, 80, "http", ""},
+		"UDP":      {service, 53, "", "service shop/web: it has no TCP port 53"},
+		"none":     {service, 81, "", "service shop/web: it has no TCP port 81"},
+		"headless": {headless, 80, "", "service shop/web: gateways do not support headless services"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, refusal := portOf(&test.service, requestOf(ports.Owner{Service: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Port: int32(test.port)}, netip.MustParseAddr("10.1.0.1")))
+			text := ""
+			if refusal != nil {
+				text = refusal.Text
+			}
+			if got != test.want || text != test.refusal || refusal != nil && refusal.Code != wire.CodeNotExported {
+				t.Errorf("%q, %q", got, text)
+			}
+		})
+	}
+}
