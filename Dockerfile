@@ -41,6 +41,32 @@ EXPOSE 8081/tcp
 USER 65532:65532
 ENTRYPOINT ["/tombolo-agent"]
 
+FROM build AS gateway-files
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    go -C tools/images run . files -image=tombolo-gateway -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image.tar && \
+    mkdir /image && tar -x -p -f /image.tar -C /image
+
+# Tombolo gateway
+FROM scratch AS gateway
+ARG VERSION
+ARG REVISION
+COPY --from=gateway-files /image /
+WORKDIR /
+LABEL org.opencontainers.image.description="Forwards connections between a Kubernetes cluster and the gateways of other clusters of a clusterset" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.revision="$REVISION" \
+    org.opencontainers.image.source="https://github.com/tombolo-mcs/tombolo" \
+    org.opencontainers.image.title="Tombolo gateway" \
+    org.opencontainers.image.version="$VERSION"
+# metrics
+EXPOSE 8080/tcp
+# /healthz and /readyz
+EXPOSE 8081/tcp
+# gateways of other clusters
+EXPOSE 8443/tcp
+USER 65532:65532
+ENTRYPOINT ["/tombolo-gateway"]
+
 FROM build AS dns-files
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     go -C tools/images run . files -image=tombolo-dns -platform="$TARGETOS/$TARGETARCH" -version="$VERSION" -out=/image.tar && \

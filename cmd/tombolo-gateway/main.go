@@ -24,6 +24,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
 )
 
+// version is set in a release build.
+var version string
+
 func main() {
 	// If all processors are busy with streams, Go serves the network only every 10 ms: spare ones let small requests pass.
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -69,6 +72,7 @@ func parse(args []string) (gateway.Options, error) {
 	options.Log = logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)}))
 	ctrl.SetLogger(options.Log)
 	klog.SetLogger(options.Log)
+	options.Log.Info("starting", "version", version)
 	var err error
 	options.Cluster, err = clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if *kubeconfig == "" && errors.Is(err, rest.ErrNotInCluster) {

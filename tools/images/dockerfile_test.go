@@ -87,8 +87,9 @@ func TestManifestsAgree(t *testing.T) {
 	named := regexp.MustCompile(`(?:[pP]ort: |:)(\d{4,5})\b`)
 	uid, gid, _ := strings.Cut(user, ":")
 	manifests := map[string][]string{
-		"tombolo-agent": {"agent/workload/deployment.yaml"},
-		"tombolo-dns":   {"dns/plugin/deployment.yaml", "dns/plugin/Corefile"},
+		"tombolo-agent":   {"agent/workload/deployment.yaml"},
+		"tombolo-gateway": {"gateway/deployment.yaml"},
+		"tombolo-dns":     {"dns/plugin/deployment.yaml", "dns/plugin/Corefile"},
 	}
 	for _, p := range programs() {
 		var text string

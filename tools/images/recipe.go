@@ -39,6 +39,12 @@ func programs() []program {
 			ports:       []string{"8080/tcp", "8081/tcp"},
 		},
 		{
+			name: "tombolo-gateway", stage: "gateway", pkg: "./cmd/tombolo-gateway", versionVariable: "main.version",
+			title:       "Tombolo gateway",
+			description: "Forwards connections between a Kubernetes cluster and the gateways of other clusters of a clusterset",
+			ports:       []string{"8080/tcp", "8081/tcp", "8443/tcp"},
+		},
+		{
 			name: "tombolo-dns", stage: "dns", pkg: "./cmd/coredns", versionVariable: "github.com/coredns/coredns/coremain.GitCommit",
 			title:       "CoreDNS with Tombolo's plugin clusterset",
 			description: "CoreDNS with the plugins that a cluster uses and clusterset, which answers for clusterset.local",
