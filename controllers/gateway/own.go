@@ -69,7 +69,7 @@ func (r *Reconciler) authorities(ctx context.Context, now time.Time) (identity.R
 	var rotation identity.Rotation
 	if stored != nil {
 		if rotation, err = identity.DecodeRotation(stored.Data[clusterset.GatewayAuthorityKey]); err != nil {
-			return nil, nil, fmt.Errorf("Secret %s: %w. Restore it, or delete it: then the agent creates another authority, and connections between gateways fail until all members have read its certificate",
+			return nil, nil, fmt.Errorf("read Secret %s: %w. Restore it, or delete it: then the agent creates another authority, and connections between gateways fail until all members have read its certificate",
 				client.ObjectKeyFromObject(stored), err)
 		}
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) certificate(ctx context.Context, rotation identity.Rotation
 	if stored != nil {
 		leaf, err := identity.DecodeLeaf(stored.Data[corev1.TLSCertKey], stored.Data[corev1.TLSPrivateKeyKey])
 		if err != nil {
-			return time.Time{}, fmt.Errorf("Secret %s: %w. Delete it, so that the agent issues another certificate", client.ObjectKeyFromObject(stored), err)
+			return time.Time{}, fmt.Errorf("read Secret %s: %w. Delete it, so that the agent issues another certificate", client.ObjectKeyFromObject(stored), err)
 		}
 		if !rotation.NeedsLeaf(leaf.Leaf, name, now) {
 			return identity.RenewAt(leaf.Leaf), nil

@@ -108,7 +108,9 @@ func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	m.knows(t, other.ID, "198.51.100.1")
 	m.renewed(t)
 	lab.Must(t, w.HubClient.Delete(t.Context(), &hubv1alpha1.PublishedGateway{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.ID, Name: hubv1alpha1.GatewayName}}))
-	world.Eventually(t, func(ctx context.Context) error { return w.HubClient.Get(ctx, publishedKey(m.ID), &hubv1alpha1.PublishedGateway{}) })
+	world.Eventually(t, func(ctx context.Context) error {
+		return w.HubClient.Get(ctx, publishedKey(m.ID), &hubv1alpha1.PublishedGateway{})
+	})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}} // as the EndpointSlice names it
 	lab.Must(t, m.Create(t.Context(), node))
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "198.51.100.9"}}

@@ -243,9 +243,9 @@ func TestGateways(t *testing.T) {
 		address = e.answers(t, "a", "b", k)
 	})
 	t.Run("the hub is down", func(t *testing.T) {
-		lab.Must(t, e.World.Hub.APIServer.Stop(t.Context()))
+		lab.Must(t, e.Hub.APIServer.Stop(t.Context()))
 		e.answers(t, "a", "b", k)
-		lab.Must(t, e.World.Hub.APIServer.Start(t.Context()))
+		lab.Must(t, e.Hub.APIServer.Start(t.Context()))
 		continues(t)
 	})
 	t.Run("a gateway reports what it reaches", func(t *testing.T) {
