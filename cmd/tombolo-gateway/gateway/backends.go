@@ -22,11 +22,18 @@ import (
 )
 
 // backends finds the endpoints of exported services in the gateway's cache.
-type backends struct{ cache client.Reader }
+type backends struct {
+	cache client.Reader
+	// trusted reports whether the gateways of a cluster may connect now.
+	trusted func(clusterset.ClusterID) bool
+}
 
 // Endpoints returns the available endpoints for a stream, or why it is refused: the service must be exported, not headless, and have
 // the TCP port (G3).
-func (b backends) Endpoints(_ clusterset.ClusterID, open wire.Open) (forward.Endpoints, *wire.Refusal) {
+func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forward.Endpoints, *wire.Refusal) {
+	if !b.trusted(cluster) { // since the handshake
+		return forward.Endpoints{}, &wire.Refusal{Code: wire.CodeDenied, Text: fmt.Sprintf("cluster %s is no member, is suspended, or publishes no gateway", cluster)}
+	}
 	ctx, key := context.Background(), client.ObjectKey{Namespace: open.Namespace, Name: open.Service}
 	var export mcsv1beta1.ServiceExport
 	var service corev1.Service

@@ -52,8 +52,8 @@ func newGateway(options Options, cache client.Reader) *gateway {
 	g := &gateway{options: options, cache: cache, refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1)}
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
-	limits := func() *forward.Limits {
-		return &forward.Limits{Total: options.MaxStreams, Each: options.MaxStreamsEach}
+	limits := func(perStream int) *forward.Limits {
+		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach}
 	}
 	metrics := forward.NewMetrics("import")
 	pool := &forward.Pool{
@@ -61,8 +61,11 @@ func newGateway(options Options, cache client.Reader) *gateway {
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
 		Buffers:   buffers, Metrics: metrics,
 	}
-	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits()}
-	g.exporter = &forward.Exporter{Backends: backends{cache}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits()}
+	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits(1)}
+	g.exporter = &forward.Exporter{
+		Backends: backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }}, Buffers: buffers,
+		Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2),
+	}
 	g.clients.addresses, g.clients.open = options.PodIPs, map[string]listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {
 		err := g.importer.Serve(ctx, client, to.Cluster, requestOf(to, from))

@@ -35,7 +35,8 @@ type Exporter struct {
 	Backends Backends
 	Buffers  *tunnel.Buffers
 	Metrics  *Metrics
-	Limits   *Limits
+	// Limits bound the streams, Connections the connections.
+	Limits, Connections *Limits
 
 	balancer balancer
 	mu       sync.Mutex
@@ -47,10 +48,16 @@ type Exporter struct {
 // Serve serves the streams of a connection, one after the other, until the connection is closed. The error says why: io.EOF if the peer
 // has closed it, a *wire.Refusal if a stream was refused.
 func (e *Exporter) Serve(ctx context.Context, conn *tunnel.Conn) error {
+	release, err := e.Connections.acquire(string(conn.Cluster))
+	if err != nil {
+		conn.Release()
+		return err
+	}
+	defer release()
 	e.add(conn)
 	defer e.remove(conn)
 	c := &accepted{exporter: e, conn: conn}
-	err := conn.SetReadDeadline(time.Now().Add(idleTimeout))
+	err = conn.SetReadDeadline(time.Now().Add(idleTimeout))
 	for {
 		var frame tunnel.Frame
 		if err == nil {

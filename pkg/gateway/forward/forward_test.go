@@ -100,7 +100,10 @@ func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, st
 	for _, address := range to {
 		b = append(b, address.(*net.TCPAddr).AddrPort())
 	}
-	e := &Exporter{Backends: b, Buffers: tunnel.NewBuffers(16), Metrics: NewMetrics("export"), Limits: &Limits{Total: 10000, Each: 10000}}
+	e := &Exporter{
+		Backends: b, Buffers: tunnel.NewBuffers(16), Metrics: NewMetrics("export"),
+		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000},
+	}
 	listener := listen(t)
 	served := make(chan struct{})
 	go func() {

@@ -65,7 +65,7 @@ func TestHostileDialer(t *testing.T) {
 	listener := listen(t)
 	serve(listener, echo)
 	both := trusts(t, "east", "west")
-	_, gateway := exporter(t, both["west"], listener.Addr())
+	e, gateway := exporter(t, both["west"], listener.Addr())
 	_, beside := importer(t, both["east"], gateway)
 	well := dial(t, beside)
 	say(t, well)
@@ -113,6 +113,19 @@ func TestHostileDialer(t *testing.T) {
 			t.Errorf("%d bytes of answers", got)
 		}
 		say(t, well)
+	})
+	t.Run("too many connections", func(t *testing.T) {
+		e.Connections.mu.Lock()
+		e.Connections.Each = e.Connections.total + 1
+		e.Connections.mu.Unlock()
+		peer(t, both["east"], gateway)
+		if got := answers(t, peer(t, both["east"], gateway)); got != "" {
+			t.Errorf("the gateway answers %q", got)
+		}
+		say(t, well)
+		e.Connections.mu.Lock()
+		e.Connections.Each = e.Connections.Total
+		e.Connections.mu.Unlock()
 	})
 	t.Run("handshakes that are not complete", func(t *testing.T) {
 		for range maxHandshakes + 20 {

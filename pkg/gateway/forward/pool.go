@@ -180,9 +180,9 @@ func (p *Pool) put(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := l.remote
-	if _, there := r.links[l]; !there { // it was lost meanwhile
-		if r.dialing < len(r.waiting) {
-			p.dial(r, l.address)
+	if _, there := r.links[l]; !there {
+		if len(r.waiting) > r.dialing {
+			r.fail(errLost)
 		}
 		return
 	}
@@ -193,6 +193,15 @@ func (p *Pool) put(l *link) {
 	}
 	r.idle = append(r.idle, l)
 	p.count(r)
+}
+
+// errLost says that the other gateway has closed a connection directly after the handshake, for example because it has too many.
+var errLost = errors.New("the other gateway has closed the connection")
+
+// fail tells the first client that waits that there is no connection. The caller holds the pool's lock.
+func (r *remote) fail(err error) {
+	r.waiting[0] <- result{err: err}
+	r.waiting = r.waiting[1:]
 }
 
 // count sets the metrics of a cluster's connections. The caller holds the lock.
@@ -250,8 +259,7 @@ func (p *Pool) dial(r *remote, avoid string) {
 			return
 		}
 		if len(r.waiting) > r.dialing {
-			r.waiting[0] <- result{err: err}
-			r.waiting = r.waiting[1:]
+			r.fail(err)
 		}
 		if r.retry == nil {
 			r.retry = time.AfterFunc(retryAfter+rand.N(retryAfter), func() {
