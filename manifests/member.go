@@ -39,7 +39,7 @@ type MemberOptions struct {
 	// Network, Publish, GatewayCIDRs and GatewayNames are as in the Member.
 	Network      string
 	Publish      hubv1alpha1.Publish
-	GatewayCIDRs []netip.Prefix
+	GatewayCIDRs []hubv1alpha1.CIDR
 	GatewayNames []hubv1alpha1.DNSName
 	// MaxServices and MaxEndpoints bound the numbers of the member's PublishedServices and PublishedEndpoints. 0 means the default
 	// in member/resourcequota.yaml.
@@ -102,7 +102,7 @@ func (o MemberOptions) member() *hubv1alpha1.Member {
 			ClaimedAges:  o.ClaimedAges,
 			Network:      o.Network,
 			Publish:      o.Publish,
-			GatewayCIDRs: cidrs(o.GatewayCIDRs),
+			GatewayCIDRs: o.GatewayCIDRs,
 			GatewayNames: o.GatewayNames,
 		},
 	}

@@ -44,6 +44,8 @@ func (j *joinCommand) memberOptions() manifests.MemberOptions {
 		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services,
 		Namespaces: j.namespaces, ClaimedAges: j.ages,
 	}
+	network := j.networkOf(j.admitted, j.others)
+	o.Network, o.Publish, o.GatewayCIDRs, o.GatewayNames = network.Network, network.Publish, network.GatewayCIDRs, network.GatewayNames
 	if j.admitted == nil {
 		return o
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 const aboutCheckNetwork = `Check that the members have the flat network that Tombolo needs: that pods reach pods of the other clusters by their own
@@ -108,18 +109,23 @@ func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset)
 
 // compareRanges reports members whose ranges overlap.
 func (n *checkNetworkCommand) compareRanges(h *survey.Hub) {
-	others := map[clusterset.ClusterID]ranges{}
+	networks := map[string]map[clusterset.ClusterID]ranges{}
 	ids := h.Records.Members()
 	slices.Sort(ids)
 	for _, id := range ids {
-		own := rangesOf(h.Records.Member(id).Spec)
+		member := h.Records.Member(id)
+		own, network := rangesOf(member.Spec), record.NetworkOf(member)
+		others := networks[network]
 		for _, o := range overlaps(own, others) {
 			n.r.failf("%s: %s: packets may go to the wrong cluster", id, o)
 		}
-		others[id] = own
+		if others == nil {
+			networks[network] = map[clusterset.ClusterID]ranges{}
+		}
+		networks[network][id] = own
 	}
 	if n.r.failed == 0 {
-		n.r.okf("no pod or node range of %d members overlaps with another", len(ids))
+		n.r.okf("no pod or node range of %d members overlaps with another of the same network", len(ids))
 	}
 }
 

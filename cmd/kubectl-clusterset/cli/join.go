@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -37,6 +38,9 @@ const examplesJoin = `  # show what the command would do, and which addresses it
   kubectl clusterset join --context east --hub-context hub --cluster-id east \
       --pod-cidrs 10.1.0.0/16,fd00:1::/48 --node-cidrs 192.0.2.0/24
 
+  # join a cluster whose pods the others do not reach: services cross through gateways at these addresses
+  kubectl clusterset join --context west --hub-context hub --cluster-id west --network cloud --gateway-cidrs 198.51.100.0/24
+
   # for production: two agents on two nodes, disruption budgets, network policies
   kubectl clusterset join --context east --hub-context hub --cluster-id east --profile production`
 
@@ -44,6 +48,7 @@ const examplesJoin = `  # show what the command would do, and which addresses it
 type joinOptions struct {
 	writeFlags
 	runtimeOptions
+	networkOptions
 	hub hubFlags
 
 	id, clusterSet        string
@@ -66,6 +71,7 @@ const trustAgesFlag = "trust-claimed-ages"
 func (o *joinOptions) add(flags *pflag.FlagSet) {
 	o.addFlags(flags)
 	o.addRuntimeFlags(flags)
+	o.addNetworkFlags(flags)
 	o.hub.add(flags)
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
@@ -84,7 +90,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 
 // parse validates the flags, and reads the file of --hub-ca.
 func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
-	if err := o.validate(); err != nil {
+	if err := errors.Join(o.validate(), o.parseNetwork()); err != nil {
 		return err
 	}
 	if flags.Changed(trustAgesFlag) {
@@ -173,6 +179,7 @@ type joinCommand struct {
 	id              clusterset.ClusterID
 	uid             string              // UID of the member's kube-system namespace, which identifies the cluster
 	admitted        *hubv1alpha1.Member // the existing Member; nil for a new member
+	others          []string            // the networks of the other members
 	own             ranges
 	hasServiceCIDRs bool // the cluster has ServiceCIDRs, which its agent reads
 	definitions     []*unstructured.Unstructured

@@ -144,6 +144,57 @@ func TestWayIn(t *testing.T) {
 	}
 }
 
+// Settings for networks and gateways without a flag stay as they are. spec: W1, W2
+func TestJoinNetwork(t *testing.T) {
+	member := func(network string, publish hubv1alpha1.Publish, cidrs ...hubv1alpha1.CIDR) hubv1alpha1.MemberSpec {
+		return hubv1alpha1.MemberSpec{Network: network, Publish: publish, GatewayCIDRs: cidrs}
+	}
+	const addresses, availability = hubv1alpha1.PublishAddresses, hubv1alpha1.PublishAvailability
+	named := member("cloud", availability)
+	named.GatewayNames = []hubv1alpha1.DNSName{"gw.example.com"}
+	for name, test := range map[string]struct {
+		line         string
+		others       []string
+		before, want hubv1alpha1.MemberSpec
+	}{
+		"new":                          {"", nil, member("", ""), member("", "")},
+		"the first of a network":       {"--network cloud", []string{""}, member("", ""), member("cloud", availability)},
+		"the second of a network":      {"--network cloud", []string{"", "cloud"}, member("", ""), member("cloud", "")},
+		"the default network by name":  {"--network default", nil, member("", ""), member("default", "")},
+		"publish is given":             {"--network cloud --publish Addresses", nil, member("", ""), member("cloud", addresses)},
+		"not given":                    {"", nil, member("cloud", availability, "198.51.100.0/24"), member("cloud", availability, "198.51.100.0/24")},
+		"another range":                {"--gateway-cidrs 203.0.113.0/24", nil, member("cloud", availability, "198.51.100.0/24"), member("cloud", availability, "203.0.113.0/24")},
+		"a name":                       {"--gateway-names gw.example.com", nil, member("cloud", availability), named},
+		"a name that was given before": {"", nil, named, named},
+		"back in the default network":  {"--network default --publish Addresses", []string{""}, member("cloud", availability), member("default", addresses)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &joinCommand{others: test.others, admitted: &hubv1alpha1.Member{Spec: test.before}}
+			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
+			j.add(flags)
+			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
+				t.Fatal(err)
+			}
+			o := j.memberOptions()
+			got := hubv1alpha1.MemberSpec{Network: o.Network, Publish: o.Publish, GatewayCIDRs: o.GatewayCIDRs, GatewayNames: o.GatewayNames}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	for line, want := range map[string]string{
+		"--publish Nothing":    "--publish=Nothing: must be Addresses or Availability",
+		"--gateway-cidrs here": `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
+	} {
+		j := &joinCommand{}
+		flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
+		j.add(flags)
+		if err := errors.Join(flags.Parse(strings.Fields(line)), j.parse(flags)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
+
 // TestClaimedAges: the setting of the Member stays unless the flag is given, and the flag can remove it.
 func TestClaimedAges(t *testing.T) {
 	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted

@@ -15,6 +15,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // minMember is the oldest Kubernetes version of a member: the schemas of the kinds use validation rules of this version.
@@ -201,15 +202,23 @@ func (j *joinCommand) checkRange(ctx context.Context, kind rangeKind) error {
 	return nil
 }
 
-// checkOverlaps compares the addresses with those of all other members.
+// checkOverlaps compares the addresses with those of the other members of the same network.
 func (j *joinCommand) checkOverlaps(ctx context.Context) error {
 	members := &hubv1alpha1.MemberList{}
 	if err := j.hub.client.List(ctx, members); err != nil {
 		return fmt.Errorf("list the members on the hub: %w", err)
 	}
 	others := map[clusterset.ClusterID]ranges{}
-	for _, member := range members.Items {
-		if id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace); ok && id != j.id {
+	own := record.NetworkOf(&hubv1alpha1.Member{Spec: j.networkOf(j.admitted, nil)})
+	for i := range members.Items {
+		member := &members.Items[i]
+		id, ok := clusterset.ClusterIDOfHubNamespace(member.Namespace)
+		if !ok || id == j.id {
+			continue
+		}
+		network := record.NetworkOf(member)
+		j.others = append(j.others, network)
+		if network == own {
 			others[id] = rangesOf(member.Spec)
 		}
 	}
@@ -222,7 +231,7 @@ func (j *joinCommand) checkOverlaps(ctx context.Context) error {
 		}
 	}
 	if len(found) == 0 {
-		j.r.okf("no pod or node address overlaps with one of the %d other members", len(others))
+		j.r.okf("no pod or node address overlaps with one of the %d other members of the same network", len(others))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (m *member) gateway(hosts ...string) *hubv1alpha1.PublishedGateway {
 // spec: G4
 func (h *hub) testGateways(t *testing.T) {
 	m := h.join(t, manifests.MemberOptions{
-		ClusterID: "gateways", PodCIDRs: prefixes("10.1.0.0/16"), GatewayCIDRs: prefixes("198.51.100.0/24", "2001:db8::/64"),
+		ClusterID: "gateways", PodCIDRs: prefixes("10.1.0.0/16"), GatewayCIDRs: []hubv1alpha1.CIDR{"198.51.100.0/24", "2001:db8::/64"},
 		GatewayNames: []hubv1alpha1.DNSName{"gateway.example.com"},
 	})
 	defer h.leave(t, m)

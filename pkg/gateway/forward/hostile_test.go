@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,7 +101,8 @@ func TestHostileDialer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn := peer(t, both["east"], gateway)
 			must(t, conn.SendFrames(test.frames))
-			if got := answers(t, conn); got != test.want && got+"FIN " != test.want && got != test.want+"FIN " {
+			// The echo of FIN can come before the gateway reads what violates the protocol.
+			if got := answers(t, conn); !slices.Contains([]string{test.want, test.want + "FIN ", test.want + "FIN DONE "}, got) {
 				t.Errorf("the gateway answers %q, want %q, and closes the connection", got, test.want)
 			}
 			say(t, well)
@@ -207,7 +209,7 @@ func TestLimits(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				limits.mu.Lock()
 				before := *limit
-				*limit = limits.total
+				*limit = 0
 				limits.mu.Unlock()
 				if _, err := request(t, address); !isReset(err) {
 					t.Errorf("beyond the limit: %v, want a reset", err)

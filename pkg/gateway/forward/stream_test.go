@@ -122,7 +122,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ENOTCONN)
 }
 
 // spec: G7
@@ -174,8 +174,12 @@ func request(t *testing.T, address string) (string, error) {
 	}
 	defer conn.Close()
 	client := conn.(*net.TCPConn)
-	_, _ = io.WriteString(client, "request")
-	_ = client.CloseWrite()
+	if _, err := io.WriteString(client, "request"); err != nil { // the kernel reports a reset once
+		return "", err
+	}
+	if err := client.CloseWrite(); err != nil {
+		return "", err
+	}
 	return readAll(t, client)
 }
 
@@ -183,15 +187,16 @@ func request(t *testing.T, address string) (string, error) {
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		end  func(*testing.T, *net.TCPConn)
-		want int
+		end func(*testing.T, *net.TCPConn)
+		// most is the largest number of connections for 6 streams: the next client can come before the end of the stream was confirmed.
+		least, most int
 	}{
 		"after an end": {func(t *testing.T, conn *net.TCPConn) {
 			_ = conn.CloseWrite()
 			_, err := readAll(t, conn)
 			must(t, err)
-		}, 1},
-		"after a reset": {func(_ *testing.T, conn *net.TCPConn) { _ = conn.SetLinger(0); conn.Close() }, 3},
+		}, 1, 2},
+		"after a reset": {func(_ *testing.T, conn *net.TCPConn) { _ = conn.SetLinger(0); conn.Close() }, 6, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +207,7 @@ func TestReuse(t *testing.T) {
 			front, counted := listen(t), &path{to: gateway}
 			serve(front, counted.serve)
 			_, address := importer(t, both["east"], front.Addr().String())
-			for range 3 {
+			for range 6 {
 				client := dial(t, address)
 				_, err := io.WriteString(client, "x")
 				must(t, err)
@@ -210,8 +215,8 @@ func TestReuse(t *testing.T) {
 				must(t, err)
 				test.end(t, client)
 			}
-			if n := counted.tried(); n != test.want {
-				t.Errorf("%d connections for 3 streams, want %d", n, test.want)
+			if n := counted.tried(); n < test.least || n > test.most {
+				t.Errorf("%d connections for 6 streams, want %d to %d", n, test.least, test.most)
 			}
 		})
 	}
