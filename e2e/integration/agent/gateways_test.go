@@ -41,6 +41,7 @@ func (e *env) installGateway(t *testing.T, id string, addresses ...string) *disc
 	e.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.GatewayCIDRs = []hubv1alpha1.CIDR{"198.51.100.0/24"} })
 	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
 	slice := world.Slice(m.balance(t, "198.51.100.1"), "v4", addresses...)
+	slice.Labels[discoveryv1.LabelManagedBy] = "test" // a controller of TestRights deletes its own slices, because there are no pods
 	slice.Ports[0].Port = new(int32(8443))
 	lab.Must(t, m.Create(t.Context(), slice))
 	return slice
@@ -70,7 +71,8 @@ func (m *member) listens(t *testing.T, k key, source string, addresses ...string
 			return err
 		}
 		for _, slice := range slices {
-			if slice.Labels[mcsv1beta1.LabelSourceCluster] != source || slice.Labels[clusterset.LabelGateway] == "" {
+			isGateway := slice.Labels[clusterset.LabelGateway] != "" && slice.AddressType == discoveryv1.AddressTypeIPv4 // as the gateways of these tests
+			if slice.Labels[mcsv1beta1.LabelSourceCluster] != source || !isGateway {
 				continue
 			}
 			listen, err := clusterset.ParseListen(slice.Annotations[clusterset.AnnotationGatewayPorts])
