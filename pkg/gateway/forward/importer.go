@@ -58,7 +58,7 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 	}
 	o.changed = sync.NewCond(&o.mu)
 	defer context.AfterFunc(ctx, o.expire)()
-	go o.attempt(nil) //nolint:contextcheck // a connection between gateways outlives the client that it is made for
+	go o.attempt(nil)
 	if o.sendEarly() == open && !o.eof {
 		o.send()
 	}

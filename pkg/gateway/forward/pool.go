@@ -41,25 +41,6 @@ type Pool struct {
 	remotes map[clusterset.ClusterID]*remote
 }
 
-// remote is what the pool has of one cluster. The pool's lock guards it.
-type remote struct {
-	cluster clusterset.ClusterID
-	idle    []*link // the last one was used last
-	links   map[*link]struct{}
-	waiting []chan result
-	dialing int
-	next    int // the address to try next
-	wanted  bool
-	// err is why the last attempt to connect has failed; nil if it has not. retry is when a warm connection may be tried again.
-	err   error
-	retry *time.Timer
-}
-
-type result struct {
-	link *link
-	err  error
-}
-
 func (p *Pool) remote(cluster clusterset.ClusterID) *remote {
 	if p.remotes == nil {
 		p.remotes = map[clusterset.ClusterID]*remote{}
@@ -130,14 +111,14 @@ func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid stri
 	r := p.remote(cluster)
 	if l := r.take(avoid); l != nil {
 		p.count(r)
-		p.prewarm(r)
+		p.prewarm(r) //nolint:contextcheck // a connection outlives the client that it is made for
 		p.mu.Unlock()
 		return l, nil
 	}
 	wait := make(chan result, 1)
 	r.waiting = append(r.waiting, wait)
 	if r.dialing < len(r.waiting) {
-		p.dial(r, avoid) //nolint:contextcheck // a connection outlives the client that it is made for
+		p.dial(r, avoid) //nolint:contextcheck // see above
 	}
 	p.mu.Unlock()
 	select {
@@ -147,31 +128,13 @@ func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid stri
 		p.mu.Lock()
 		r.waiting = slices.DeleteFunc(r.waiting, func(w chan result) bool { return w == wait })
 		p.mu.Unlock()
-		select {
-		case got := <-wait:
-			if got.link != nil {
-				p.put(got.link) //nolint:contextcheck // see above
+		if len(wait) > 0 {
+			if got := <-wait; got.link != nil {
+				p.put(got.link)
 			}
-		default:
 		}
 		return nil, context.Cause(ctx)
 	}
-}
-
-// take removes the idle connection that was used last, and prefers addresses other than avoid; nil if there is none.
-func (r *remote) take(avoid string) *link {
-	for i := len(r.idle) - 1; i >= 0; i-- {
-		if l := r.idle[i]; l.address != avoid {
-			r.idle = slices.Delete(r.idle, i, i+1)
-			return l
-		}
-	}
-	if len(r.idle) == 0 {
-		return nil
-	}
-	l := r.idle[len(r.idle)-1]
-	r.idle = r.idle[:len(r.idle)-1]
-	return l
 }
 
 // put takes a connection that can carry a stream.
@@ -193,15 +156,6 @@ func (p *Pool) put(l *link) {
 	}
 	r.idle = append(r.idle, l)
 	p.count(r)
-}
-
-// errLost says that the other gateway has closed a connection directly after the handshake, for example because it has too many.
-var errLost = errors.New("the other gateway has closed the connection")
-
-// fail tells the first client that waits that there is no connection. The caller holds the pool's lock.
-func (r *remote) fail(err error) {
-	r.waiting[0] <- result{err: err}
-	r.waiting = r.waiting[1:]
 }
 
 // count sets the metrics of a cluster's connections. The caller holds the lock.
