@@ -24,8 +24,10 @@ import (
 )
 
 const (
-	// patience is how long a person waits for a pod, or for what Tombolo does about a change.
-	patience = 90 * time.Second
+	// patience is how long a person waits for what Tombolo does about a change, and podPatience for pods, which are not Tombolo's:
+	// four clusters on two cores start some of them after two minutes.
+	patience    = 90 * time.Second
+	podPatience = 5 * time.Minute
 	// interval is the time between two looks.
 	interval = 200 * time.Millisecond
 )
@@ -77,8 +79,14 @@ func (s *scene) clear() {
 // eventually waits until check has nothing to complain of. The story fails with its last complaint.
 func (s *scene) eventually(what string, check func(context.Context) error) {
 	s.Helper()
+	s.within(patience, what, check)
+}
+
+// within is eventually with another limit.
+func (s *scene) within(limit time.Duration, what string, check func(context.Context) error) {
+	s.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(s.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.Context(), interval, limit, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
@@ -162,7 +170,11 @@ func (p *place) renewClient() {
 func (p *place) awaitClient() {
 	p.Helper()
 	var pod corev1.Pod
-	p.shows("the client pod of cluster "+p.cluster.Name, clientPod, &pod, func() error {
+	p.within(podPatience, "the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
+		pod = corev1.Pod{}
+		if err := p.client.Get(ctx, p.key(clientPod), &pod); err != nil {
+			return err
+		}
 		return readyOrWhy(&pod)
 	})
 }
