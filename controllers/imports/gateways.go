@@ -71,17 +71,9 @@ func (v view) wantedPorts() []ports.Owner {
 	return result
 }
 
-// portsOf returns the listening ports that a slice records, by their owners; nil if it records none.
+// portsOf returns the listening ports that a slice records, by their owners; nil if it records none, or another user has edited it.
 func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
-	listen, err := clusterset.ParseListen(slice.Annotations[clusterset.AnnotationGatewayPorts])
-	if !isGatewaySlice(slice) || err != nil { // another user has edited it
-		return nil
-	}
-	result := map[ports.Owner]int32{}
-	for port, number := range listen {
-		service, _ := caches.MirroredService(slice)
-		result[ports.Owner{Service: service, Cluster: sourceOf(slice), Port: port}] = number
-	}
+	result, _ := caches.ListeningPorts(slice)
 	return result
 }
 

@@ -4,36 +4,61 @@
 package export
 
 import (
-	"slices"
+	"net/netip"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Available returns the number of available endpoints of each port, at most 2: those that are ready, or those that serve while they
-// terminate if none is ready, as kube-proxy decides (W2).
+// Available returns the number of available endpoints of each port, at most 2 (W2).
 func Available(ports []clusterset.Port, sources []clusterset.Slice) clusterset.Availability {
 	result := clusterset.Availability{}
 	for _, port := range ports {
-		ready, terminating := 0, 0
-		for _, source := range sources {
-			if !slices.ContainsFunc(source.Ports, func(p clusterset.EndpointPort) bool {
-				return p.Name == port.Name && p.Protocol == port.Protocol
-			}) {
-				continue
-			}
-			for _, endpoint := range source.Endpoints {
-				switch {
-				case endpoint.IsReady():
-					ready++
-				case endpoint.Serving != clusterset.False && endpoint.Terminating == clusterset.True:
-					terminating++
-				}
-			}
-		}
-		if ready == 0 {
-			ready = terminating
-		}
-		result[port.ID()] = int32(min(ready, clusterset.MaxAvailable))
+		result[port.ID()] = int32(min(len(available(port, sources)), clusterset.MaxAvailable))
 	}
 	return result
+}
+
+// AvailableAddresses returns where the available endpoints of a port listen: the first address of each.
+func AvailableAddresses(port clusterset.Port, sources []clusterset.Slice) []netip.AddrPort {
+	var result []netip.AddrPort
+	for _, found := range available(port, sources) {
+		if len(found.endpoint.Addresses) == 0 || found.port == 0 {
+			continue
+		}
+		if address, err := netip.ParseAddr(found.endpoint.Addresses[0]); err == nil {
+			result = append(result, netip.AddrPortFrom(address, uint16(found.port)))
+		}
+	}
+	return result
+}
+
+type listening struct {
+	endpoint *clusterset.Endpoint
+	port     int32
+}
+
+// available returns the endpoints of a port that are ready, or those that serve while they terminate if none is ready, as kube-proxy
+// decides.
+func available(port clusterset.Port, sources []clusterset.Slice) []listening {
+	var ready, terminating []listening
+	for _, source := range sources {
+		for _, p := range source.Ports {
+			if p.Name != port.Name || p.Protocol != port.Protocol {
+				continue
+			}
+			for i := range source.Endpoints {
+				switch endpoint := &source.Endpoints[i]; {
+				case endpoint.IsReady():
+					ready = append(ready, listening{endpoint, p.Port})
+				case endpoint.Serving != clusterset.False && endpoint.Terminating == clusterset.True:
+					terminating = append(terminating, listening{endpoint, p.Port})
+				}
+			}
+			break // as kube-proxy, the first one of that name
+		}
+	}
+	if len(ready) == 0 {
+		return terminating
+	}
+	return ready
 }

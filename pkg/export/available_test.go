@@ -12,6 +12,40 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
+// spec: G3
+func TestAvailableAddresses(t *testing.T) {
+	t.Parallel()
+	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+	endpoint := func(ready clusterset.Condition, addresses ...string) clusterset.Endpoint {
+		return clusterset.Endpoint{Addresses: addresses, Ready: ready, Terminating: clusterset.True}
+	}
+	slice := func(port int32, endpoints ...clusterset.Endpoint) clusterset.Slice {
+		return clusterset.Slice{Ports: []clusterset.EndpointPort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: port}}, Endpoints: endpoints}
+	}
+	ready, ends := endpoint(clusterset.True, "10.1.0.1", "10.1.0.9"), endpoint(clusterset.False, "10.1.0.2")
+	for name, test := range map[string]struct {
+		slices []clusterset.Slice
+		want   []string
+	}{
+		"the ready ones, at their first addresses": {[]clusterset.Slice{slice(8080, ready, ends)}, []string{"10.1.0.1:8080"}},
+		"each slice has its own port":              {[]clusterset.Slice{slice(8080, ready), slice(8081, ready)}, []string{"10.1.0.1:8080", "10.1.0.1:8081"}},
+		"those that end, if none is ready":         {[]clusterset.Slice{slice(8080, ends)}, []string{"10.1.0.2:8080"}},
+		"IPv6":                                     {[]clusterset.Slice{slice(8080, endpoint(clusterset.True, "fd00::1"))}, []string{"[fd00::1]:8080"}},
+		"without an address, or a port":            {[]clusterset.Slice{slice(8080, endpoint(clusterset.True), endpoint(clusterset.True, "pod")), slice(0, ready)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, address := range AvailableAddresses(http, test.slices) {
+				got = append(got, address.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // spec: W2
 func TestAvailable(t *testing.T) {
 	t.Parallel()

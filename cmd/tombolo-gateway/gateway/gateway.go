@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
@@ -45,7 +46,11 @@ type gateway struct {
 	// problem is why the gateway is not ready; nil if it is.
 	problem atomic.Pointer[error]
 	changed chan struct{}
+	logged  string // what was left out of the configuration last
 }
+
+// retryAfter is the time after which a port that could not be opened is tried again.
+const retryAfter = 5 * time.Second
 
 func newGateway(options Options, cache client.Reader) *gateway {
 	buffers := tunnel.NewBuffers(options.LargeBuffers)
@@ -94,20 +99,21 @@ func (g *gateway) run(ctx context.Context) error {
 	peers := opened.(*net.TCPListener)
 	defer peers.Close()
 	g.notify()
+	var again <-chan time.Time
 	for accepting := false; ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
+			continue
+		case <-again:
 		case <-g.changed:
-			err := g.configure(ctx)
-			g.setProblem(err)
-			if err != nil {
-				g.options.Log.Error(err, "the configuration cannot be used as a whole")
-			}
-			if !accepting && g.leaf.Load() != nil {
-				accepting = true
-				server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.trust().Server(), nil }}
-				go g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, server)
-			}
+		}
+		if again = nil; g.reconfigure(ctx) != nil {
+			again = time.After(retryAfter)
+		}
+		if !accepting && g.leaf.Load() != nil {
+			accepting = true
+			server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.trust().Server(), nil }}
+			go g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, server)
 		}
 	}
 	return g.drain(context.WithoutCancel(ctx), peers)
@@ -121,35 +127,50 @@ func (g *gateway) notify() {
 	}
 }
 
-// configure reads the configuration and applies it. What can be used is used, also if there is an error.
-func (g *gateway) configure(ctx context.Context) error {
-	var failed []error
-	if err := g.readLeaf(ctx); err != nil {
-		if g.leaf.Load() == nil {
-			return err
-		}
-		failed = append(failed, err)
+// reconfigure reads the configuration and applies it. It returns why the gateway is not ready; nil if it is. What is not valid is left
+// out and logged: one wrong object must not stop the gateway.
+func (g *gateway) reconfigure(ctx context.Context) error {
+	leftOut, problem := g.configure(ctx)
+	if text := fmt.Sprint(leftOut); leftOut != nil && text != g.logged {
+		g.options.Log.Error(leftOut, "a part of the configuration is left out")
+	}
+	g.logged = fmt.Sprint(leftOut)
+	if problem != nil {
+		g.options.Log.Error(problem, "the gateway is not ready")
+	}
+	g.setProblem(problem)
+	return problem
+}
+
+func (g *gateway) configure(ctx context.Context) (leftOut, problem error) {
+	leafErr := g.readLeaf(ctx)
+	if g.leaf.Load() == nil {
+		return nil, leafErr
 	}
 	var remotes gatewayv1alpha1.RemoteGatewayList
 	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
-		return fmt.Errorf("list RemoteGateways: %w", err)
+		return nil, fmt.Errorf("list RemoteGateways: %w", err)
 	}
-	after, err := remotesOf(remotes.Items)
-	failed = append(failed, err)
+	var mirrored discoveryv1.EndpointSliceList
+	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	remotesErr := g.trustOnly(remotes.Items)
+	wanted, refused := listening(mirrored.Items)
+	problem = g.clients.apply(ctx, wanted)
+	g.importer.Pool.Want(clustersOf(wanted))
+	return errors.Join(leafErr, remotesErr, errors.Join(refused...)), problem
+}
+
+// trustOnly replaces the remote gateways, and closes the connections of those that are no longer trusted.
+func (g *gateway) trustOnly(remotes []gatewayv1alpha1.RemoteGateway) error {
+	after, err := remotesOf(remotes)
 	before := g.remotes.Swap(&after)
 	for _, id := range ended(*before, after) {
 		g.importer.Pool.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
 		g.exporter.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
 	}
-	var mirrored discoveryv1.EndpointSliceList
-	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list EndpointSlices: %w", err)
-	}
-	wanted, refused := listening(mirrored.Items)
-	failed = append(failed, refused...)
-	failed = append(failed, g.clients.apply(ctx, wanted))
-	g.importer.Pool.Want(clustersOf(wanted))
-	return errors.Join(failed...)
+	return err
 }
 
 func clustersOf(wanted map[int32]ports.Owner) []clusterset.ClusterID {
@@ -198,7 +219,7 @@ func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 	_ = g.clients.apply(ctx, nil)
 	served := make(chan struct{})
 	go func() {
-		g.clients.streams.Wait()
+		g.clients.running.Wait()
 		close(served)
 	}()
 	g.exporter.Shutdown(ctx)

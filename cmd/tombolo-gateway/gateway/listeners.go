@@ -17,10 +17,8 @@ import (
 
 	"golang.org/x/time/rate"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
@@ -38,15 +36,13 @@ func listening(all []discoveryv1.EndpointSlice) (map[int32]ports.Owner, []error)
 	for i := range sorted {
 		slice := &sorted[i]
 		name := slice.Namespace + "/" + slice.Name
-		service, mirrored := caches.MirroredService(slice)
-		cluster, err := clusterset.ParseClusterID(slice.Labels[mcsv1beta1.LabelSourceCluster])
-		listen, errListen := clusterset.ParseListen(slice.Annotations[clusterset.AnnotationGatewayPorts])
-		if !mirrored || err != nil || errListen != nil {
-			refused = append(refused, fmt.Errorf("EndpointSlice %s is none that the agent has written: %w", name, cmp.Or(err, errListen, errNotMirrored)))
+		listen, err := caches.ListeningPorts(slice)
+		if err != nil {
+			refused = append(refused, fmt.Errorf("EndpointSlice %s is not as the agent has written it: %w", name, err))
 			continue
 		}
-		for port, number := range listen {
-			owner := ports.Owner{Service: service, Cluster: cluster, Port: port}
+		for _, owner := range slices.SortedFunc(maps.Keys(listen), func(a, b ports.Owner) int { return cmp.Compare(a.Port, b.Port) }) {
+			number := listen[owner]
 			switch other, taken := result[number]; {
 			case number < ports.First || number > ports.Last:
 				refused = append(refused, fmt.Errorf("EndpointSlice %s has port %d, which is none of gateways", name, number))
@@ -60,14 +56,12 @@ func listening(all []discoveryv1.EndpointSlice) (map[int32]ports.Owner, []error)
 	return result, refused
 }
 
-var errNotMirrored = errors.New("its labels are not those of a mirrored slice")
-
 // listeners accept the clients of this cluster.
 type listeners struct {
 	addresses []string // of this gateway's pod
 	serve     func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr)
-	// streams counts the clients that are served.
-	streams sync.WaitGroup
+	// running counts the listeners that are open and the clients that are served.
+	running sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[string]listener // by host and port
@@ -106,7 +100,8 @@ func (l *listeners) apply(ctx context.Context, wanted map[int32]ports.Owner) err
 			continue
 		}
 		l.open[address] = listener{opened.(*net.TCPListener), desired[address]}
-		go l.accept(context.WithoutCancel(ctx), l.open[address]) // its streams outlive the configuration
+		from := l.open[address]
+		l.running.Go(func() { l.accept(context.WithoutCancel(ctx), from) }) // its streams outlive the configuration
 	}
 	return errors.Join(failed...)
 }
@@ -122,13 +117,11 @@ func (l *listeners) accept(ctx context.Context, from listener) {
 			_ = pause.Wait(ctx)
 			continue
 		}
-		l.streams.Add(1)
-		go func() {
-			defer l.streams.Done()
+		l.running.Go(func() {
 			if tunnel.Prepare(client) == nil {
 				l.serve(ctx, client, from.owner, client.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap())
 			}
-		}()
+		})
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 
 // remote is how to reach and recognize the gateways of another member.
 type remote struct {
-	bundle      string
-	authorities *x509.CertPool
-	addresses   []string
+	certificates []*x509.Certificate
+	authorities  *x509.CertPool // the same
+	addresses    []string
 }
 
 // remotesOf returns the usable remote gateways, and why others are not usable.
@@ -38,7 +38,7 @@ func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterI
 			failed = append(failed, fmt.Errorf("cluster %s: %w", object.Name, err))
 			continue
 		}
-		r := remote{bundle: object.Spec.Bundle, authorities: x509.NewCertPool()}
+		r := remote{certificates: certificates, authorities: x509.NewCertPool()}
 		for _, certificate := range certificates {
 			r.authorities.AddCert(certificate)
 		}
@@ -55,16 +55,10 @@ func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterI
 func ended(before, after map[clusterset.ClusterID]remote) []clusterset.ClusterID {
 	var result []clusterset.ClusterID
 	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if now, there := after[id]; !there || !contains(now.bundle, before[id].bundle) {
+		now := after[id]
+		if slices.ContainsFunc(before[id].certificates, func(c *x509.Certificate) bool { return !slices.ContainsFunc(now.certificates, c.Equal) }) {
 			result = append(result, id)
 		}
 	}
 	return result
-}
-
-// contains reports whether a bundle has all certificates of another one, which were decoded before.
-func contains(bundle, other string) bool {
-	all, _ := identity.DecodeBundle(bundle)
-	some, _ := identity.DecodeBundle(other)
-	return !slices.ContainsFunc(some, func(c *x509.Certificate) bool { return !slices.ContainsFunc(all, c.Equal) })
 }

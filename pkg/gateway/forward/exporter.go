@@ -5,10 +5,13 @@ package forward
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
@@ -57,19 +60,10 @@ func (e *Exporter) Serve(ctx context.Context, conn *tunnel.Conn) error {
 	e.add(conn)
 	defer e.remove(conn)
 	c := &accepted{exporter: e, conn: conn}
-	err = conn.SetReadDeadline(time.Now().Add(idleTimeout))
-	for {
-		var frame tunnel.Frame
-		if err == nil {
-			frame, err = conn.Next()
-		}
-		if err == nil {
-			err = c.receive(ctx, frame)
-		}
-		if err != nil {
-			return c.close(err)
-		}
+	if err = conn.SetReadDeadline(time.Now().Add(idleTimeout)); err == nil {
+		err = handle(conn, func(frame tunnel.Frame) error { return c.receive(ctx, frame) })
 	}
+	return c.close(err)
 }
 
 func (e *Exporter) add(conn *tunnel.Conn) {
@@ -231,7 +225,7 @@ func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, pa
 	if err != nil {
 		conn.Close()
 		release()
-		return nil, nil, &wire.Refusal{Code: wire.CodeInternal, Text: err.Error()}
+		return nil, nil, &wire.Refusal{Code: wire.CodeInternal, Text: "the connection to the endpoint cannot be used"}
 	}
 	return local, release, nil
 }
@@ -243,7 +237,6 @@ func (e *Exporter) dial(ctx context.Context, endpoints []netip.AddrPort) (*net.T
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeoutOfAll)
 	defer cancel()
-	var last error
 	for _, endpoint := range endpoints {
 		leave := e.balancer.enter(endpoint)
 		conn, err := tunnel.DialTCP(ctx, endpoint.String(), connectTimeout)
@@ -251,9 +244,10 @@ func (e *Exporter) dial(ctx context.Context, endpoints []netip.AddrPort) (*net.T
 			return conn, leave, nil
 		}
 		leave()
-		last = err
+		logr.FromContextOrDiscard(ctx).V(1).Info("an endpoint does not accept", "error", err.Error())
 	}
-	return nil, nil, &wire.Refusal{Code: wire.CodeUnreachable, Text: last.Error()}
+	// No address of this cluster is sent to another one (W2).
+	return nil, nil, &wire.Refusal{Code: wire.CodeUnreachable, Text: fmt.Sprintf("none of %d endpoints has accepted the connection", len(endpoints))}
 }
 
 // close ends the current stream and the connection.

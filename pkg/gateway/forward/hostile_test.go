@@ -108,6 +108,20 @@ func TestHostileDialer(t *testing.T) {
 			say(t, well)
 		})
 	}
+	t.Run("a service whose endpoints do not accept", func(t *testing.T) {
+		gone := listen(t)
+		gone.Close()
+		_, gateway := exporter(t, both["west"], gone.Addr())
+		conn := peer(t, both["east"], gateway)
+		must(t, conn.SendFrames(open))
+		frame, err := conn.Next()
+		must(t, err)
+		refusal, err := wire.DecodeRefusal(frame.Payload)
+		must(t, err)
+		if refusal.Text != "none of 1 endpoints has accepted the connection" { // no address
+			t.Errorf("the refusal says %q", refusal.Text)
+		}
+	})
 	t.Run("too many PINGs", func(t *testing.T) {
 		conn := peer(t, both["east"], gateway)
 		must(t, conn.SendFrames(pings))
@@ -181,7 +195,7 @@ func TestHostileExporter(t *testing.T) {
 }
 
 // Peers that are no member of the clusterset reach nothing. spec: G5
-func TestStrangers(t *testing.T) {
+func TestUnknownPeers(t *testing.T) {
 	t.Parallel()
 	both, others := trusts(t, "east", "west"), trusts(t, "east", "west", "north")
 	_, gateway := exporter(t, both["west"])
@@ -225,7 +239,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Certificates and members that change between handshakes are those of the next one. spec: G5
+// The connections of some clusters are closed, and no others. spec: G5
 func TestCloseWhere(t *testing.T) {
 	t.Parallel()
 	for name, closeAll := range map[string]func(*Importer, *Exporter, func(clusterset.ClusterID) bool){

@@ -18,7 +18,7 @@ type Limits struct {
 	each  map[string]int
 }
 
-// acquire counts a stream of somebody until the result is called, or returns which limit is reached.
+// acquire counts a stream of a client or cluster until the result is called, or returns which limit is reached.
 func (l *Limits) acquire(of string) (func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -51,7 +51,7 @@ func (l *link) begin(o *outgoing) (uint32, bool) {
 
 // read handles the frames of the other gateway until the connection is closed.
 func (l *link) read() {
-	err := l.handle()
+	err := handle(l.conn, l.receive)
 	l.mu.Lock()
 	o := l.current
 	l.current, l.closing = nil, true
@@ -60,18 +60,6 @@ func (l *link) read() {
 	l.pool.remove(l)
 	if o != nil {
 		o.lost(l.address, err)
-	}
-}
-
-func (l *link) handle() error {
-	for {
-		frame, err := l.conn.Next()
-		if err == nil {
-			err = l.receive(frame)
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
@@ -85,7 +73,8 @@ func (l *link) receive(frame tunnel.Frame) error {
 	case frame.Type == wire.TypeGoaway:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.closing = true; l.current == nil {
+		l.closing = true
+		if l.current == nil {
 			return errGoaway
 		}
 		return nil

@@ -123,7 +123,8 @@ func ask(address, greeting, id string) error {
 	return err
 }
 
-// TestOnce cuts the first connection to a gateway after each number of bytes in each direction. No request arrives twice. Each is
+// TestOnce cuts the first connection to a gateway after each number of bytes of the stream, and each 16th of the handshake, in each
+// direction. No request arrives twice. Each is
 // answered if the connection was cut before a byte of the client was sent; if the server speaks first, also if it was cut before the
 // stream was open. spec: G7
 func TestOnce(t *testing.T) {

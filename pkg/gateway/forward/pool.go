@@ -23,7 +23,7 @@ const (
 	// were used at a time in the last minute.
 	warm    = 2
 	keepFor = time.Minute
-	// retryAfter is the time, doubled at random, until a connection that nobody waits for is tried again.
+	// retryAfter is the time, at most doubled at random, until a connection for which no client waits is tried again.
 	retryAfter = time.Second
 )
 
@@ -56,7 +56,7 @@ func (p *Pool) Want(clusters []clusterset.ClusterID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cluster := range clusters {
-		p.remote(cluster).wanted = true
+		p.remote(cluster)
 	}
 	for cluster, r := range p.remotes {
 		if r.wanted = slices.Contains(clusters, cluster); r.wanted {
@@ -90,16 +90,18 @@ func (p *Pool) Close() {
 	p.CloseWhere(func(clusterset.ClusterID) bool { return true })
 }
 
-// Reachable returns the clusters in use, with why no connection to them could be made; nil if there is one, or none was tried.
+// Reachable returns the clusters in use to which a connection was tried, with why none could be made; nil if there is one.
 func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	result := map[clusterset.ClusterID]error{}
 	for cluster, r := range p.remotes {
-		if r.wanted && len(r.links) == 0 {
-			result[cluster] = r.err
-		} else if r.wanted {
+		switch {
+		case !r.wanted:
+		case len(r.links) > 0:
 			result[cluster] = nil
+		case r.err != nil:
+			result[cluster] = r.err
 		}
 	}
 	return result
@@ -156,6 +158,7 @@ func (p *Pool) put(l *link) {
 	}
 	r.idle = append(r.idle, l)
 	p.count(r)
+	p.prewarm(r)
 }
 
 // count sets the metrics of a cluster's connections. The caller holds the lock.
@@ -208,6 +211,9 @@ func (p *Pool) dial(r *remote, avoid string) {
 		if r.err = err; err == nil {
 			r.links[l] = struct{}{}
 			p.count(r)
+			if p.closed {
+				l.conn.Close()
+			}
 			go l.read()
 			go p.put(l)
 			return

@@ -158,6 +158,19 @@ func (s *stream) isDone() bool {
 	return s.state == ended && s.finSent && s.finReceived
 }
 
+// handle calls receive for each frame of a connection, until it returns an error or the connection is closed.
+func handle(conn *tunnel.Conn, receive func(tunnel.Frame) error) error {
+	for {
+		frame, err := conn.Next()
+		if err == nil {
+			err = receive(frame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // errReset returns the error that a RESET means.
 func errReset(frame tunnel.Frame) error {
 	code, err := wire.DecodeReset(frame.Payload)

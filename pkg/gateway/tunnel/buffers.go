@@ -46,9 +46,6 @@ func (b *Buffers) take() *buffer {
 
 func (b *Buffers) takeSmall() *buffer { return b.small.Get().(*buffer) }
 
-// Free returns how many large buffers are not in use.
-func (b *Buffers) Free() int64 { return b.free.Load() }
-
 // release takes back a buffer, which may be nil.
 func (b *Buffers) release(used *buffer) {
 	if used == nil {

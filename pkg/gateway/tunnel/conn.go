@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,9 +102,6 @@ func (c *Conn) greet(ctx context.Context) (err error) {
 	return c.SetDeadline(time.Time{})
 }
 
-// RemoteAddr returns the address of the other gateway.
-func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
-
 // SetReadDeadline sets the time until which Next waits; the zero time means without end.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
@@ -160,10 +158,7 @@ func (c *Conn) parse() (Frame, bool, error) {
 
 // fill waits until something is there, and reads it. It holds no buffer while it waits.
 func (c *Conn) fill() error {
-	var partial []byte // of a header or a frame of at most wire.MaxControl bytes
-	if len(c.plain) > 0 {
-		partial = append(partial, c.plain...)
-	}
+	partial := slices.Clone(c.plain) // of a header or a frame of at most wire.MaxControl bytes
 	c.release()
 	for {
 		if !c.more {
@@ -203,20 +198,18 @@ func (c *Conn) release() {
 
 // Send sends a frame other than DATA.
 func (c *Conn) Send(t wire.Type, stream uint32, payload []byte) error {
-	return c.write(wire.Append(nil, t, stream, payload))
+	return c.SendFrames(wire.Append(nil, t, stream, payload))
 }
-
-// SendFrames sends frames that are encoded.
-func (c *Conn) SendFrames(b []byte) error { return c.write(b) }
 
 // SendData sends a chunk as a frame, and releases the chunk.
 func (c *Conn) SendData(stream uint32, chunk Chunk) error {
 	defer chunk.Release()
 	wire.Header{Type: wire.TypeData, Length: chunk.n, Stream: stream}.Put(chunk.buffer.data)
-	return c.write(chunk.buffer.data[:wire.HeaderLength+chunk.n])
+	return c.SendFrames(chunk.buffer.data[:wire.HeaderLength+chunk.n])
 }
 
-func (c *Conn) write(b []byte) error {
+// SendFrames sends frames that are encoded.
+func (c *Conn) SendFrames(b []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	return c.socket.together(func() error {

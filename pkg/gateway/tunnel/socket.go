@@ -32,15 +32,10 @@ type socket struct {
 	// whole is set after the handshake: Read returns errNoRecord instead of waiting.
 	whole bool
 	try   func(fd uintptr) bool
-	tried result
+	err   error // of the last try
 
 	mu  sync.Mutex
 	out []byte // the records of the frame that is being written; nil if there is none
-}
-
-type result struct {
-	n   int
-	err error
 }
 
 // errNoRecord says that no whole record is there. TLS returns it and stays usable, because it is temporary.
@@ -66,24 +61,16 @@ func newSocket(conn *net.TCPConn, buffers *Buffers) (*socket, error) {
 
 // Read is for TLS only.
 func (s *socket) Read(b []byte) (int, error) {
-	for s.left == 0 && !s.hasRecord() {
-		if s.whole {
-			return 0, errNoRecord
-		}
-		if len(s.in) >= recordHeader {
-			break
-		}
+	if s.whole && s.left == 0 && !s.hasRecord() {
+		return 0, errNoRecord
+	}
+	for len(s.in) == 0 || s.left == 0 && len(s.in) < recordHeader {
 		if err := s.fill(); err != nil {
 			return 0, err
 		}
 	}
 	if s.left == 0 {
 		s.left = recordLength(s.in)
-	}
-	for len(s.in) == 0 {
-		if err := s.fill(); err != nil {
-			return 0, err
-		}
 	}
 	n := copy(b, s.in[:min(s.left, len(s.in))])
 	s.left -= n
@@ -118,7 +105,7 @@ func (s *socket) fill() error {
 	if err := s.raw.Read(s.try); err != nil {
 		return err
 	}
-	return s.tried.err
+	return s.err
 }
 
 // tryRead reads once, and reports whether it did: the kernel may have nothing.
@@ -133,7 +120,7 @@ func (s *socket) tryRead(fd uintptr) bool {
 		return false
 	}
 	s.in = s.buffer.data[:len(s.in)+n]
-	s.tried = result{n, err}
+	s.err = err
 	s.releaseEmpty()
 	return true
 }

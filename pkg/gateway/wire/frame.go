@@ -7,7 +7,6 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 )
 
 // Type is the type of a frame.
@@ -125,25 +124,6 @@ func Append(b []byte, t Type, stream uint32, payload []byte) []byte {
 	var head [HeaderLength]byte
 	Header{t, len(payload), stream}.Put(head[:])
 	return append(append(b, head[:]...), payload...)
-}
-
-// ReadHeader reads and decodes the header of the next frame. The error is io.EOF if no byte follows, and a *ProtocolError if the header
-// is not valid.
-func ReadHeader(r io.Reader) (Header, error) {
-	var head [HeaderLength]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return Header{}, err
-	}
-	return ParseHeader(head[:])
-}
-
-// ReadControl reads the payload of a frame other than DATA.
-func ReadControl(r io.Reader, h Header) ([]byte, error) {
-	payload := make([]byte, h.Length)
-	if _, err := io.ReadFull(r, payload); err != nil {
-		return nil, fmt.Errorf("payload of %s: %w", h.Type, err)
-	}
-	return payload, nil
 }
 
 // ProtocolError is a violation of the specification by the peer. The connection is closed.

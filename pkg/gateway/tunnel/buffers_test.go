@@ -1,0 +1,68 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"io"
+	"net"
+	"testing"
+)
+
+// spec: G12
+func TestBuffers(t *testing.T) {
+	t.Parallel()
+	b := NewBuffers(2)
+	first, second, third := b.take(), b.take(), b.take()
+	if len(first.data) != largeSize || len(second.data) != largeSize || len(third.data) != smallSize {
+		t.Errorf("buffers of %d, %d and %d bytes, want two large ones and a small one", len(first.data), len(second.data), len(third.data))
+	}
+	b.release(third)
+	if again := b.take(); len(again.data) != smallSize {
+		t.Errorf("the release of a small buffer allows one of %d bytes", len(again.data))
+	}
+	b.release(first)
+	if again := b.take(); len(again.data) != largeSize {
+		t.Errorf("after the release of a large buffer, the next one has %d bytes", len(again.data))
+	}
+	b.release(nil)
+}
+
+// A local connection holds a buffer only from Read to Release. spec: G12
+func TestLocalHoldsNoBuffer(t *testing.T) {
+	t.Parallel()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	accepted, err := listener.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	b := NewBuffers(3)
+	local, err := NewLocal(accepted, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"first", "second"} {
+		if _, err := io.WriteString(client, text); err != nil {
+			t.Fatal(err)
+		}
+		chunk, err := local.Read(len(text))
+		if err != nil || string(chunk.Bytes()) != text || b.free.Load() != 2 {
+			t.Errorf("read %q, error %v, %d large buffers are free, want 2", chunk.Bytes(), err, b.free.Load())
+		}
+		chunk.Release()
+	}
+	client.Close()
+	if _, err := local.Read(1); err != io.EOF || b.free.Load() != 3 {
+		t.Errorf("at the end: error %v, %d large buffers are free, want 3", err, b.free.Load())
+	}
+}
