@@ -53,7 +53,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	family := discoveryv1.AddressType(service.Spec.IPFamilies[0])
 	var sources []*discoveryv1.EndpointSlice
 	if err := b.cache.List(ctx, &slices, client.InNamespace(open.Namespace), client.MatchingFields{caches.IndexSource: open.Service}, client.UnsafeDisableDeepCopy); err != nil {
-		return forward.Endpoints{}, notRead
+		return forward.Endpoints{}, errNotRead
 	}
 	for i := range slices.Items {
 		if slices.Items[i].AddressType == family {
@@ -66,12 +66,12 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	}, nil
 }
 
-// notRead is sent to the other cluster, so it has no details.
-var notRead = &wire.Refusal{Code: wire.CodeInternal, Text: "the gateway cannot read its cache"}
+// errNotRead is sent to the other cluster, so it has no details.
+var errNotRead = &wire.Refusal{Code: wire.CodeInternal, Text: "the gateway cannot read its cache"}
 
 func missing(key client.ObjectKey, err error) *wire.Refusal {
 	if client.IgnoreNotFound(err) != nil {
-		return notRead
+		return errNotRead
 	}
 	return notExported(key, "there is no such Service with a ServiceExport")
 }

@@ -90,7 +90,8 @@ func (p *Pool) Close() {
 	p.CloseWhere(func(clusterset.ClusterID) bool { return true })
 }
 
-// Reachable returns the clusters in use to which a connection was tried, with why none could be made; nil if there is one.
+// Reachable returns the clusters in use to which a connection was tried, with why the last attempt has failed; nil if there is a
+// connection, or it has not failed.
 func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +101,7 @@ func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 		case !r.wanted:
 		case len(r.links) > 0:
 			result[cluster] = nil
-		case r.err != nil:
+		case r.tried:
 			result[cluster] = r.err
 		}
 	}
@@ -113,14 +114,14 @@ func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid stri
 	r := p.remote(cluster)
 	if l := r.take(avoid); l != nil {
 		p.count(r)
-		p.prewarm(r) //nolint:contextcheck // a connection outlives the client that it is made for
+		p.prewarm(r)
 		p.mu.Unlock()
 		return l, nil
 	}
 	wait := make(chan result, 1)
 	r.waiting = append(r.waiting, wait)
 	if r.dialing < len(r.waiting) {
-		p.dial(r, avoid) //nolint:contextcheck // see above
+		p.dial(r, avoid)
 	}
 	p.mu.Unlock()
 	select {
@@ -208,6 +209,7 @@ func (p *Pool) dial(r *remote, avoid string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		r.dialing--
+		r.tried = true
 		if r.err = err; err == nil {
 			r.links[l] = struct{}{}
 			p.count(r)

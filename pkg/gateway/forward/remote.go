@@ -20,6 +20,7 @@ type remote struct {
 	dialing int
 	next    int // the address to try next
 	wanted  bool
+	tried   bool // a connection was made, or an attempt has failed
 	// err is why the last attempt to connect has failed; nil if it has not. retry is when a warm connection may be tried again.
 	err   error
 	retry *time.Timer
