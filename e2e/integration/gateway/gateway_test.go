@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +61,30 @@ func hostAddress(t *testing.T) string {
 type env struct {
 	*world.World
 	host string
+	// readiness and log are the URL and the log of the last gateway.
+	readiness string
+	log       func() string
+}
+
+func (e *env) freeAddress(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	free, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
+	lab.Must(t, err)
+	lab.Must(t, free.Close())
+	return free.Addr().(*net.TCPAddr)
+}
+
+// isReady fails the test unless the last gateway is ready.
+func (e *env) isReady(t *testing.T) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.readiness, http.NoBody)
+	lab.Must(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	lab.Must(t, err)
+	lab.Must(t, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the gateway is not ready: %s", answer.Status)
+	}
 }
 
 // member makes a cluster a member of a network, and starts its agent.
@@ -76,10 +102,8 @@ func (e *env) member(t *testing.T, id, network string) {
 func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	t.Helper()
 	m := e.Members[id]
-	free, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
-	lab.Must(t, err)
-	address := free.Addr().(*net.TCPAddr)
-	lab.Must(t, free.Close())
+	address, probes := e.freeAddress(t), e.freeAddress(t)
+	e.readiness = "http://" + probes.String() + "/readyz"
 	service := &corev1.Service{}
 	key := client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}
 	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -97,12 +121,17 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	lab.Must(t, err)
 	var mu sync.Mutex
 	var log []string
+	e.log = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(log, "\n")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Options{
 			Cluster: config, Namespace: manifests.AgentNamespace, PodName: "gateway-" + id, PodUID: "00000000-0000-0000-0000-000000000001",
-			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: "0", DrainTimeout: 10 * time.Second,
+			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: probes.String(), DrainTimeout: 10 * time.Second,
 			MaxStreams: 1000, MaxStreamsEach: 1000, LargeBuffers: 16, Registry: prometheus.NewRegistry(),
 			Log: funcr.New(func(prefix, args string) {
 				mu.Lock()
@@ -241,6 +270,23 @@ func TestGateways(t *testing.T) {
 		continues(t)
 		lab.Must(t, b.Create(t.Context(), world.Export(k)))
 		address = e.answers(t, "a", "b", k)
+	})
+	t.Run("a wrong object is left out", func(t *testing.T) {
+		wrong := &gatewayv1alpha1.RemoteGateway{
+			ObjectMeta: metav1.ObjectMeta{Namespace: manifests.AgentNamespace, Name: "north"},
+			Spec:       gatewayv1alpha1.RemoteGatewaySpec{Cluster: "north", Bundle: "garbage", Versions: []int32{1}},
+		}
+		lab.Must(t, b.Create(t.Context(), wrong))
+		world.Eventually(t, func(context.Context) error {
+			if !strings.Contains(e.log(), "a part of the configuration is left out") {
+				return errors.New("the gateway does not log it")
+			}
+			return nil
+		})
+		other := world.Key{Namespace: k.Namespace, Name: "other"}
+		e.export(t, "b", other)
+		e.answers(t, "a", "b", other)
+		e.isReady(t)
 	})
 	t.Run("the hub is down", func(t *testing.T) {
 		lab.Must(t, e.Hub.APIServer.Stop(t.Context()))
