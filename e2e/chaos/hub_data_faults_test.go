@@ -178,9 +178,9 @@ func (w *world) rests(ctx context.Context, exporter *member, k oracle.Key) error
 }
 
 // goesSoon returns nil when none of the members has an import of a service, which must not take longer than two heartbeats once its
-// exporter has renewed its own.
+// exporter has said that its publication is complete: after a restart, a hub refuses records for half a minute.
 func (w *world) goesSoon(ctx context.Context, members []*member, exporter *member, k oracle.Key) error {
-	w.must(w.beats(ctx, exporter))
+	w.must(w.beats(ctx, exporter), w.complete(ctx, []*member{exporter}))
 	ctx, cancel := context.WithTimeout(ctx, 2*heartbeat)
 	defer cancel()
 	return gone(ctx, members, k)
