@@ -51,9 +51,10 @@ func (m *member) mirrored(ctx context.Context, k oracle.Key, source string) ([]d
 
 // editedByHand changes and deletes each kind of object of an import; what should be there comes back.
 func editedByHand(ctx context.Context, w *world) error {
+	first := w.random.IntN(stillServices)
 	for round := range 2 {
 		m := w.members[w.random.IntN(len(w.members))]
-		k := stillKey(w.random.IntN(stillServices))
+		k := stillKey((first + round) % stillServices) // another one: the first is being repaired
 		w.watch.will(oracle.Hand, m.id, k)
 		serviceImport := &mcsv1beta1.ServiceImport{}
 		w.must(m.Get(ctx, k, serviceImport))
