@@ -6,12 +6,16 @@ package manifests
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // Parts selects what runs in a member cluster. Each value is a kustomization of this directory.
@@ -29,15 +33,20 @@ const (
 
 // The names of the images, in the registry of a release and in the kustomizations.
 const (
-	AgentImageName = "tombolo-agent"
-	DNSImageName   = "tombolo-dns"
+	AgentImageName   = "tombolo-agent"
+	DNSImageName     = "tombolo-dns"
+	GatewayImageName = "tombolo-gateway"
 )
 
 // InstallOptions select what runs in a member cluster, and its images.
 type InstallOptions struct {
 	Parts Parts
-	// AgentImage and DNSImage are image references. If empty, the names in the kustomizations are used, which have no registry.
-	AgentImage, DNSImage string
+	// Gateway adds gateways. Their Service has the type GatewayType, or LoadBalancer if that is empty.
+	Gateway     bool
+	GatewayType corev1.ServiceType
+	// AgentImage, DNSImage and GatewayImage are image references. If empty, the names in the kustomizations are used, which have no
+	// registry.
+	AgentImage, DNSImage, GatewayImage string
 	// AgentArgs are added to the agent's command line.
 	AgentArgs []string
 }
@@ -48,7 +57,13 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
 		Resources: []string{"../../" + string(o.Parts)},
 	}
-	for name, reference := range map[string]string{AgentImageName: o.AgentImage, DNSImageName: o.DNSImage} {
+	if o.Gateway {
+		kustomization.Resources = append(kustomization.Resources, "../../"+gatewayParts)
+		if o.GatewayType != "" {
+			kustomization.Patches = append(kustomization.Patches, serviceType(o.GatewayType))
+		}
+	}
+	for name, reference := range map[string]string{AgentImageName: o.AgentImage, DNSImageName: o.DNSImage, GatewayImageName: o.GatewayImage} {
 		if reference != "" {
 			kustomization.Images = append(kustomization.Images, imageOf(name, reference))
 		}
@@ -58,7 +73,7 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
-		kustomization.Patches = []types.Patch{patch}
+		kustomization.Patches = append(kustomization.Patches, patch)
 	}
 	content, err := yaml.Marshal(kustomization)
 	if err != nil {
@@ -69,6 +84,24 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("manifests: %s: %w", o.Parts, err)
 	}
 	return objects, nil
+}
+
+// gatewayParts is the kustomization of the gateways.
+const gatewayParts = "gateway"
+
+// Gateway returns the objects that run gateways in a member, without their kinds.
+func Gateway() ([]*unstructured.Unstructured, error) {
+	objects, err := Render(gatewayParts)
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }), err
+}
+
+// serviceType returns a patch of the type of the gateways' Service.
+func serviceType(to corev1.ServiceType) types.Patch {
+	service := resid.NewResId(resid.NewGvk("", "v1", "Service"), clusterset.GatewayService)
+	return types.Patch{
+		Patch:  `[{"op": "replace", "path": "/spec/type", "value": "` + string(to) + `"}]`,
+		Target: &types.Selector{ResId: service},
+	}
 }
 
 // imageOf returns the replacement of an image by a reference: name[:tag][@digest], and the name may have a port.

@@ -30,6 +30,8 @@ const (
 	// DNSService is the Service to which the cluster's own DNS forwards clusterset.local, and DNSDeployment is its Deployment.
 	DNSService    = "tombolo-dns"
 	DNSDeployment = "tombolo-dns"
+	// GatewayDeployment runs the gateways.
+	GatewayDeployment = "tombolo-gateway"
 )
 
 // Hub returns the objects that make an API server the hub of a clusterset, for all members. audiences are those of the API server:

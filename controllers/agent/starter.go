@@ -35,6 +35,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
@@ -200,7 +201,7 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	)
 }
 
-// addGateway adds the controller of gateways, with a cache of its own: RemoteGateways are read in one namespace. r may be nil.
+// addGateway adds the controller of gateways, with a cache of its own, which reads one namespace, and the probes. r may be nil.
 func (s *starter) addGateway(r *gateway.Reconciler) error {
 	if r == nil {
 		return nil
@@ -213,7 +214,10 @@ func (s *starter) addGateway(r *gateway.Reconciler) error {
 		return err
 	}
 	r.Remote = remote
-	return errors.Join(s.manager.Add(remote), r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()))
+	return errors.Join(
+		s.manager.Add(remote), s.manager.Add(&gateway.Prober{Sources: r.Sources, Reach: r.Reach}),
+		r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+	)
 }
 
 // parts are the controllers of an agent.
@@ -247,11 +251,12 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
 		}
 	}
+	gatewayReach := &reach.Reach{}
 	var gateways *gateway.Reconciler
 	if s.options.Namespace != "" && s.options.AgentCluster == nil {
 		gateways = &gateway.Reconciler{
 			Sources: reader, Live: s.manager.GetAPIReader(), ToMember: toMember, ToHub: toHub, Allowed: present.Allowed,
-			Addresses: s.options.gatewayAddresses(), Events: recorder, Clock: clock.RealClock{},
+			Reach: gatewayReach, Addresses: s.options.gatewayAddresses(), Events: recorder, Clock: clock.RealClock{},
 		}
 	}
 	return parts{
@@ -265,7 +270,8 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(), GatewayPorts: gatewayPorts, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
+			GatewayPorts: gatewayPorts, GatewayReach: gatewayReach, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,6 +35,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
@@ -45,8 +48,10 @@ type Reconciler struct {
 	// Live reads this cluster without a cache: the agent may not watch Secrets, and a cluster without gateways does not serve
 	// RemoteGateways.
 	Live client.Reader
-	// Remote watches RemoteGateways in the agent's namespace, the only one in which the agent may read them.
-	Remote          cache.Cache
+	// Remote watches RemoteGateways and GatewayStatuses in the agent's namespace, the only one in which the agent may read them.
+	Remote cache.Cache
+	// Reach receives what the gateways report.
+	Reach           *reach.Reach
 	ToMember, ToHub apply.Writer
 	// Allowed reports whether this cluster may use its ID now (spec K2).
 	Allowed func() bool
@@ -55,7 +60,7 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Clock     clock.PassiveClock
 
-	// watchRemote starts the watch of RemoteGateways. It is called if the Service exists.
+	// watchRemote starts the watches of RemoteGateways and GatewayStatuses. It is called if the Service exists.
 	watchRemote func()
 	// warned are the texts of the last Events, by their reason and cluster.
 	warned map[warning]string
@@ -76,17 +81,19 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		func(object client.Object) (types.NamespacedName, bool) {
 			return service, object.GetNamespace() == service.Namespace
 		}))
+	reports := source.Kind(r.Remote, &gatewayv1alpha1.GatewayStatus{}, r.reports())
 	return queue.AddController(mgr, "gateway", options,
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](only(queue.SameName))),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](only(caches.SourceService))),
 		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			enqueue := func() { queue.Enqueue(q, 0, service) }
-			// The source waits for the CRD, which only clusters with gateways have. What has changed since the last reconciliation and
+			// The sources wait for the CRDs, which only clusters with gateways have. What has changed since the last reconciliation and
 			// before the first list is no event.
 			r.watchRemote = sync.OnceFunc(func() {
 				go func() {
-					if err := errors.Join(remote.Start(ctx, q), remote.WaitForSync(ctx)); err != nil && ctx.Err() == nil {
-						log.FromContext(ctx).Error(err, "cannot watch RemoteGateways")
+					err := errors.Join(remote.Start(ctx, q), reports.Start(ctx, q), remote.WaitForSync(ctx), reports.WaitForSync(ctx))
+					if err != nil && ctx.Err() == nil {
+						log.FromContext(ctx).Error(err, "cannot watch RemoteGateways and GatewayStatuses")
 					}
 					enqueue()
 				}()
@@ -95,6 +102,21 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 			return nil
 		}),
 	)
+}
+
+// reports returns the handler of what the gateways report. It enqueues nothing.
+func (r *Reconciler) reports() handler.TypedEventHandler[*gatewayv1alpha1.GatewayStatus, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	type status = *gatewayv1alpha1.GatewayStatus
+	return handler.TypedFuncs[status, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[status], _ queue) {
+			r.Reach.Report(e.Object.Name, &e.Object.Report)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[status], _ queue) {
+			r.Reach.Report(e.ObjectNew.Name, &e.ObjectNew.Report)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[status], _ queue) { r.Reach.Report(e.Object.Name, nil) },
+	}
 }
 
 // subscribe calls enqueue now, and for each change on the hub that can matter: of Members, of gateways, and of this cluster's state.

@@ -40,13 +40,13 @@ func (r *Reconciler) writeOwn(ctx context.Context, v view) (time.Time, error) {
 	}
 	published, err := r.publish(ctx, v, rotation)
 	if apply.IsRefused(err) {
-		r.warn(v.service, warning{reason: "GatewayNotPublished"}, err.Error())
+		r.warn(v.service, warning{reason: "GatewayNotPublished"}, err.Error(), nil)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	if published {
-		r.warn(v.service, warning{reason: "GatewayNotPublished"}, "")
+		r.warn(v.service, warning{reason: "GatewayNotPublished"}, "", nil)
 		rotation = rotation.MarkPublished(r.Clock.Now())
 		if _, err := r.storeAuthorities(ctx, rotation, stored); err != nil {
 			return time.Time{}, err

@@ -9,6 +9,8 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
@@ -23,7 +25,11 @@ import (
 func (r *Reconciler) writeRemote(ctx context.Context, v view) error {
 	var desired []*gatewayv1alpha1.RemoteGateway
 	if v.service != nil {
-		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, v.remote, func(id clusterset.ClusterID) bool {
+		var denied []string
+		for _, prefix := range v.hub.Denied {
+			denied = append(denied, prefix.String())
+		}
+		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, denied, v.remote, func(id clusterset.ClusterID) bool {
 			_, refused := v.hub.Refused[id]
 			return refused || v.hub.Revoked.Has(id) || id == r.Sources.Cluster
 		})
@@ -52,16 +58,22 @@ type warning struct {
 func (r *Reconciler) warnRefused(v view) {
 	for w := range maps.Clone(r.warned) {
 		if _, refused := v.hub.Refused[w.cluster]; w.cluster != "" && !refused {
-			r.warn(v.service, w, "")
+			r.warn(v.service, w, "", nil)
 		}
 	}
-	for id, err := range v.hub.Refused {
-		r.warn(v.service, warning{"GatewayRefused", id}, fmt.Sprintf("The gateways of cluster %s are not used: record %s/gateway on the hub is refused: %v", id, id.HubNamespace(), err))
+	for id, refused := range v.hub.Refused {
+		text := fmt.Sprintf("The gateways of cluster %s are not used: record %s/gateway on the hub is refused: %v", id, id.HubNamespace(), refused.Reason)
+		// Events that differ only in their text count as one, and only the first text is shown.
+		about := &gatewayv1alpha1.RemoteGateway{ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Sources.AgentNamespace, Name: string(id), ResourceVersion: refused.Record.ResourceVersion,
+		}}
+		r.warn(v.service, warning{"GatewayRefused", id}, text, about)
 	}
 }
 
-// warn sends an Event if its text is another than before. An empty text means that there is no reason to warn.
-func (r *Reconciler) warn(service *corev1.Service, w warning, text string) {
+// warn sends an Event if its text is another than before, about another object besides the Service if that is not nil. An empty text
+// means that there is no reason to warn.
+func (r *Reconciler) warn(service *corev1.Service, w warning, text string, about runtime.Object) {
 	if r.warned[w] == text {
 		return
 	}
@@ -73,5 +85,5 @@ func (r *Reconciler) warn(service *corev1.Service, w warning, text string) {
 		r.warned = map[warning]string{}
 	}
 	r.warned[w] = text
-	r.Events.Eventf(service, nil, corev1.EventTypeWarning, w.reason, "Connect", "%s", conditions.EventNote(text))
+	r.Events.Eventf(service, about, corev1.EventTypeWarning, w.reason, "Connect", "%s", conditions.EventNote(text))
 }

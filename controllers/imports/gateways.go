@@ -22,6 +22,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
@@ -90,7 +92,7 @@ func gatewaySlices(v view) []clusterset.Slice {
 				listen[owner.Port] = number
 			}
 		}
-		result = append(result, route.Slices(export, v.localFamilies, v.sources.Gateways.Slices, listen)...)
+		result = append(result, route.Slices(export, v.localFamilies, v.gateways[export.Cluster], listen)...)
 	}
 	return result
 }
@@ -100,9 +102,9 @@ func gatewaySlices(v view) []clusterset.Slice {
 func keptGateway(v view, withheld *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	result := *withheld
 	result.Endpoints = nil
-	if v.sources.Gateways != nil && len(withheld.Endpoints) > 0 {
-		result.Endpoints = render.Endpoints(route.Endpoints(
-			v.sources.Key, sourceOf(withheld), withheld.AddressType, v.sources.Gateways.Slices, clusterset.MaxAvailable))
+	if len(withheld.Endpoints) > 0 {
+		source := sourceOf(withheld)
+		result.Endpoints = render.Endpoints(route.Endpoints(v.sources.Key, source, withheld.AddressType, v.gateways[source], clusterset.MaxAvailable))
 	}
 	return &result
 }
@@ -144,18 +146,43 @@ func (r *Reconciler) importsOfGateways() handler.TypedEventHandler[*discoveryv1.
 		if service, ok := caches.SourceService(slice); !ok || service != r.Sources.GatewayService() {
 			return nil
 		}
-		list := &discoveryv1.EndpointSliceList{}
-		if err := r.Member.List(ctx, list, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-			log.FromContext(ctx).Error(err, "cannot find the imports that use gateways")
-		}
-		imports := sets.New[reconcile.Request]()
-		for i := range list.Items {
-			if service, ok := caches.MirroredService(&list.Items[i]); ok {
-				imports.Insert(reconcile.Request{NamespacedName: service})
-			}
-		}
-		return imports.UnsortedList()
+		return r.throughGateways(ctx, reach.EveryCluster)
 	})
+}
+
+// throughGateways returns the imports with slices of gateways for a source cluster.
+func (r *Reconciler) throughGateways(ctx context.Context, source clusterset.ClusterID) []reconcile.Request {
+	list := &discoveryv1.EndpointSliceList{}
+	if err := r.Member.List(ctx, list, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot find the imports that use gateways")
+	}
+	imports := sets.New[reconcile.Request]()
+	for i := range list.Items {
+		slice := &list.Items[i]
+		if service, ok := caches.MirroredService(slice); ok && (source == reach.EveryCluster || sourceOf(slice) == source) {
+			imports.Insert(reconcile.Request{NamespacedName: service})
+		}
+	}
+	return imports.UnsortedList()
+}
+
+// chooseGateways sets the gateways to use for each source cluster that this cluster reaches through gateways. A cluster that no gateway
+// reaches is silent (G8).
+func (v *view) chooseGateways(known *reach.Reach) {
+	v.gateways = map[clusterset.ClusterID][]clusterset.Slice{}
+	if v.sources.Gateways == nil {
+		return
+	}
+	for id := range v.states {
+		if v.path[id] != route.Gateway && !v.hasGatewaySlice(id) {
+			continue
+		}
+		usable, reached := known.Usable(v.sources.Gateways.Slices, id)
+		v.gateways[id] = usable
+		if !reached && v.states[id] == liveness.Live {
+			v.states[id] = liveness.Silent
+		}
+	}
 }
 
 // gatewayService enqueues all services if the Service of this cluster's gateways is created or deleted.

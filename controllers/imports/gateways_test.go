@@ -12,8 +12,10 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -57,6 +59,7 @@ func (v *view) choose(allocated map[ports.Owner]int32) {
 			v.ports[owner] = port
 		}
 	}
+	v.chooseGateways(&reach.Reach{})
 }
 
 // served returns the ports and addresses of the mirrored slices by source cluster, such as "http:10000 10.9.0.1".
@@ -172,6 +175,27 @@ func TestKeptGatewaySource(t *testing.T) {
 	v.choose(nil)
 	if got := served(desiredSlices(decide(v))); got["a"] != nil {
 		t.Errorf("addresses of another network are kept: %v", got)
+	}
+}
+
+// If no gateway reaches a source, its ports that another source serves are withdrawn, and its listening ports stay.
+// spec: G8
+func TestSourceThatNoGatewayReaches(t *testing.T) {
+	t.Parallel()
+	known := &reach.Reach{}
+	known.Report("g", &gatewayv1alpha1.GatewayReport{
+		Addresses: []string{"10.9.0.1"}, Clusters: []gatewayv1alpha1.ClusterReachability{{Cluster: "b"}},
+	})
+	v := behindGateway()
+	v.chooseGateways(known)
+	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}
+	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
+		t.Errorf("another source serves (-want +got):\n%s", diff)
+	}
+	v.sources.Hub.Exports, v.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
+	want = map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
+	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
+		t.Errorf("no other source serves (-want +got):\n%s", diff)
 	}
 }
 

@@ -49,6 +49,8 @@ type view struct {
 	// path says how this cluster reaches the other exporters, and obstacles why it cannot reach some of them.
 	path      map[clusterset.ClusterID]route.Path
 	obstacles []error
+	// gateways are the EndpointSlices of this cluster's gateways, with those to use for each source cluster.
+	gateways map[clusterset.ClusterID][]clusterset.Slice
 	// ports are the listening ports of this cluster's gateways for the service.
 	ports map[ports.Owner]int32
 
@@ -127,6 +129,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	for id := range v.missing {
 		v.states[id] = r.State(id)
 	}
+	v.chooseGateways(r.GatewayReach)
 	return v, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
@@ -52,6 +54,8 @@ type Reconciler struct {
 	MetadataDomains []string
 	// GatewayPorts allocates the listening ports of this cluster's gateways; nil in a cluster without an agent namespace.
 	GatewayPorts *GatewayPorts
+	// GatewayReach knows which gateways of this cluster reach which other cluster.
+	GatewayReach *reach.Reach
 	// Refusals stores the refusals that were reported.
 	Refusals *Refusals
 	// Unsupported stores the settings that this cluster's API server does not support.
@@ -76,6 +80,14 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
+		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.GatewayReach.Subscribe(func(id clusterset.ClusterID) {
+				for _, request := range r.throughGateways(ctx, id) {
+					queue.Enqueue(q, 0, request.NamespacedName)
+				}
+			})
+			return nil
+		}),
 		source.Kind(members, &corev1.Service{}, r.gatewayService()),
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)

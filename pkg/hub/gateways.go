@@ -45,11 +45,19 @@ type Gateways struct {
 	Own *hubv1alpha1.PublishedGateway
 	// Usable are the records of the other members that are not refused.
 	Usable map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway
-	// Refused are the reasons why records of other members are refused.
-	Refused map[clusterset.ClusterID]error
+	// Refused are the records of other members that are refused.
+	Refused map[clusterset.ClusterID]RefusedGateway
 	// Revoked are the clusters whose gateways must not be used: they are suspended, have left, or have deleted their record. What is in
 	// none of the three is missing.
 	Revoked sets.Set[clusterset.ClusterID]
+	// Denied are the ranges to which gateways of other members must not lead: those of the pods and Services of this cluster.
+	Denied []netip.Prefix
+}
+
+// RefusedGateway is a record, and why it is refused.
+type RefusedGateway struct {
+	Record *hubv1alpha1.PublishedGateway
+	Reason error
 }
 
 // Gateways returns what the store has about the gateways of all members.
@@ -58,8 +66,8 @@ func (s *Store) Gateways() Gateways {
 	defer s.mu.RUnlock()
 	result := Gateways{
 		Listed: s.gateways.listed, Own: s.gateways.records[s.own].record,
-		Usable: map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{}, Refused: map[clusterset.ClusterID]error{},
-		Revoked: s.gateways.withdrawn.Clone(),
+		Usable: map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{}, Refused: map[clusterset.ClusterID]RefusedGateway{},
+		Revoked: s.gateways.withdrawn.Clone(), Denied: s.deniedGateways().Denied,
 	}
 	for id := range s.left {
 		result.Revoked.Insert(id)
@@ -72,7 +80,7 @@ func (s *Store) Gateways() Gateways {
 			result.Revoked.Insert(id)
 		case !published:
 		case g.refused != nil:
-			result.Refused[id] = g.refused
+			result.Refused[id] = RefusedGateway{g.record, g.refused}
 		default:
 			result.Usable[id] = g.record
 		}

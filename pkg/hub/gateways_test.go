@@ -83,7 +83,7 @@ func TestGateways(t *testing.T) {
 		if got.Revoked.Has("a") {
 			states = append(states, "revoked")
 		}
-		if err := got.Refused["a"]; err != nil {
+		if err := got.Refused["a"].Reason; err != nil {
 			states = append(states, "refused: "+err.Error())
 		}
 		if state := strings.Join(states, " "); state != test.want {

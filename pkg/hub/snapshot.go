@@ -20,6 +20,7 @@ type Snapshot struct {
 	heartbeats hubv1alpha1.HeartbeatList
 	services   hubv1alpha1.PublishedServiceList
 	endpoints  hubv1alpha1.PublishedEndpointsList
+	gateways   hubv1alpha1.PublishedGatewayList
 }
 
 // Read lists every kind of the hub once.
@@ -31,6 +32,9 @@ func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
 		if err := c.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list %T of the hub: %w", list, err)
 		}
+	}
+	if err := client.IgnoreNotFound(c.List(ctx, &s.gateways)); err != nil { // a hub of an earlier version does not have the kind
+		return nil, fmt.Errorf("list %T of the hub: %w", &s.gateways, err)
 	}
 	return s, nil
 }
@@ -67,6 +71,7 @@ func (s *Snapshot) Fill(store *Store) {
 	replace(store, kindHeartbeat, s.heartbeats.Items, s.heartbeats.ResourceVersion)
 	replace(store, kindService, s.services.Items, s.services.ResourceVersion)
 	replace(store, kindEndpoints, s.endpoints.Items, s.endpoints.ResourceVersion)
+	replace(store, kindGateway, s.gateways.Items, s.gateways.ResourceVersion)
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	for id, beat := range store.heartbeats {
@@ -88,6 +93,10 @@ func replace[T any, P interface {
 		if id, ok := clusterset.ClusterIDOfHubNamespace(P(&object).GetNamespace()); ok {
 			store.put(P(&object), id)
 		}
+	}
+	if k == kindGateway {
+		store.gateways.listed = true
+		return
 	}
 	store.listed[k], store.seen[k] = true, version
 	store.listing++

@@ -20,8 +20,11 @@ import (
 // added or changed by another user.
 const annotationArguments = "tombolo-mcs.io/arguments"
 
-// serviceCIDRsFlag is the agent's flag for the ranges of its cluster's Services. Only join sets its value.
-const serviceCIDRsFlag = "service-cidrs"
+// Flags of the agent whose values only join sets.
+const (
+	serviceCIDRsFlag   = "service-cidrs"   // the ranges of the cluster's Services, if it has no ServiceCIDRs
+	gatewayAddressFlag = "gateway-address" // the addresses of the gateways, if they are not those of their Service
+)
 
 // agentArg is a flag of a command line with its value, which may be a separate element.
 type agentArg []string
@@ -63,7 +66,7 @@ func containsArgument(arguments []agentArg, a agentArg) bool {
 // combineArguments returns the desired command line of the agent, and the arguments of other users that it keeps. ours is the
 // rendered command line, running the existing one, and before the one that was rendered for that, nil if it is unknown.
 //
-// It keeps arguments that run and were not rendered before, except --service-cidrs if ours sets another value. It updates or
+// It keeps arguments that run and were not rendered before, except those whose values only join sets, if ours has them. It updates or
 // removes arguments that were rendered before. The order is that of running: if only other users have changed something, the
 // result equals running, and applying it causes no conflict.
 func combineArguments(ours, running, before []string) (line, kept []string) {
@@ -71,7 +74,7 @@ func combineArguments(ours, running, before []string) (line, kept []string) {
 	var result []agentArg
 	for _, a := range parseArguments(running) {
 		now := findArgument(rendered, a.name())
-		isOurs := containsArgument(earlier, a) || now != nil && (before == nil || a.name() == serviceCIDRsFlag)
+		isOurs := containsArgument(earlier, a) || now != nil && (before == nil || a.name() == serviceCIDRsFlag || a.name() == gatewayAddressFlag)
 		switch {
 		case !isOurs && !slices.Equal(a, now):
 			kept = append(kept, strings.Join(a, " "))
@@ -113,14 +116,21 @@ func renderedArguments(d *appsv1.Deployment) []string {
 	return line
 }
 
-// serviceCIDRsArgument returns the argument with the Service ranges that join has added for a cluster without ServiceCIDRs. An
-// argument that another user has added is kept like any other.
-func serviceCIDRsArgument(agent *appsv1.Deployment) []string {
-	before := renderedArguments(agent)
-	if before != nil && findArgument(parseArguments(before), serviceCIDRsFlag) == nil {
+// joinArguments returns the arguments whose values only join sets. One that another user has added is kept like any other.
+func joinArguments(agent *appsv1.Deployment) []string {
+	return slices.Concat(joinArgument(agent, serviceCIDRsFlag), joinArgument(agent, gatewayAddressFlag))
+}
+
+// joinArgument returns the argument that join has added for a flag, nil if it has added none.
+func joinArgument(agent *appsv1.Deployment, flag string) []string {
+	if agent == nil {
 		return nil
 	}
-	return findArgument(parseArguments(runningArguments(agent)), serviceCIDRsFlag)
+	before := renderedArguments(agent)
+	if before != nil && findArgument(parseArguments(before), flag) == nil {
+		return nil
+	}
+	return findArgument(parseArguments(runningArguments(agent)), flag)
 }
 
 // renderUpdate returns the desired objects of the member, its namespace first. It keeps and reports the arguments that other
@@ -134,7 +144,7 @@ func (o *runtimeOptions) renderUpdate(agentArgs []string, r *report) ([]*unstruc
 	if err != nil {
 		return nil, err
 	}
-	kept, err := keepArguments(agent, o.running)
+	kept, err := keepArguments(agent, o.agent())
 	if err != nil {
 		return nil, fmt.Errorf("the arguments of Deployment %s: %w", manifests.AgentDeployment, err)
 	}

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // TestCarryOver: arguments of other users stay in place, those that join and upgrade set follow them.
@@ -78,15 +80,16 @@ func TestRenderOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &runtimeOptions{running: running(t, first, func(args []string) []string { return append([]string{denied}, args...) })}
-	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": serviceCIDRsArgument(o.running)} {
+	agent := running(t, first, func(args []string) []string { return append([]string{denied}, args...) })
+	o := &runtimeOptions{running: map[string]*appsv1.Deployment{manifests.AgentDeployment: agent}}
+	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": joinArguments(agent)} {
 		out.Reset()
 		second, err := o.renderUpdate(args, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := running(t, second, same)
-		if diff := cmp.Diff(runningArguments(o.running), runningArguments(got)); diff != "" {
+		if diff := cmp.Diff(runningArguments(agent), runningArguments(got)); diff != "" {
 			t.Errorf("%s (-running +applied):\n%s", verb, diff)
 		}
 		if diff := cmp.Diff(runningArguments(running(t, first, same)), renderedArguments(got)); diff != "" {
@@ -114,6 +117,7 @@ func TestRangesArgument(t *testing.T) {
 		"nobody knows by whom":       {[]string{"--service-cidrs=p"}, ``, []string{"--service-cidrs=p"}},
 		"unreadable memory":          {[]string{"--service-cidrs=p"}, `{`, []string{"--service-cidrs=p"}},
 		"none":                       {[]string{"--v=1"}, ``, nil},
+		"gateways":                   {[]string{"--gateway-address=g"}, `["--gateway-address=g"]`, []string{"--gateway-address=g"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := (&runtimeOptions{}).render(nil)
@@ -122,7 +126,7 @@ func TestRangesArgument(t *testing.T) {
 			}
 			agent := running(t, objects, func([]string) []string { return test.args })
 			agent.Annotations = map[string]string{annotationArguments: test.annotation}
-			if diff := cmp.Diff(test.want, serviceCIDRsArgument(agent)); diff != "" {
+			if diff := cmp.Diff(test.want, joinArguments(agent)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -6,8 +6,6 @@ package cli
 import (
 	"fmt"
 	"strings"
-
-	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // Build describes the build of the command.
@@ -36,14 +34,12 @@ func (b Build) errNoImages(flags []string) error {
 // completeImages sets missing images to those of the release. In a development build, its error names the flags to set.
 func (o *runtimeOptions) completeImages() error {
 	var missing []string
-	if o.agentImage == "" {
-		if o.agentImage = o.build.image(manifests.AgentImageName); o.agentImage == "" {
-			missing = append(missing, agentImageFlag)
+	for _, part := range o.components() {
+		if !part.wanted || *part.given != "" {
+			continue
 		}
-	}
-	if o.dnsImage == "" && o.parts() != manifests.AgentOnly {
-		if o.dnsImage = o.build.image(manifests.DNSImageName); o.dnsImage == "" {
-			missing = append(missing, dnsImageFlag)
+		if *part.given = o.build.image(part.image); *part.given == "" {
+			missing = append(missing, part.flag)
 		}
 	}
 	if len(missing) > 0 {

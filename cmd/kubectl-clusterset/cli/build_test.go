@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // TestCompleteImages: given and running images stay, a release adds its own, and a development build names the missing flags.
@@ -29,6 +31,7 @@ func TestCompleteImages(t *testing.T) {
 		"devel, agent given":     {runtimeOptions{build: devel, agentImage: "a:1"}, "a:1", "", refusal + "--dns-image" + next},
 		"devel, without DNS":     {runtimeOptions{build: devel, profile: "agent"}, "", "", refusal + "--agent-image" + next},
 		"devel, all that it has": {runtimeOptions{build: devel, profile: "agent", agentImage: "a:1"}, "a:1", "", ""},
+		"devel, with gateways":   {runtimeOptions{build: devel, gateway: true, agentImage: "a:1", dnsImage: "d:1"}, "a:1", "d:1", refusal + "--gateway-image" + next},
 		"devel, both given":      {runtimeOptions{build: devel, agentImage: "a:1", dnsImage: "d:1"}, "a:1", "d:1", ""},
 	} {
 		text := ""
@@ -70,7 +73,8 @@ func TestUpgradeImages(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		u := &upgradeCommand{runtimeOptions: test.options, r: &report{out: &out}}
-		u.checkImages(test.agent, test.dns)
+		u.running = map[string]*appsv1.Deployment{manifests.AgentDeployment: test.agent, manifests.DNSDeployment: test.dns}
+		u.checkImages()
 		if diff := cmp.Diff(test.want, out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -33,9 +33,9 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
-// allMemberObjects returns the objects of all profiles, in the order in which they can be deleted.
+// allMemberObjects returns the objects of all profiles and of the gateways, in the order in which they can be deleted.
 func allMemberObjects() ([]*unstructured.Unstructured, error) {
-	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production})
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true})
 	slices.Reverse(objects)
 	return objects, err
 }

@@ -45,15 +45,19 @@ func (j *joinCommand) installMember(ctx context.Context) error {
 	if err := j.applyCredentials(ctx); err != nil {
 		return err
 	}
-	return applyAll(ctx, j.member, objects[namespaces:], j.r)
+	if err := applyAll(ctx, j.member, objects[namespaces:], j.r); err != nil {
+		return err
+	}
+	return j.removeGateway(ctx)
 }
 
-// agentArgs returns the Service ranges as an argument if the cluster has no ServiceCIDRs.
+// agentArgs returns the Service ranges as an argument if the cluster has no ServiceCIDRs, and the addresses of the gateways if their
+// Service does not have them.
 func (j *joinCommand) agentArgs() []string {
 	if j.hasServiceCIDRs {
-		return nil
+		return j.gatewayArgs()
 	}
-	return []string{"--" + serviceCIDRsFlag + "=" + commas(j.own.services)}
+	return append(j.gatewayArgs(), "--"+serviceCIDRsFlag+"="+commas(j.own.services))
 }
 
 // applyCredentials applies the agent's Secret with the hub's address and a token. It keeps a token that is valid for long enough,

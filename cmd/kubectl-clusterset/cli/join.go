@@ -25,7 +25,8 @@ const aboutJoin = `Make the current context's cluster a member of a clusterset.
 
 The command checks everything first, and changes nothing if a check fails. Then it creates a namespace for the cluster on
 the hub, in which its agent may write. In the cluster it installs the kinds of the Multi-Cluster Services API if they are
-missing, the agent with a short-lived token for the hub, and the DNS of the clusterset.
+missing, the agent with a short-lived token for the hub, the DNS of the clusterset, and, with --gateway, gateways through
+which the clusters of other networks are reached.
 
 You can run it again at any time: after an interruption, with other flags, or to renew the token. Settings without a flag
 stay as they are: the ranges of the Member on the hub (the command reports other ranges that it finds in the cluster), the
@@ -38,8 +39,8 @@ const examplesJoin = `  # show what the command would do, and which addresses it
   kubectl clusterset join --context east --hub-context hub --cluster-id east \
       --pod-cidrs 10.1.0.0/16,fd00:1::/48 --node-cidrs 192.0.2.0/24
 
-  # join a cluster whose pods the others do not reach: services cross through gateways at these addresses
-  kubectl clusterset join --context west --hub-context hub --cluster-id west --network cloud --gateway-cidrs 198.51.100.0/24
+  # join a cluster whose pods the others do not reach: services are reached through gateways
+  kubectl clusterset join --context west --hub-context hub --cluster-id west --network cloud --gateway
 
   # for production: two agents on two nodes, disruption budgets, network policies
   kubectl clusterset join --context east --hub-context hub --cluster-id east --profile production`
@@ -90,7 +91,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 
 // parse validates the flags, and reads the file of --hub-ca.
 func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
-	if err := errors.Join(o.validate(), o.parseNetwork()); err != nil {
+	if err := errors.Join(o.validate(), o.parseNetwork(flags)); err != nil {
 		return err
 	}
 	if flags.Changed(trustAgesFlag) {
@@ -210,7 +211,7 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if j.dryRun {
 		return nil
 	}
-	if err := j.awaitHeartbeat(ctx, before); err != nil {
+	if err := errors.Join(j.awaitHeartbeat(ctx, before), j.awaitGateway(ctx)); err != nil {
 		return err
 	}
 	return j.printNextStep(ctx)

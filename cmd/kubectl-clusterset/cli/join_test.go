@@ -166,6 +166,9 @@ func TestJoinNetwork(t *testing.T) {
 		"another range":                {"--gateway-cidrs 203.0.113.0/24", nil, member("cloud", availability, "198.51.100.0/24"), member("cloud", availability, "203.0.113.0/24")},
 		"a name":                       {"--gateway-names gw.example.com", nil, member("cloud", availability), named},
 		"a name that was given before": {"", nil, named, named},
+		"an address of gateways":       {"--gateway --gateway-address 198.51.100.1:8443", nil, member("", "", "203.0.113.0/24"), member("", "", "198.51.100.1/32")},
+		"an address that is a name":    {"--gateway --gateway-address gw.example.com", nil, member("cloud", availability), named},
+		"an address and its range":     {"--gateway --gateway-address 198.51.100.1 --gateway-cidrs 198.51.100.0/24", nil, member("", ""), member("", "", "198.51.100.0/24")},
 		"back in the default network":  {"--network default --publish Addresses", []string{""}, member("cloud", availability), member("default", addresses)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,8 +186,10 @@ func TestJoinNetwork(t *testing.T) {
 		})
 	}
 	for line, want := range map[string]string{
-		"--publish Nothing":    "--publish=Nothing: must be Addresses or Availability",
-		"--gateway-cidrs here": `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
+		"--publish Nothing":          "--publish=Nothing: must be Addresses or Availability",
+		"--gateway-service Other":    "--gateway-service=Other: must be LoadBalancer, NodePort or ClusterIP",
+		"--gateway-address host:web": `--gateway-address: "host:web" is no address of a gateway`,
+		"--gateway-cidrs here":       `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
 	} {
 		j := &joinCommand{}
 		flags := pflag.NewFlagSet("join", pflag.ContinueOnError)

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,7 @@ func (j *joinCommand) check(ctx context.Context) error {
 	if j.uid, err = clusterUID(ctx, j.member); err != nil {
 		return err
 	}
-	for _, run := range []func(context.Context) error{j.checkRuntime, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkHubAddress} {
+	for _, run := range []func(context.Context) error{j.checkRuntime, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkGateway, j.checkHubAddress} {
 		if err := run(ctx); err != nil {
 			return err
 		}
@@ -62,15 +63,16 @@ func (j *joinCommand) checkHub(ctx context.Context) bool {
 
 // checkRuntime sets what the flags do not set: from the existing Deployments, else the images of this release.
 func (j *joinCommand) checkRuntime(ctx context.Context) error {
-	agent, err := installed(ctx, j.member, manifests.AgentDeployment)
-	if err != nil {
+	if err := j.read(ctx, j.member); err != nil {
 		return err
 	}
-	dns, err := installed(ctx, j.member, manifests.DNSDeployment)
-	if err != nil {
-		return err
+	j.gateway = j.gatewayFlag
+	if !j.gatewayGiven {
+		j.gateway = j.running[manifests.GatewayDeployment] != nil
 	}
-	j.setDefaults(agent, dns)
+	j.gatewayType = corev1.ServiceType(j.gatewayServiceType)
+	j.setDefaults()
+	j.keepImages()
 	if err := j.completeImages(); err != nil {
 		j.r.failf("%v", err)
 	}

@@ -13,20 +13,41 @@ import (
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // runtimeOptions select what runs in the member, for join and upgrade.
 type runtimeOptions struct {
-	build                         Build
-	profile, agentImage, dnsImage string
+	build                                       Build
+	profile, agentImage, dnsImage, gatewayImage string
+	gateway                                     bool
+	gatewayType                                 corev1.ServiceType
 	// hub is the URL at which the agent reaches the hub; empty if it is unknown.
 	hub string
-	// running is the agent's existing Deployment, nil if there is none.
-	running *appsv1.Deployment
+	// running are the existing Deployments, by their names.
+	running map[string]*appsv1.Deployment
+	// gatewayService is the existing Service of the gateways, nil if there is none.
+	gatewayService *corev1.Service
+}
+
+// component is a Deployment in the member.
+type component struct {
+	deployment, image, flag string
+	given                   *string
+	wanted                  bool
+}
+
+func (o *runtimeOptions) components() []component {
+	return []component{
+		{manifests.AgentDeployment, manifests.AgentImageName, agentImageFlag, &o.agentImage, true},
+		{manifests.DNSDeployment, manifests.DNSImageName, dnsImageFlag, &o.dnsImage, o.parts() != manifests.AgentOnly},
+		{manifests.GatewayDeployment, manifests.GatewayImageName, gatewayImageFlag, &o.gatewayImage, o.gateway},
+	}
 }
 
 var profiles = map[string]manifests.Parts{
@@ -39,14 +60,16 @@ const defaultProfile = "quickstart"
 
 // Flags that appear in messages.
 const (
-	agentImageFlag = "--agent-image"
-	dnsImageFlag   = "--dns-image"
+	agentImageFlag   = "--agent-image"
+	dnsImageFlag     = "--dns-image"
+	gatewayImageFlag = "--gateway-image"
 )
 
 func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); defaults to the present one, or "+defaultProfile)
 	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; defaults to this release's image. A development build has none: set it")
 	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; defaults to this release's image. A development build has none: set it")
+	flags.StringVar(&o.gatewayImage, gatewayImageFlag[2:], "", "image of the gateways; defaults to this release's image. A development build has none: set it")
 }
 
 func (o *runtimeOptions) validate() error {
@@ -56,36 +79,60 @@ func (o *runtimeOptions) validate() error {
 	return nil
 }
 
-// installed returns an existing Deployment of Tombolo, nil if there is none.
-func installed(ctx context.Context, c *cluster, name string) (*appsv1.Deployment, error) {
-	result := &appsv1.Deployment{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: name}, result)
-	if isAbsentKind(err) {
-		return nil, nil
+// read reads what runs in the member.
+func (o *runtimeOptions) read(ctx context.Context, c *cluster) error {
+	o.running = map[string]*appsv1.Deployment{}
+	for _, part := range o.components() {
+		deployment := &appsv1.Deployment{}
+		found, err := get(ctx, c, part.deployment, deployment)
+		if err != nil {
+			return err
+		}
+		if found {
+			o.running[part.deployment] = deployment
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("get Deployment %s of %s: %w", name, c.what, err)
+	service := &corev1.Service{}
+	found, err := get(ctx, c, clusterset.GatewayService, service)
+	if found {
+		o.gatewayService = service
 	}
-	return result, nil
+	return err
 }
 
-// setDefaults sets the options that no flag sets from the existing Deployments.
-func (o *runtimeOptions) setDefaults(agent, dns *appsv1.Deployment) {
-	if agent == nil {
-		return
+// get reads an object in the agent's namespace, and reports whether it exists.
+func get(ctx context.Context, c *cluster, name string, object client.Object) (bool, error) {
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: name}, object)
+	if isAbsentKind(err) {
+		return false, nil
 	}
-	o.running = agent
-	if o.profile == "" {
-		o.profile = agent.Annotations[annotationProfile]
+	if err != nil {
+		return false, fmt.Errorf("get %T %s of %s: %w", object, name, c.what, err)
 	}
-	if o.agentImage == "" {
-		o.agentImage = imageIn(agent)
+	return true, nil
+}
+
+// agent returns the agent's existing Deployment, nil if there is none.
+func (o *runtimeOptions) agent() *appsv1.Deployment { return o.running[manifests.AgentDeployment] }
+
+// setDefaults sets the profile and the hub's URL, unless they are set, from the existing agent, and the type of the gateways' Service
+// from the existing one.
+func (o *runtimeOptions) setDefaults() {
+	if o.gatewayService != nil {
+		o.gatewayType = cmp.Or(o.gatewayType, o.gatewayService.Spec.Type)
 	}
-	if o.hub == "" {
-		o.hub = agent.Spec.Template.Annotations[annotationHub]
+	if agent := o.agent(); agent != nil {
+		o.profile = cmp.Or(o.profile, agent.Annotations[annotationProfile])
+		o.hub = cmp.Or(o.hub, agent.Spec.Template.Annotations[annotationHub])
 	}
-	if o.dnsImage == "" && dns != nil {
-		o.dnsImage = imageIn(dns)
+}
+
+// keepImages sets images that no flag sets from the existing Deployments.
+func (o *runtimeOptions) keepImages() {
+	for _, part := range o.components() {
+		if running := o.running[part.deployment]; running != nil {
+			*part.given = cmp.Or(*part.given, imageIn(running))
+		}
 	}
 }
 
@@ -99,7 +146,10 @@ func imageIn(d *appsv1.Deployment) string {
 
 // render returns the objects that run in the member, its namespace first.
 func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
-	objects, err := manifests.Install(manifests.InstallOptions{Parts: o.parts(), AgentImage: o.agentImage, DNSImage: o.dnsImage, AgentArgs: agentArgs})
+	objects, err := manifests.Install(manifests.InstallOptions{
+		Parts: o.parts(), Gateway: o.gateway, GatewayType: o.gatewayType,
+		AgentImage: o.agentImage, DNSImage: o.dnsImage, GatewayImage: o.gatewayImage, AgentArgs: agentArgs,
+	})
 	if err != nil {
 		return nil, err
 	}

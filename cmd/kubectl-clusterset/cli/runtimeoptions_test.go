@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestNamespaceFirst: join applies the agent's Secret between the namespace and the other objects, in every profile.
+// TestNamespaceFirst: join applies the agent's Secret between the namespace and the other objects, in every profile,
+// also with gateways.
 func TestNamespaceFirst(t *testing.T) {
 	for profile := range profiles {
-		objects, err := (&runtimeOptions{profile: profile}).render(nil)
+		objects, err := (&runtimeOptions{profile: profile, gateway: true}).render(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -16,7 +15,7 @@ import (
 )
 
 const aboutUpgrade = `Upgrade the current context's cluster to this version: the kinds of the Multi-Cluster Services API if they are older
-(newer ones stay), the agent and the DNS.
+(newer ones stay), the agent, the DNS and the gateways.
 
 Upgrade the hub first with "kubectl clusterset init-hub", then the members, one after the other. Imports stay in place
 meanwhile. Arguments of the agent that another user has changed are kept and listed.`
@@ -59,10 +58,10 @@ type upgradeCommand struct {
 
 func (u *upgradeCommand) run(ctx context.Context) error {
 	u.r.titlef("Checking this cluster at %s", u.member.config.Host)
-	before, err := installed(ctx, u.member, manifests.AgentDeployment)
-	if err != nil {
+	if err := u.read(ctx, u.member); err != nil {
 		return err
 	}
+	before := u.agent()
 	if before == nil {
 		u.r.failf("no agent runs in this cluster: \"kubectl clusterset join\" installs one")
 		return u.r.checkError()
@@ -70,15 +69,9 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 	if _, byUs := before.Annotations[annotationProfile]; !byUs {
 		u.r.failf("the agent has been installed by kustomize: upgrade it by applying the newer kustomization")
 	}
-	dns, err := installed(ctx, u.member, manifests.DNSDeployment)
-	if err != nil {
-		return err
-	}
-	if u.profile == "" {
-		u.profile = before.Annotations[annotationProfile]
-	}
-	u.checkImages(before, dns)
-	u.hub = before.Spec.Template.Annotations[annotationHub]
+	u.gateway = u.running[manifests.GatewayDeployment] != nil
+	u.setDefaults()
+	u.checkImages()
 	definitions, err := checkMemberDefinitions(ctx, u.member, upgradeDefinitions, u.r)
 	if err != nil {
 		return err
@@ -90,8 +83,7 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 	if err := applyAll(ctx, u.member, definitions, u.r); err != nil {
 		return err
 	}
-	u.running = before
-	objects, err := u.renderUpdate(serviceCIDRsArgument(before), u.r)
+	objects, err := u.renderUpdate(joinArguments(before), u.r)
 	if err != nil {
 		return err
 	}
@@ -107,20 +99,14 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 
 // checkImages fails if an existing image is not of the release's repository and no flag is given: the nodes may not be able to
 // pull the release's image.
-func (u *upgradeCommand) checkImages(agent, dns *appsv1.Deployment) {
-	for _, part := range []struct {
-		name, image, flag, given string
-		running                  *appsv1.Deployment
-	}{
-		{manifests.AgentDeployment, manifests.AgentImageName, agentImageFlag, u.agentImage, agent},
-		{manifests.DNSDeployment, manifests.DNSImageName, dnsImageFlag, u.dnsImage, dns},
-	} {
-		standard := u.build.image(part.image)
-		if part.running == nil || part.given != "" || standard == "" {
+func (u *upgradeCommand) checkImages() {
+	for _, part := range u.components() {
+		standard, running := u.build.image(part.image), u.running[part.deployment]
+		if running == nil || *part.given != "" || standard == "" {
 			continue
 		}
-		if running := imageIn(part.running); repository(running) != repository(standard) {
-			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", running, part.name, part.flag)
+		if image := imageIn(running); repository(image) != repository(standard) {
+			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", image, part.deployment, part.flag)
 		}
 	}
 	if err := u.completeImages(); err != nil {

@@ -69,7 +69,12 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: alwaysAllowed,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.livenessOf, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-		Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+		GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+	}
+	if l.gateways.exist {
+		imported.GatewayPorts = &imports.GatewayPorts{
+			Namespace: l.reader.AgentNamespace, Live: l.memberClient, Cached: l.reader.Member, Writer: imported.Writer, Clock: imported.Clock,
+		}
 	}
 	r.ImportedErr = reconcileError(ctx, imported, request)
 	return r, nil

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -58,6 +59,7 @@ func scheme() (*runtime.Scheme, error) {
 	result := runtime.NewScheme()
 	return result, errors.Join(
 		clientscheme.AddToScheme(result), mcsv1beta1.Install(result), aboutv1beta1.AddToScheme(result), hubv1alpha1.AddToScheme(result),
+		gatewayv1alpha1.AddToScheme(result),
 	)
 }
 

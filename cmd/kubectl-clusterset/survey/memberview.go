@@ -36,6 +36,7 @@ type MemberView struct {
 	// memberClient and hubClient write with the rights of the agent, if the user may impersonate it.
 	memberClient, hubClient client.Client
 	namespaces              imports.NamespacePolicy
+	gateways                gateways
 }
 
 // namespaces returns the policy for the namespaces into which the member imports.
@@ -49,9 +50,20 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 	if err != nil {
 		return nil, err
 	}
+	l := &MemberView{Member: m, namespaces: m.namespaces()}
+	l.reader = sources.Reader{Cluster: m.ID, Selector: m.Settings.Selector}
+	if l.gateways, err = m.readGateways(ctx); err != nil {
+		return nil, err
+	}
 	options := cache.Options{Scheme: kinds, DefaultTransform: caches.StripManagedFields}
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	if l.gateways.exist { // the agent reads their Service
+		l.reader.AgentNamespace = manifests.AgentNamespace
+		if namespace != "" {
+			options.DefaultNamespaces[manifests.AgentNamespace] = cache.Config{}
+		}
 	}
 	memberCache, err := cache.New(m.KubeContext.Config, options)
 	if err != nil {
@@ -71,9 +83,8 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 	if !memberCache.WaitForCacheSync(syncCtx) {
 		return nil, fmt.Errorf("read cluster %s: it has not answered within %s", m.ID, readTimeout)
 	}
-	l := &MemberView{Member: m, namespaces: m.namespaces()}
-	l.reader = sources.Reader{Cluster: m.ID, Member: memberCache, Selector: m.Settings.Selector}
-	l.SetHub(h)
+	l.reader.Member = memberCache
+	l.setHub(h)
 	if l.memberClient, err = impersonate(ctx, m.KubeContext.Config, kinds, manifests.AgentNamespace, manifests.AgentServiceAccount); err != nil {
 		return nil, err
 	}
@@ -83,11 +94,18 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 	return l, nil
 }
 
-// SetHub replaces the snapshot of the hub.
-func (l *MemberView) SetHub(h *Hub) {
+// setHub replaces the snapshot of the hub.
+func (l *MemberView) setHub(h *Hub) {
 	l.hub = h
 	l.store = h.Snapshot.Store(l.Member.ID, clusterset.AddressRanges{Denied: l.Member.Settings.ServiceCIDRs})
 	l.reader.Hub = l.store
+}
+
+// Refresh reads the gateways again, and replaces the snapshot of the hub.
+func (l *MemberView) Refresh(ctx context.Context, h *Hub) (err error) {
+	l.setHub(h)
+	l.gateways, err = l.Member.readGateways(ctx)
+	return err
 }
 
 // Reader returns the reader of the member's cache.

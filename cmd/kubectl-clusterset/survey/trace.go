@@ -29,6 +29,7 @@ const (
 	HopHeartbeat  Hop = "heartbeat"
 	HopNamespace  Hop = "namespace"
 	HopImport     Hop = "ServiceImport"
+	HopGateway    Hop = "gateway"
 	HopDerived    Hop = "derived Service"
 	HopSlices     Hop = "mirrored slices"
 	HopProxy      Hop = "kube-proxy"
@@ -144,7 +145,9 @@ func (t *tracer) refresh(ctx context.Context) error {
 	}
 	t.hub = h
 	for _, view := range t.views {
-		view.SetHub(h)
+		if err := view.Refresh(ctx, h); err != nil {
+			return err
+		}
 	}
 	return nil
 }

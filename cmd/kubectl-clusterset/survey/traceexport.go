@@ -37,7 +37,7 @@ func (v *memberTrace) exportSteps(h *Hub) []Step {
 	if v.PublishedErr != nil {
 		return append(steps, v.step(HopRecord, Broken, apply.Reason(v.PublishedErr), v.logsCommand()))
 	}
-	steps = append(steps, v.recordSteps(h)...)
+	steps = append(append(steps, v.recordSteps(h)...), v.exposureSteps(h)...)
 	if v.isSilent() {
 		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": its next change will not be seen by others", v.logsCommand()))
 	}

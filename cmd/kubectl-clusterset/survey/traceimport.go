@@ -40,7 +40,7 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 	if v.isSilent() {
 		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": what changes from now on is not imported", v.logsCommand()))
 	}
-	steps = append(steps, v.proxySteps()...)
+	steps = append(append(steps, v.gatewaySteps()...), v.proxySteps()...)
 	return append(steps, v.dnsSteps()...)
 }
 

@@ -49,6 +49,7 @@ func (r *records) List(_ context.Context, into client.ObjectList, _ ...client.Li
 		l.Items = r.services
 	case *hubv1alpha1.PublishedEndpointsList:
 		l.Items = r.endpoints
+	case *hubv1alpha1.PublishedGatewayList:
 	default:
 		return fmt.Errorf("%T", into)
 	}

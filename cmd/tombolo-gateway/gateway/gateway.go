@@ -63,6 +63,7 @@ func newGateway(options Options, cache client.Reader) *gateway {
 	metrics := forward.NewMetrics("import")
 	pool := &forward.Pool{
 		Addresses: func(id clusterset.ClusterID) []string { return slices.Clone((*g.remotes.Load())[id].addresses) },
+		Permit:    func(id clusterset.ClusterID, ip netip.Addr) error { return (*g.remotes.Load())[id].permit(ip) },
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
 		Buffers:   buffers, Metrics: metrics,
 	}
@@ -202,7 +203,11 @@ func (g *gateway) setProblem(err error) { g.problem.Store(&err) }
 // ready is the readiness check.
 func (g *gateway) ready(*http.Request) error { return *g.problem.Load() }
 
-// drain goes on accepting until no slice leads here, at most for half of the time that is left, and then waits for the streams (G8).
+// proxyLag is the time for which a gateway accepts clients after the slices no longer list it: each kube-proxy reads them by itself.
+const proxyLag = 5 * time.Second
+
+// drain goes on accepting until no slice leads here and no kube-proxy sends clients here, at most for half of the time that is left, and
+// then waits for the streams (G8).
 func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 	g.setProblem(errors.New("the gateway shuts down"))
 	ctx, cancel := context.WithTimeout(ctx, g.options.DrainTimeout)
@@ -214,6 +219,10 @@ func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 		case <-half.Done():
 		case <-g.changed:
 		}
+	}
+	select {
+	case <-half.Done():
+	case <-time.After(min(proxyLag, g.options.DrainTimeout/4)):
 	}
 	peers.Close()
 	_ = g.clients.apply(ctx, nil)

@@ -6,7 +6,9 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
@@ -213,5 +216,28 @@ func TestPortOf(t *testing.T) {
 				t.Errorf("%q, %q", got, text)
 			}
 		})
+	}
+}
+
+// A gateway does not connect to its own cluster or node, even if a name of another cluster's gateways leads there. spec: G4
+func TestPermit(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	r := remote{refused: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}}
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	if conn, err := tunnel.DialTCP(t.Context(), "localhost:"+port, time.Second, r.permit); err == nil || !strings.Contains(err.Error(), "is loopback") {
+		t.Errorf("a name that leads to loopback: %v, %v", conn, err)
+	}
+	for address, want := range map[string]string{
+		"198.51.100.1": "", "2001:db8::1": "", "10.2.0.1": "",
+		"10.1.2.3": "10.1.2.3 is in range 10.1.0.0/16", "fd00:1::2": "fd00:1::2 is in range fd00:1::/64", "::ffff:10.1.2.3": "10.1.2.3 is in range",
+		"169.254.169.254": "169.254.169.254 is loopback, link-local", "::": ":: is loopback, link-local, multicast or unspecified",
+	} {
+		if err := r.permit(netip.MustParseAddr(address)); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -23,6 +24,23 @@ type remote struct {
 	certificates []*x509.Certificate
 	authorities  *x509.CertPool // the same
 	addresses    []string
+	// refused are the ranges of this cluster's own addresses.
+	refused []netip.Prefix
+}
+
+// permit returns why an IP address is not one of the cluster's gateways, although it is one of their addresses or a name of theirs leads
+// to it; nil if it may be (G4).
+func (r remote) permit(ip netip.Addr) error {
+	ip = ip.Unmap()
+	if !ip.IsGlobalUnicast() {
+		return fmt.Errorf("%s is loopback, link-local, multicast or unspecified: publish another address", ip)
+	}
+	for _, prefix := range r.refused {
+		if prefix.Contains(ip) {
+			return fmt.Errorf("%s is in range %s of this cluster's own pods or Services: publish another address", ip, prefix)
+		}
+	}
+	return nil
 }
 
 // remotesOf returns the usable remote gateways, and why others are not usable.
@@ -34,11 +52,12 @@ func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterI
 		if err == nil && !slices.Contains(object.Spec.Versions, wire.Version) {
 			err = fmt.Errorf("its gateways support versions %v of the protocol, this one version %d: upgrade the older of both", object.Spec.Versions, wire.Version)
 		}
-		if err != nil {
+		refused, rangesErr := clusterset.ParsePrefixes(object.Spec.RefusedRanges)
+		if err = errors.Join(err, rangesErr); err != nil {
 			failed = append(failed, fmt.Errorf("cluster %s: %w", object.Name, err))
 			continue
 		}
-		r := remote{certificates: certificates, authorities: x509.NewCertPool()}
+		r := remote{certificates: certificates, authorities: x509.NewCertPool(), refused: refused}
 		for _, certificate := range certificates {
 			r.authorities.AddCert(certificate)
 		}

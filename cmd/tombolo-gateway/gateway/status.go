@@ -22,8 +22,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// reportInterval is the shortest time between two writes of the GatewayStatus.
-const reportInterval = 5 * time.Second
+// reportInterval is the shortest time between two writes of the GatewayStatus, and lookInterval the time between two looks for changes.
+const (
+	reportInterval = 5 * time.Second
+	lookInterval   = time.Second
+)
 
 // report returns what a gateway with some addresses reports: which of the clusters it reaches. Times of former are kept if nothing has
 // changed.
@@ -57,16 +60,19 @@ type reporter struct {
 	options Options
 	api     client.Client
 	written *gatewayv1alpha1.GatewayStatus
+	wrote   time.Time // when the status was last written, and it was not the first
 }
 
 // run writes the status when it has changed, at most once in reportInterval, until ctx ends.
 func (r *reporter) run(ctx context.Context, reachable func() map[clusterset.ClusterID]error) {
-	ticker := time.NewTicker(reportInterval)
+	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	for {
-		if err := r.write(ctx, reachable()); err != nil && !errors.Is(err, context.Canceled) {
-			r.written = nil // read it again
-			r.options.Log.Error(err, "cannot write the GatewayStatus")
+		if time.Since(r.wrote) >= reportInterval {
+			if err := r.write(ctx, reachable()); err != nil && !errors.Is(err, context.Canceled) {
+				r.written, r.wrote = nil, time.Now() // read it again
+				r.options.Log.Error(err, "cannot write the GatewayStatus")
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -96,7 +102,7 @@ func (r *reporter) write(ctx context.Context, reachable map[clusterset.ClusterID
 	if err := r.api.Update(ctx, desired); err != nil {
 		return err
 	}
-	r.written = desired
+	r.written, r.wrote = desired, time.Now()
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -74,8 +75,10 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if got := dns.Spec.Template.Spec.Containers[0].Image; got != "example.com/tombolo/tombolo-dns:v0.0.0-test" {
 		t.Errorf("after the upgrade, the image of the DNS is %s", got)
 	}
+	w.gateways(t)
 	w.givenByHand(t, agent)
 	w.scaledByHand(t, agent)
+	w.must(t, w.join("east", installGateway+" --force-conflicts"))
 	w.exports(t)
 
 	before := w.traces(t, "hub", "east")
@@ -104,6 +107,37 @@ func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
 	w.refused(t, join, cli.ExitFailed, why+"--agent-image and --dns-image", "nothing has been changed")
 	w.refused(t, join+" --agent-image example/agent:v1", cli.ExitFailed, why+"--dns-image with", "nothing has been changed")
 	w.must(t, join+" --agent-image example/agent:v1 --profile agent --dry-run")
+}
+
+// installGateway are the flags of join for gateways that others reach.
+const installGateway = "--gateway --gateway-address 198.51.100.1:8443 --gateway-image example/gateway:v1"
+
+// gateways: join installs gateways and says where others reach them, keeps their settings, and removes them.
+//
+// spec: G1, G4
+func (w *world) gateways(t *testing.T) {
+	t.Helper()
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-gateway"}}
+	if out := w.must(t, w.join("east", installGateway)); !strings.Contains(out, "other members reach the gateways at 198.51.100.1:8443") {
+		t.Errorf("join says\n%s", out)
+	}
+	w.unchanged(t, w.join("east", ""))
+	upgrade := "upgrade --context east --agent-image example/agent:v2"
+	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is none of a release's", "--gateway-image")
+	w.must(t, upgrade+" --gateway-image example/gateway:v2")
+	w.get(t, "east", gateway)
+	if got := gateway.Spec.Template.Spec.Containers[0].Image; got != "example/gateway:v2" {
+		t.Errorf("after the upgrade, the image of the gateways is %s", got)
+	}
+	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
+	w.get(t, "hub", member)
+	if diff := cmp.Diff([]hubv1alpha1.CIDR{"198.51.100.1/32"}, member.Spec.GatewayCIDRs); diff != "" {
+		t.Errorf("ranges of gateways (-want +got):\n%s", diff)
+	}
+	w.must(t, w.join("east", "--gateway=false"))
+	if err := w.client(t, "east").Get(t.Context(), client.ObjectKeyFromObject(gateway), gateway); !apierrors.IsNotFound(err) {
+		t.Errorf("after --gateway=false, the Deployment of the gateways: %v", err)
+	}
 }
 
 // givenByHand: arguments that a user has added to the agent stay, and the command names them.

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -213,6 +214,28 @@ func say(conn net.Conn) (string, error) {
 	return strings.TrimSpace(answer), err
 }
 
+// traced waits until a trace of a service that a member imports has a step of gateways with this result.
+func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state survey.Health, text string) {
+	t.Helper()
+	var contexts []survey.KubeContext
+	for _, c := range []*lab.Cluster{e.Hub, e.Members["a"].Cluster, e.Members["b"].Cluster} {
+		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: c.Config()})
+	}
+	world.Eventually(t, func(ctx context.Context) error {
+		found, err := survey.Find(ctx, contexts, nil, world.Within)
+		if err != nil {
+			return err
+		}
+		result, err := survey.Trace(ctx, survey.TraceOptions{Clusterset: found, Key: k, From: from, Settle: time.Second})
+		for _, step := range result.Steps {
+			if step.Hop == survey.HopGateway && step.Cluster == from && step.State == state && strings.Contains(step.Found, text) {
+				return err
+			}
+		}
+		return errors.Join(err, fmt.Errorf("the trace is %+v", result.Steps))
+	})
+}
+
 // answers waits until a source answers to the clients of an importer, and returns the address that they connect to.
 func (e *env) answers(t *testing.T, importer, source string, k world.Key) (address string) {
 	t.Helper()
@@ -231,7 +254,7 @@ func (e *env) answers(t *testing.T, importer, source string, k world.Key) (addre
 
 // Two clusters in different networks share a service through their gateways: the agents give them identity, addresses and ports.
 //
-// spec: G1, G2, G3, G4, G5, G8, W1
+// spec: G1, G2, G3, G4, G5, G8, G12, W1
 //
 //nolint:tparallel // each test begins where the one before it ends
 func TestGateways(t *testing.T) {
@@ -303,6 +326,7 @@ func TestGateways(t *testing.T) {
 			}
 			return err
 		})
+		e.traced(t, k, "a", survey.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
 	})
 	t.Run("a suspended member", func(t *testing.T) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = true })
@@ -316,6 +340,10 @@ func TestGateways(t *testing.T) {
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
 		conn, err := net.Dial("tcp", address)
 		lab.Must(t, err)
+		shared := world.Key{Namespace: k.Namespace, Name: "shared"}
+		e.export(t, "a", shared)
+		e.export(t, "b", shared)
+		e.answers(t, "a", "b", shared)
 		for range 2 {
 			if got, err := say(conn); got != "b: hello" || err != nil {
 				t.Errorf("%q, %v", got, err)
@@ -339,7 +367,15 @@ func TestGateways(t *testing.T) {
 			}
 			return err
 		})
+		e.traced(t, k, "a", survey.Broken, "none of 1 gateways reaches those of b")
+		world.Eventually(t, func(ctx context.Context) error { // another source serves
+			if address, err := e.listening(ctx, "a", shared); err == nil {
+				return fmt.Errorf("%s is used, which does not reach b", address)
+			}
+			return nil
+		})
 		e.gateway(t, "b")
 		e.answers(t, "a", "b", k)
+		e.answers(t, "a", "b", shared)
 	})
 }

@@ -4,6 +4,7 @@
 package hostile_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -56,6 +57,8 @@ type refusal struct {
 	by     fence
 	says   string
 	policy string
+	// reason is that of the importer's Event; empty for RecordRefused.
+	reason string
 }
 
 func byRights(says string) refusal   { return refusal{by: rights, says: says} }
@@ -225,7 +228,7 @@ func (w *env) run(t *testing.T, a act, s setup) {
 	switch want.by {
 	case importer:
 		lab.Must(t, err)
-		w.c.Event(t, k, "RecordRefused", want.says)
+		w.c.Event(t, k, cmp.Or(want.reason, "RecordRefused"), want.says)
 		if a.rest {
 			w.c.Imported(t, k)
 		} else if k.Namespace == "hostile" {

@@ -88,7 +88,7 @@ func newEnv(t *testing.T) *env {
 		ObjectMeta: metav1.ObjectMeta{Name: "added"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{addedRange}},
 	}))
 	for _, m := range []*member{w.b, w.c} {
-		m.Start(t, func(o *agent.Options) { o.HeartbeatInterval = 10 * time.Second })
+		m.Start(t, func(o *agent.Options) { o.HeartbeatInterval, o.Namespace = 10*time.Second, manifests.AgentNamespace })
 	}
 	var err error
 	w.mallory, err = membership.Admit(t.Context(), w.Hub, manifests.MemberOptions{
@@ -99,6 +99,7 @@ func newEnv(t *testing.T) *env {
 		MaxServices: 150, MaxEndpoints: 200,
 	})
 	lab.Must(t, err)
+	w.ChangeMember(t, "mallory", func(s *hubv1alpha1.MemberSpec) { s.GatewayCIDRs = w.installGateways(t) })
 	w.restrictAudiences(t)
 	for _, name := range []string{"honest", "shared", "hostile", "member-b"} { // the last as in a cluster that is the hub, too
 		world.CreateNamespace(t, name, w.b, w.c)

@@ -121,16 +121,20 @@ func TestRemote(t *testing.T) {
 		}}
 	}
 	remote := func(id, host string) *gatewayv1alpha1.RemoteGateway {
-		return &gatewayv1alpha1.RemoteGateway{
+		result := &gatewayv1alpha1.RemoteGateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: id, Labels: map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}},
 			Spec: gatewayv1alpha1.RemoteGatewaySpec{
 				Cluster: id, Addresses: []gatewayv1alpha1.Address{{Host: host, Port: 443}}, Bundle: "bundle", Versions: []int32{1},
 			},
 		}
+		if id != "missing" {
+			result.Spec.RefusedRanges = []string{"10.1.0.0/16"}
+		}
+		return result
 	}
 	usable := map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{"new": published("198.51.100.1"), "changed": published("198.51.100.2")}
 	existing := []*gatewayv1alpha1.RemoteGateway{remote("missing", "198.51.100.3"), remote("changed", "198.51.100.4"), remote("revoked", "198.51.100.5")}
-	got := Remote("agents", usable, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
+	got := Remote("agents", usable, []string{"10.1.0.0/16"}, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
 	want := []*gatewayv1alpha1.RemoteGateway{remote("changed", "198.51.100.2"), remote("missing", "198.51.100.3"), remote("new", "198.51.100.1")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

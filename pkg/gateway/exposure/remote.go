@@ -15,9 +15,9 @@ import (
 )
 
 // Remote returns the desired RemoteGateways in a namespace, sorted by name: those of the usable records, and the existing ones that are
-// not revoked, because what the hub lacks may be lost.
+// not revoked, because what the hub lacks may be lost. The gateways refuse addresses in refusedRanges.
 func Remote(
-	namespace string, usable map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway,
+	namespace string, usable map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway, refusedRanges []string,
 	existing []*gatewayv1alpha1.RemoteGateway, revoked func(clusterset.ClusterID) bool,
 ) []*gatewayv1alpha1.RemoteGateway {
 	desired := map[clusterset.ClusterID]*gatewayv1alpha1.RemoteGateway{}
@@ -28,6 +28,7 @@ func Remote(
 	}
 	for id, published := range usable {
 		desired[id] = remoteGateway(namespace, id, published.Spec)
+		desired[id].Spec.RefusedRanges = refusedRanges
 	}
 	var result []*gatewayv1alpha1.RemoteGateway
 	for _, id := range slices.Sorted(maps.Keys(desired)) {

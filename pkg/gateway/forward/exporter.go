@@ -239,7 +239,7 @@ func (e *Exporter) dial(ctx context.Context, endpoints []netip.AddrPort) (*net.T
 	defer cancel()
 	for _, endpoint := range endpoints {
 		leave := e.balancer.enter(endpoint)
-		conn, err := tunnel.DialTCP(ctx, endpoint.String(), connectTimeout)
+		conn, err := tunnel.DialTCP(ctx, endpoint.String(), connectTimeout, nil)
 		if err == nil {
 			return conn, leave, nil
 		}

@@ -77,7 +77,7 @@ func serve(listener *net.TCPListener, handle func(*net.TCPConn)) {
 
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()
-	conn, err := tunnel.DialTCP(t.Context(), address, deadline)
+	conn, err := tunnel.DialTCP(t.Context(), address, deadline, nil)
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn

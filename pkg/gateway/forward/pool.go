@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 type Pool struct {
 	// Addresses returns the addresses of a cluster's gateways, as host and port.
 	Addresses func(clusterset.ClusterID) []string
+	// Permit returns why an IP address is not one of a cluster's gateways, whatever DNS says; nil if it may be. It may be nil.
+	Permit func(clusterset.ClusterID, netip.Addr) error
 	// Config returns how to verify them.
 	Config  func(clusterset.ClusterID) *tls.Config
 	Buffers *tunnel.Buffers
@@ -253,7 +256,11 @@ func (p *Pool) connect(r *remote, addresses []string) (*link, error) {
 func (p *Pool) handshake(cluster clusterset.ClusterID, address string) (*tunnel.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*dialTimeout)
 	defer cancel()
-	tcp, err := tunnel.DialTCP(ctx, address, dialTimeout)
+	var permit func(netip.Addr) error
+	if p.Permit != nil {
+		permit = func(ip netip.Addr) error { return p.Permit(cluster, ip) }
+	}
+	tcp, err := tunnel.DialTCP(ctx, address, dialTimeout, permit)
 	if err != nil {
 		return nil, fmt.Errorf("gateway %s of cluster %s: %w", address, cluster, err)
 	}

@@ -37,6 +37,15 @@ type RemoteGatewaySpec struct {
 	// +listType=atomic
 	Addresses []Address `json:"addresses,omitempty"`
 
+	// refusedRanges are the ranges to which the addresses must not lead, also after a DNS name is resolved: those of the pods and Services
+	// of this cluster.
+	// +optional
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=43
+	// +listType=atomic
+	RefusedRanges []string `json:"refusedRanges,omitempty"`
+
 	// bundle are the certificates of the authorities that sign the certificates of its gateways, as PEM.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384

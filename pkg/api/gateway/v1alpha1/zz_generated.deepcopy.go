@@ -198,6 +198,11 @@ func (in *RemoteGatewaySpec) DeepCopyInto(out *RemoteGatewaySpec) {
 		*out = make([]Address, len(*in))
 		copy(*out, *in)
 	}
+	if in.RefusedRanges != nil {
+		in, out := &in.RefusedRanges, &out.RefusedRanges
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Versions != nil {
 		in, out := &in.Versions, &out.Versions
 		*out = make([]int32, len(*in))

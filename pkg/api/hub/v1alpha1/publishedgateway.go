@@ -3,7 +3,12 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"net"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // GatewayName is the name of the one PublishedGateway in a member's namespace.
 const GatewayName = "gateway"
@@ -69,6 +74,9 @@ type GatewayAddress struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 }
+
+// String returns host:port, and [host]:port for an IPv6 address.
+func (a GatewayAddress) String() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
 
 // +kubebuilder:object:root=true
 

@@ -1,0 +1,96 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
+)
+
+// gateways are those of a member. The zero value has none.
+type gateways struct {
+	// exist is set if the member has the Service of the gateways.
+	exist bool
+	// ready are the addresses of the gateways that take connections, and all counts the addresses of all.
+	ready []string
+	all   int
+	// statuses are what the gateways report, by the names of their pods.
+	statuses []gatewayv1alpha1.GatewayStatus
+	// remote are the gateways of other members that they know.
+	remote map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway
+}
+
+// readGateways reads the gateways of a member.
+func (m *Member) readGateways(ctx context.Context) (gateways, error) {
+	in := client.InNamespace(manifests.AgentNamespace)
+	service := &corev1.Service{}
+	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service); err != nil {
+		if isNotFound(err) {
+			return gateways{}, nil
+		}
+		return gateways{}, fmt.Errorf("cluster %s: get Service %s: %w", m.ID, clusterset.GatewayService, err)
+	}
+	result := gateways{exist: true, remote: map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{}}
+	endpoints := &discoveryv1.EndpointSliceList{}
+	if err := m.Client.List(ctx, endpoints, in, client.MatchingLabels{discoveryv1.LabelServiceName: clusterset.GatewayService}); err != nil {
+		return gateways{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", m.ID, err)
+	}
+	for _, slice := range endpoints.Items {
+		for _, endpoint := range slice.Endpoints {
+			result.all++
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				result.ready = append(result.ready, endpoint.Addresses...)
+			}
+		}
+	}
+	statuses, remote := &gatewayv1alpha1.GatewayStatusList{}, &gatewayv1alpha1.RemoteGatewayList{}
+	for _, list := range []client.ObjectList{statuses, remote} {
+		if err := m.Client.List(ctx, list, in); err != nil && !isNotFound(err) {
+			return gateways{}, fmt.Errorf("cluster %s: list %T: %w", m.ID, list, err)
+		}
+	}
+	result.statuses = statuses.Items
+	for _, r := range remote.Items {
+		result.remote[clusterset.ClusterID(r.Name)] = r
+	}
+	return result, nil
+}
+
+// reach returns which other clusters the gateways reach, as they report it.
+func (g gateways) reach() *reach.Reach {
+	result := &reach.Reach{}
+	for i := range g.statuses {
+		result.Report(g.statuses[i].Name, &g.statuses[i].Report)
+	}
+	return result
+}
+
+// reports returns what the ready gateways report about a cluster: how many reach it, how many do not, and the message of one of these.
+func (g gateways) reports(id clusterset.ClusterID) (reached, unreached int, message string) {
+	for _, status := range g.statuses {
+		if !hasAny(g.ready, status.Report.Addresses) {
+			continue // a pod that is gone, or not ready
+		}
+		for _, cluster := range status.Report.Clusters {
+			switch {
+			case cluster.Cluster != string(id):
+			case cluster.Reachable:
+				reached++
+			default:
+				unreached++
+				message = fmt.Sprintf("%s: %s", status.Name, cluster.Message)
+			}
+		}
+	}
+	return reached, unreached, message
+}

@@ -1,0 +1,102 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// The trace names the hop between the gateways of two clusters that breaks a service. spec: G12
+func TestGatewaySteps(t *testing.T) {
+	status := func(pod, address string, reachable bool) gatewayv1alpha1.GatewayStatus {
+		s := gatewayv1alpha1.GatewayStatus{Report: gatewayv1alpha1.GatewayReport{Addresses: []string{address}}}
+		s.Name = pod
+		s.Report.Clusters = []gatewayv1alpha1.ClusterReachability{{Cluster: "b", Reachable: reachable, Message: "connection refused"}}
+		return s
+	}
+	remote := map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{
+		"b": {Spec: gatewayv1alpha1.RemoteGatewaySpec{Addresses: []gatewayv1alpha1.Address{{Host: "198.51.100.1", Port: 443}}}},
+	}
+	two := []string{"10.9.0.1", "10.9.0.2"}
+	const other = "cluster b is in network cloud, this cluster in network default, and "
+	for name, test := range map[string]struct {
+		gateways gateways
+		change   func(*hub.Service)
+		want     string
+	}{
+		"reached": {
+			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], true), status("g2", two[1], true)}, remote: remote},
+			nil,
+			"ok through gateways: 2 of 2 reach those of b at 198.51.100.1:443",
+		},
+		"reached by one": {
+			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], true), status("g2", two[1], false)}, remote: remote},
+			nil,
+			"note 1 of 2 gateways reach those of b; g2: connection refused",
+		},
+		"reached by none": {
+			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], false)}, remote: remote},
+			nil,
+			"broken none of 1 gateways reaches those of b: g1: connection refused",
+		},
+		"a report of a pod that is gone": {
+			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g0", "10.9.0.9", false)}, remote: remote},
+			nil,
+			"broken no gateway has reported whether it reaches those of b",
+		},
+		"no gateway is ready": {gateways{exist: true, all: 2, remote: remote}, nil, "broken none of 2 addresses of its gateways is ready, so cluster b is not reached"},
+		"unknown":             {gateways{exist: true, ready: two, all: 2}, nil, "broken its gateways do not know those of b, which the hub has"},
+		"no address": {
+			gateways{exist: true, ready: two, all: 2, remote: map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{"b": {}}},
+			nil,
+			"broken cluster b publishes no address of its gateways: it can import, but not export to other networks",
+		},
+		"no gateways": {gateways{}, nil, "broken " + other + "this cluster has no gateway: if the pods of both reach each other, set one network in both Members"},
+		"another source serves": {
+			gateways{},
+			func(s *hub.Service) {
+				s.Exports = append(s.Exports, clusterset.Export{Cluster: "c"})
+				s.Exporters["c"] = route.Cluster{}
+			},
+			"note " + other + "this cluster has no gateway: if the pods of both reach each other, set one network in both Members",
+		},
+		"direct": {gateways{}, func(s *hub.Service) { s.Exporters["b"] = route.Cluster{} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+			known := hub.Service{
+				Exports: []clusterset.Export{{
+					Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1},
+				}},
+				Exporters: map[clusterset.ClusterID]route.Cluster{"b": {Network: "cloud", Gateway: true}},
+			}
+			if test.change != nil {
+				test.change(&known)
+			}
+			v := &memberTrace{
+				DryRunResult: &DryRunResult{Sources: sources.Sources{Hub: known}},
+				view:         &MemberView{Member: &Member{ID: "a"}, gateways: test.gateways, store: hub.NewStore("a", clusterset.AddressRanges{})},
+			}
+			got := ""
+			for _, step := range v.gatewaySteps() {
+				got += string(step.State) + " " + step.Found
+				if step.State != OK && step.Fix == "" {
+					t.Errorf("%s has no fix", step.Found)
+				}
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	gatewayidentity "github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// gatewayService is what an importer warns about if it refuses a record of gateways.
+var gatewayService = key{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}
+
+// installGateways gives c gateways, so that it reads those of others, and returns the ranges of the hostile member's gateways: one of its
+// own and, by a mistake of the hub's administrator, those of c's Services.
+func (w *env) installGateways(t *testing.T) []hubv1alpha1.CIDR {
+	t.Helper()
+	lab.Must(t, membership.InstallGateway(t.Context(), w.c.Cluster))
+	result := []hubv1alpha1.CIDR{"198.51.100.0/24"}
+	for _, cidr := range w.c.Cluster.ServiceCIDRs {
+		result = append(result, hubv1alpha1.CIDR(cidr.String()))
+	}
+	return result
+}
+
+func byImporterOfGateways(says string) refusal {
+	return refusal{by: importer, says: says, reason: "GatewayRefused"}
+}
+
+// exposing replaces the record of the member's gateways by a good one that is changed.
+func exposing(change func(*hubv1alpha1.PublishedGatewaySpec)) try {
+	return func(ctx context.Context, a *attempt) error {
+		authority, err := gatewayidentity.NewAuthority("mallory", time.Now())
+		if err != nil {
+			return err
+		}
+		record := &hubv1alpha1.PublishedGateway{
+			ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: hubv1alpha1.GatewayName},
+			Spec: hubv1alpha1.PublishedGatewaySpec{
+				Addresses: []hubv1alpha1.GatewayAddress{{Host: "198.51.100.1", Port: 443}},
+				Bundle:    gatewayidentity.EncodeBundle([]gatewayidentity.Authority{authority}), Versions: []int32{wire.Version},
+			},
+		}
+		change(&record.Spec)
+		if err := client.IgnoreNotFound(a.Delete(ctx, record.DeepCopy())); err != nil {
+			return err
+		}
+		return a.Create(ctx, record)
+	}
+}
+
+// at is a record of gateways with another address.
+func at(host string) try {
+	return exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
+		s.Addresses = append(s.Addresses, hubv1alpha1.GatewayAddress{Host: host, Port: 443})
+	})
+}
+
+// gateways are records of gateways, to which the gateways of other members connect.
+//
+// spec: G4, G5
+func gateways() []act {
+	const foreign = " is neither in the gatewayCIDRs nor one of the gatewayNames of the Member of cluster mallory"
+	acts := []act{
+		{
+			name: "gateways at another member's pod", try: at("10.1.0.1"),
+			refused: []refusal{byPolicy("gateways", "10.1.0.1"+foreign), byImporterOfGateways("10.1.0.1 is not in the gatewayCIDRs of the Member")},
+		},
+		{
+			name: "gateways at the metadata server", try: at("169.254.169.254"),
+			refused: []refusal{byPolicy("gateways", "169.254.169.254 is loopback, link-local"), byImporterOfGateways("169.254.169.254 is not in the gatewayCIDRs of the Member")},
+		},
+		{
+			name: "gateways at the loopback address", try: at("127.0.0.1"),
+			refused: []refusal{byPolicy("gateways", "127.0.0.1 is loopback, link-local"), byImporterOfGateways("127.0.0.1 is not in the gatewayCIDRs of the Member")},
+		},
+		{
+			name: "gateways at a name of another member", try: at("gw.example.com"),
+			refused: []refusal{byPolicy("gateways", "gw.example.com"+foreign), byImporterOfGateways(`"gw.example.com" is not one of the gatewayNames of the Member`)},
+		},
+		{
+			name:    "gateways at an address of the importer's Services, by a mistaken Member",
+			try:     func(ctx context.Context, a *attempt) error { return at(firstService(a.c.Cluster.ServiceCIDRs))(ctx, a) },
+			refused: []refusal{byImporterOfGateways("the address of a gateway")},
+		},
+		{
+			name: "a bundle that is no PEM", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = "garbage" }),
+			refused: []refusal{bySchema("spec.bundle in body should match"), byImporterOfGateways("the bundle contains more than PEM blocks of certificates")},
+		},
+		{
+			name: "a bundle with a certificate that cannot be read", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
+				s.Bundle = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+			}),
+			refused: []refusal{byImporterOfGateways("the bundle's certificate 1: x509")},
+		},
+		{
+			name: "a bundle of 1 MB", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = strings.Repeat(s.Bundle, 1500) }),
+			refused: []refusal{bySchema("spec.bundle: Too long"), byImporterOfGateways("bytes, more than 16384")},
+		},
+		{
+			name: "10,000 addresses of gateways", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
+				for i := range 10_000 {
+					s.Addresses = append(s.Addresses, hubv1alpha1.GatewayAddress{Host: fmt.Sprintf("198.51.100.%d", i%256), Port: int32(1 + i)})
+				}
+			}),
+			refused: []refusal{bySchema("spec.addresses: Too many"), byImporterOfGateways("it has 10001 addresses, more than 16")},
+		},
+	}
+	for i := range acts {
+		acts[i].service, acts[i].check = gatewayService, noRemoteGateway
+	}
+	return acts
+}
+
+func firstService(ranges []netip.Prefix) string { return ranges[0].Addr().Next().String() }
+
+// noRemoteGateway checks that the gateways of c do not know those of the hostile member.
+func noRemoteGateway(t *testing.T, w *env, _ key) {
+	t.Helper()
+	list := &gatewayv1alpha1.RemoteGatewayList{}
+	lab.Must(t, w.c.List(t.Context(), list))
+	for _, remote := range list.Items {
+		if remote.Name == "mallory" {
+			t.Errorf("the gateways of c know %+v", remote.Spec)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reach knows which gateways of this cluster answer, and which other clusters each of them reaches (G8).
+package reach
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Reach is what is known of the gateways of this cluster, by their addresses. The zero value knows nothing, and then every gateway is
+// used. It is safe for concurrent use.
+type Reach struct {
+	mu          sync.Mutex
+	reports     map[string]gatewayv1alpha1.GatewayReport // by the name of the pod
+	unreachable map[clusterset.ClusterID]sets.Set[string]
+	unanswering sets.Set[string]
+	subscribers []func(clusterset.ClusterID)
+}
+
+// EveryCluster is passed to subscribers if a gateway answers no more, or again.
+const EveryCluster clusterset.ClusterID = ""
+
+// Subscribe calls changed with the cluster to which the usable gateways may have changed. changed must not block.
+func (r *Reach) Subscribe(changed func(clusterset.ClusterID)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscribers = append(r.subscribers, changed)
+}
+
+// Report replaces what a gateway reports; nil if its GatewayStatus was deleted.
+func (r *Reach) Report(pod string, report *gatewayv1alpha1.GatewayReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reports == nil {
+		r.reports = map[string]gatewayv1alpha1.GatewayReport{}
+	}
+	if report == nil {
+		delete(r.reports, pod)
+	} else {
+		r.reports[pod] = *report
+	}
+	before := r.unreachable
+	r.unreachable = unreachableBy(r.reports)
+	for _, id := range slices.Sorted(maps.Keys(union(before, r.unreachable))) {
+		if !before[id].Equal(r.unreachable[id]) {
+			r.notify(id)
+		}
+	}
+}
+
+func union(a, b map[clusterset.ClusterID]sets.Set[string]) map[clusterset.ClusterID]sets.Set[string] {
+	result := maps.Clone(a)
+	if result == nil {
+		return b
+	}
+	maps.Copy(result, b)
+	return result
+}
+
+// unreachableBy returns the addresses of the gateways that do not reach a cluster, by its ID.
+func unreachableBy(reports map[string]gatewayv1alpha1.GatewayReport) map[clusterset.ClusterID]sets.Set[string] {
+	result := map[clusterset.ClusterID]sets.Set[string]{}
+	for _, report := range reports {
+		for _, cluster := range report.Clusters {
+			if cluster.Reachable {
+				continue
+			}
+			id := clusterset.ClusterID(cluster.Cluster)
+			if result[id] == nil {
+				result[id] = sets.New[string]()
+			}
+			result[id].Insert(report.Addresses...)
+		}
+	}
+	return result
+}
+
+// SetUnanswering replaces the addresses of the gateways that do not answer.
+func (r *Reach) SetUnanswering(addresses sets.Set[string]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.unanswering.Equal(addresses) {
+		r.unanswering = addresses
+		r.notify(EveryCluster)
+	}
+}
+
+func (r *Reach) notify(id clusterset.ClusterID) {
+	for _, changed := range r.subscribers {
+		changed(id)
+	}
+}
+
+// Usable returns the gateways through which this cluster reaches another one, out of the EndpointSlices of its gateways, and whether it
+// reaches it. Gateways that do not answer are left out, unless none answers: then the agent itself may be cut off. If no gateway reaches
+// the cluster, all of the others are returned.
+func (r *Reach) Usable(gateways []clusterset.Slice, to clusterset.ClusterID) (usable []clusterset.Slice, reached bool) {
+	r.mu.Lock()
+	unanswering, unreachable := r.unanswering, r.unreachable[to]
+	r.mu.Unlock()
+	if answering, some := without(gateways, unanswering); some {
+		gateways = answering
+	}
+	if reaching, some := without(gateways, unreachable); some {
+		return reaching, true
+	}
+	_, ready := without(gateways, nil)
+	return gateways, !ready
+}
+
+// without returns slices without some addresses, and whether a ready endpoint is left.
+func without(gateways []clusterset.Slice, addresses sets.Set[string]) (result []clusterset.Slice, some bool) {
+	for _, slice := range gateways {
+		slice.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(e clusterset.Endpoint) bool {
+			return addresses.HasAny(e.Addresses...)
+		})
+		some = some || slices.ContainsFunc(slice.Endpoints, clusterset.Endpoint.IsReady)
+		result = append(result, slice)
+	}
+	return result, some
+}
