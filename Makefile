@@ -92,7 +92,7 @@ lab-assets: assets kubectl ## build what complete clusters run: Kubernetes, cont
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
-lab-up: lab-assets ## start two complete clusters for you to explore; lab-env, lab-down (Linux, root; LAB=name, DNS=kubernetes)
+lab-up: lab-assets ## start two complete clusters for you to explore; lab-env, lab-down (Linux, root; LAB=name, DNS=kubernetes, NETWORKS=separate)
 	@$(GO_BUILD) -o bin/playground ./e2e/playground && bin/playground lab up
 
 .PHONY: lab-down
@@ -107,8 +107,8 @@ lab-env: # print where the clusters of lab-up are, for a shell to evaluate (LAB=
 
 .PHONY: demo-binaries
 demo-binaries: assets
-	@echo "build tombolo-agent and coredns (a minute or two the first time)"
-	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent ./cmd/coredns
+	@echo "build tombolo-agent, tombolo-gateway and coredns (a minute or two the first time)"
+	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent ./cmd/coredns ./cmd/tombolo-gateway
 
 .PHONY: demo
 demo: demo-binaries ## start control planes, export, import, ask DNS, show the answers, stop (DNS=kubernetes: with CoreDNS' own plugin)
@@ -179,7 +179,7 @@ E2E_PARALLEL ?= 4
 .PHONY: e2e
 e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)'; \
-	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run Complete ./e2e/framework/lab; fi; \
+	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run "Complete|TestArea" ./e2e/framework/lab ./e2e/framework/wan; fi; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api

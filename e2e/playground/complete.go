@@ -15,13 +15,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 )
 
-// labUp starts two complete clusters whose names this plugin serves.
-func labUp(plugin string) start {
+// labNetworks are the networks of the clusters, by the value of NETWORKS.
+var labNetworks = map[string]map[string]string{"": nil, "separate": {"a": "left", "b": "right"}}
+
+// labUp starts two complete clusters whose names this plugin serves, in these networks.
+func labUp(plugin string, networks map[string]string) start {
 	installation := complete.Installation{Installer: complete.ByCommand, DNS: complete.DNS(plugin)}
 	return func(ctx context.Context, out io.Writer) (state, func(error) error, error) {
 		begin := time.Now()
 		set, err := complete.Start(ctx, complete.Options{
 			Members:       []string{"a", "b"},
+			Networks:      networks,
 			Installations: map[string]complete.Installation{"a": installation, "b": installation},
 			Log: func(format string, args ...any) {
 				fmt.Fprintf(out, "%5.1f s  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))

@@ -12,7 +12,8 @@
 //	playground demo|lab env        prints where that is, for a shell to evaluate
 //
 // From the environment: DNS is the plugin that serves the clusterset's names, clusterset (the default) or kubernetes; LAB names
-// the lab, so that several can run side by side.
+// the lab, so that several can run side by side; NETWORKS=separate has the clusters of the lab in networks of their own, with the
+// same addresses and with gateways.
 package main
 
 import (
@@ -78,6 +79,10 @@ func command(ctx context.Context, args []string) error {
 	if _, known := corefiles[plugin]; !known && starts {
 		return fmt.Errorf("DNS=%s: must be clusterset, Tombolo's plugin, or kubernetes, CoreDNS' own", plugin)
 	}
+	networks, known := labNetworks[os.Getenv("NETWORKS")]
+	if !known && starts {
+		return fmt.Errorf("NETWORKS=%s: must be separate, or not set", os.Getenv("NETWORKS"))
+	}
 	switch words := strings.Join(args, " "); {
 	case words == "demo run":
 		return runDemo(ctx, os.Stdout, plugin)
@@ -86,7 +91,7 @@ func command(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "demo":
 		return background(ctx, "demo", args, demoUp(plugin))
 	case len(args) == 2 && args[0] == "lab":
-		return background(ctx, "lab-"+name, args, labUp(plugin))
+		return background(ctx, "lab-"+name, args, labUp(plugin, networks))
 	}
 	return errors.New("usage: playground demo run|up|down|env, playground demo ask NAME TYPE, playground lab up|down|env")
 }

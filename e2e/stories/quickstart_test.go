@@ -18,7 +18,16 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
-const quickstartStory = "a newcomer follows the quickstart, and loses a member"
+const (
+	quickstartStory = "a newcomer follows the quickstart, and loses a member"
+	gatewayStory    = "a newcomer connects two networks"
+)
+
+// newcomerConnectsTwoNetworks: docs/gateways.md works word for word on two clusters with the same addresses, without Tombolo.
+func newcomerConnectsTwoNetworks(t *testing.T, st *stage) {
+	text, shell := st.document(t, "gateways.md")
+	follow(t, shell, text)
+}
 
 // leaving begins the part of the document in which all clusters leave.
 const leaving = "## Leave"
@@ -26,23 +35,14 @@ const leaving = "## Leave"
 // newcomerFollowsTheQuickstart: docs/quickstart.md works word for word on two clusters without Tombolo.
 // Before its last part a member loses power: status says so, and it is removed from the hub; it can still leave when it is back.
 func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
-	root, err := lab.Root()
-	lab.Must(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "quickstart.md"))
-	lab.Must(t, err)
-	before, after, found := strings.Cut(string(text), leaving)
+	text, shell := st.document(t, "quickstart.md")
+	before, after, found := strings.Cut(text, leaving)
 	if !found {
 		t.Fatalf("docs/quickstart.md has no %q", leaving)
 	}
-	east, west := st.Cluster("east"), st.Cluster("west")
-	shell, err := walk.NewShell(t.Context(), root, append(os.Environ(), "KUBECONFIG="+st.Kubeconfig, "KUBECACHEDIR="+st.Folder(),
-		"PATH="+st.Path()+":"+os.Getenv("PATH"), "HUB_URL="+east.Config().Host,
-		"EAST_PODS="+complete.Joined(east.PodCIDRs()), "WEST_PODS="+complete.Joined(west.PodCIDRs()),
-		"AGENT_IMAGE="+complete.AgentImage, "DNS_IMAGE="+complete.DNSImage))
-	lab.Must(t, err)
-	defer shell.Close()
 	follow(t, shell, before)
 
+	west := st.Cluster("west")
 	t.Cleanup(func() { thaw(t, west) }) // so that the lab can end
 	lab.Must(t, west.Node.Freeze(t.Context()))
 	st.awaitStatus(t, "west", "SILENT")
@@ -51,6 +51,23 @@ func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 	}
 	thaw(t, west)
 	follow(t, shell, after)
+}
+
+// document returns the text of a document, and a shell for its commands on the clusters east and west.
+func (s *stage) document(t *testing.T, name string) (string, *walk.Shell) {
+	t.Helper()
+	root, err := lab.Root()
+	lab.Must(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", name))
+	lab.Must(t, err)
+	east, west := s.Cluster("east"), s.Cluster("west")
+	shell, err := walk.NewShell(t.Context(), root, append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "KUBECACHEDIR="+s.Folder(),
+		"PATH="+s.Path()+":"+os.Getenv("PATH"), "HUB_URL="+east.Config().Host,
+		"EAST_PODS="+complete.Joined(east.PodCIDRs()), "WEST_PODS="+complete.Joined(west.PodCIDRs()),
+		"AGENT_IMAGE="+complete.AgentImage, "DNS_IMAGE="+complete.DNSImage, "GATEWAY_IMAGE="+complete.GatewayImage))
+	lab.Must(t, err)
+	t.Cleanup(shell.Close)
+	return string(text), shell
 }
 
 // follow runs the commands of a text.

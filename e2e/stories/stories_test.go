@@ -66,10 +66,10 @@ var serial = []story{
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
-// TestStories runs the stories, and the quickstart on clusters of its own. STORY in the environment, a regular expression,
+// TestStories runs the stories, and the commands of two documents on clusters of their own. STORY in the environment, a regular expression,
 // chooses some by their names.
 //
-// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9
+// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G6, G8, G10
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
@@ -91,16 +91,35 @@ func TestStories(t *testing.T) {
 			}
 		})
 	}
-	if chosen.MatchString(quickstartStory) {
-		t.Run("quickstart", func(t *testing.T) {
+	if across := choose(chosen, acrossNetworks); len(across) > 0 {
+		t.Run("networks", func(t *testing.T) {
+			st := startStage(t, complete.Options{Members: []string{"a", "b"}, Networks: separateNetworks})
+			lab.Must(t, st.LoadConformanceImages(t.Context()))
+			for _, s := range across {
+				t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
+			}
+		})
+	}
+	for _, document := range []struct {
+		story    string
+		networks map[string]string
+		follow   func(*testing.T, *stage)
+	}{
+		{quickstartStory, nil, newcomerFollowsTheQuickstart},
+		{gatewayStory, map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks},
+	} {
+		if !chosen.MatchString(document.story) {
+			continue
+		}
+		t.Run("document", func(t *testing.T) {
 			// Two clusters, of which one becomes the hub, too.
-			st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}})
+			st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: document.networks})
 			if err := st.LoadConformanceImages(t.Context()); err != nil { // the document's pods run one of them
 				t.Fatal(err)
 			}
-			t.Run(quickstartStory, func(t *testing.T) {
+			t.Run(document.story, func(t *testing.T) {
 				defer all.time(t, st)()
-				newcomerFollowsTheQuickstart(t, st)
+				document.follow(t, st)
 			})
 		})
 	}

@@ -18,6 +18,7 @@ missing=$(
 	need nft nftables
 	need conntrack conntrack
 	need ip iproute2
+	need ping iputils-ping
 	need sysctl procps
 	need /bin/busybox busybox-static
 	need socat socat

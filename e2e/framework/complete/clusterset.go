@@ -58,6 +58,9 @@ type Options struct {
 	Late []string
 	// Installations are by the names of clusters, with the hub's under HubName. The default is ByCommand with OurPlugin.
 	Installations map[string]Installation
+	// Networks are the networks of the clusters, by their names. If there are any, each cluster has gateways. Clusters of different
+	// networks have the same addresses.
+	Networks map[string]string
 	// Oldest is the name of a cluster that runs the oldest Kubernetes that Tombolo supports. Empty: none does.
 	Oldest string
 	// Logs is as in lab.Options.
@@ -99,6 +102,7 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 	}
 	for _, name := range o.names() {
 		c := lab.CompleteMember(name)
+		c.Network = o.Networks[name]
 		if name == o.Oldest {
 			c.Release = lab.Oldest
 		}

@@ -4,12 +4,14 @@
 package complete
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 func (c *Clusterset) installHub(ctx context.Context) error {
@@ -55,6 +57,10 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, pl
 		"clusterset", "join", "--context", cluster.Name, "--hub-context", c.Hub.Name,
 		"--cluster-id", cluster.Name, "--pod-cidrs", Joined(cluster.PodCIDRs()),
 		"--profile", parts, "--agent-image", AgentImage, "--dns-image", DNSImage,
+	}
+	if len(c.Options.Networks) > 0 {
+		join = append(join, "--network", cmp.Or(c.Options.Networks[cluster.Name], hubv1alpha1.DefaultNetwork),
+			"--gateway", "--gateway-image", GatewayImage, "--gateway-service", "NodePort")
 	}
 	if !c.hasServiceCIDRs(cluster) {
 		join = append(join, "--service-cidrs", Joined(cluster.ServiceCIDRs))

@@ -17,9 +17,10 @@ import (
 
 // The images that stories and installations use, as the archives in images/ name them.
 const (
-	// AgentImage and DNSImage are Tombolo's own, as the nodes have them.
-	AgentImage = "localhost/tombolo-agent:lab"
-	DNSImage   = "localhost/tombolo-dns:lab"
+	// AgentImage, DNSImage and GatewayImage are Tombolo's own, as the nodes have them.
+	AgentImage   = "localhost/tombolo-agent:lab"
+	DNSImage     = "localhost/tombolo-dns:lab"
+	GatewayImage = "localhost/tombolo-gateway:lab"
 	// ProbeImage is what the pods of the stories run: see e2e/framework/probe.
 	ProbeImage = "tombolo.example/probe:lab"
 )
@@ -45,7 +46,7 @@ func findPrograms() (programs, error) {
 			p.kubectl = path
 		}
 	}
-	for _, image := range []string{"tombolo-agent", "tombolo-dns", "probe"} {
+	for _, image := range []string{"tombolo-agent", "tombolo-dns", "tombolo-gateway", "probe"} {
 		p.images = append(p.images, filepath.Join(bin, "images", image+".tar"))
 	}
 	for _, path := range append([]string{p.kubectl, p.clusterset, p.probe}, p.images...) {

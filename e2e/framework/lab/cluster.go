@@ -43,6 +43,7 @@ type Cluster struct {
 	options     ClusterOptions
 	binaries    binaries
 	index       int
+	number      int // in its network
 	labFolder   string
 	folder      string
 	logs        string
@@ -53,13 +54,14 @@ type Cluster struct {
 	log         func(format string, args ...any)
 }
 
-func newCluster(l *Lab, index int, o ClusterOptions, b binaries, logs string) (*Cluster, error) {
+func newCluster(l *Lab, index, number int, o ClusterOptions, b binaries, logs string) (*Cluster, error) {
 	c := &Cluster{
 		Name:         o.Name,
-		ServiceCIDRs: o.serviceCIDRs(index),
+		ServiceCIDRs: o.serviceCIDRs(number),
 		options:      o,
 		binaries:     b,
 		index:        index,
+		number:       number,
 		labFolder:    l.folder,
 		folder:       filepath.Join(l.folder, o.Name),
 		logs:         filepath.Join(l.folder, o.Name),

@@ -95,8 +95,9 @@ func prepare(ctx context.Context, o Options) (*Lab, error) {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
+	numbers := o.numbers()
 	for i, co := range o.Clusters {
-		c, err := newCluster(l, i, co, found[i], o.Logs)
+		c, err := newCluster(l, i, numbers[i], co, found[i], o.Logs)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
@@ -116,7 +117,7 @@ func (l *Lab) start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// startMachines starts all machines, links them, and makes the pods of each reachable from all.
+// startMachines starts all machines, links them, and makes the pods of each reachable from all of its network.
 func (l *Lab) startMachines(ctx context.Context) error {
 	for _, c := range l.clusters {
 		if c.machine == nil {
@@ -130,8 +131,13 @@ func (l *Lab) startMachines(ctx context.Context) error {
 		}
 	}
 	for _, from := range l.clusters {
+		if from.options.Form == Complete && from.options.Network != "" {
+			if err := l.network.masquerade(ctx, from); err != nil {
+				return fmt.Errorf("cluster %s: %w", from.Name, err)
+			}
+		}
 		for _, to := range l.clusters {
-			if from == to || from.machine == nil || to.options.Form != Complete {
+			if from == to || from.machine == nil || to.options.Form != Complete || from.options.Network != to.options.Network {
 				continue
 			}
 			if err := l.network.route(ctx, from.machine, to); err != nil {

@@ -131,6 +131,23 @@ func (n *network) route(ctx context.Context, m *machine, to *Cluster) error {
 	return nil
 }
 
+// masquerade gives packets of a cluster's pods the address of its machine if they leave for other machines, as the nodes of a cluster
+// do whose pods the network does not route to.
+func (n *network) masquerade(ctx context.Context, c *Cluster) error {
+	pods := c.PodCIDRs()
+	rules := fmt.Sprintf(`table inet lab {
+		chain postrouting {
+			type nat hook postrouting priority srcnat + 1;
+			oifname "eth0" ip saddr %s ip daddr %s/24 masquerade
+			oifname "eth0" ip6 saddr %s ip6 daddr %s/64 masquerade
+		}
+	}`, pods[0], n.address4(0), pods[1], n.address6(0))
+	if _, err := c.machine.run(ctx, "nft", rules); err != nil {
+		return fmt.Errorf("masquerading the pods: %w", err)
+	}
+	return nil
+}
+
 // unplug takes a machine off the network: whatever it sends and whatever is sent to it is lost without a word.
 func (n *network) unplug(ctx context.Context, index int) error {
 	_, err := execute(ctx, "nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index), "nomaster")

@@ -37,15 +37,15 @@ type Node struct {
 	network *network
 }
 
-// PodCIDRs returns the addresses of the cluster's pods, IPv4 and IPv6: 10.<200+i>.0.0/24 and fd00:20:<i>::/64 for the
-// lab's cluster i. Nil if it has no node.
+// PodCIDRs returns the addresses of the cluster's pods, IPv4 and IPv6: 10.<200+i>.0.0/24 and fd00:20:<i>::/64 for
+// cluster i of its network. Nil if it has no node.
 func (c *Cluster) PodCIDRs() []netip.Prefix {
 	if c.options.Form != Complete {
 		return nil
 	}
 	return []netip.Prefix{
-		netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/24", 200+c.index)),
-		netip.MustParsePrefix(fmt.Sprintf("fd00:20:%d::/64", c.index)),
+		netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/24", 200+c.number)),
+		netip.MustParsePrefix(fmt.Sprintf("fd00:20:%d::/64", c.number)),
 	}
 }
 

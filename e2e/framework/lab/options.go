@@ -38,7 +38,7 @@ type ClusterOptions struct {
 	// IPFamilies of Services, the primary one first. Empty: IPv4 and IPv6.
 	IPFamilies []corev1.IPFamily
 	// ServiceCIDRs: one, or one of each family, the primary one first. Empty: 10.<100+i>.0.0/16 and
-	// fd00:10:<100+i>::/112 for the lab's cluster i, as far as IPFamilies has the family. Not both may be set.
+	// fd00:10:<100+i>::/112 for cluster i of a network, as far as IPFamilies has the family. Not both may be set.
 	ServiceCIDRs []netip.Prefix
 	// Controllers are those that kube-controller-manager runs. Empty: it does not run at all.
 	Controllers []string
@@ -46,6 +46,10 @@ type ClusterOptions struct {
 	ControllersLater bool
 	// Form says how complete the cluster is. The default: a control plane on the loopback interface.
 	Form Form
+	// Network is the network of the cluster's pods: pods of one network reach each other. Clusters of different networks have the same
+	// ranges, and from the addresses of machines nobody learns those of pods: a packet of a pod of a named network that leaves for a
+	// machine bears the address of its own machine. Empty: the network that has no name.
+	Network string
 	// Release is the folder, below that of the binaries, with those of another release of Kubernetes than the default one.
 	Release string
 	// Audit writes every request, without its body, to the file Cluster.AuditLog.
@@ -149,8 +153,19 @@ func (o ClusterOptions) validate() error {
 	return nil
 }
 
-// serviceCIDRs returns the service CIDRs of the lab's cluster with this index, the primary one first.
-func (o ClusterOptions) serviceCIDRs(index int) []netip.Prefix {
+// numbers returns the number of each cluster in its network.
+func (o Options) numbers() []int {
+	count := map[string]int{}
+	result := make([]int, len(o.Clusters))
+	for i, c := range o.Clusters {
+		result[i] = count[c.Network]
+		count[c.Network]++
+	}
+	return result
+}
+
+// serviceCIDRs returns the service CIDRs of the cluster with this number in its network, the primary one first.
+func (o ClusterOptions) serviceCIDRs(number int) []netip.Prefix {
 	if len(o.ServiceCIDRs) > 0 {
 		return slices.Clone(o.ServiceCIDRs)
 	}
@@ -161,9 +176,9 @@ func (o ClusterOptions) serviceCIDRs(index int) []netip.Prefix {
 	var cidrs []netip.Prefix
 	for _, f := range families {
 		if f == corev1.IPv4Protocol {
-			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+index)))
+			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 100+number)))
 		} else {
-			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("fd00:10:%d::/112", 100+index)))
+			cidrs = append(cidrs, netip.MustParsePrefix(fmt.Sprintf("fd00:10:%d::/112", 100+number)))
 		}
 	}
 	return cidrs

@@ -1,0 +1,183 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package wan is a wide area network between network namespaces of this machine, whose delay and loss can be set and which can be cut. Its
+// hosts are TUN devices, and this process forwards their packets, because kernels may lack netem. Root.
+package wan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// mtu is that of the devices, and maxQueue the number of packets that a host has under way.
+	mtu      = 1500
+	maxQueue = 1 << 16
+)
+
+// Area is a network. The zero value has no hosts, no delay and no loss.
+type Area struct {
+	delay atomic.Int64 // a time.Duration, one way
+	loss  atomic.Uint64
+	cut   atomic.Bool
+
+	mu    sync.Mutex
+	hosts map[netip.Addr]*host
+}
+
+type host struct {
+	device *os.File
+	queue  chan packet
+}
+
+type packet struct {
+	data []byte
+	due  time.Time
+}
+
+// SetDelay sets how long a packet takes from one host to another.
+func (a *Area) SetDelay(delay time.Duration) { a.delay.Store(int64(delay)) }
+
+// SetLoss sets the share of packets that are lost, in thousandths.
+func (a *Area) SetLoss(perMille uint64) { a.loss.Store(perMille) }
+
+// Cut loses all packets, or none.
+func (a *Area) Cut(cut bool) { a.cut.Store(cut) }
+
+// Attach gives the network namespace of a process an interface with an address of the network, such as 198.19.0.1/24. It ends with the
+// process that has called Attach.
+func (a *Area) Attach(ctx context.Context, pid int, name string, address netip.Prefix) error {
+	device, err := openIn(pid, name)
+	if err != nil {
+		return fmt.Errorf("wide area network: interface %s for process %d: %w", name, pid, err)
+	}
+	in := []string{"--target", strconv.Itoa(pid), "--net", "ip"}
+	for _, command := range [][]string{
+		{"address", "add", address.String(), "dev", name}, {"link", "set", name, "mtu", strconv.Itoa(mtu), "txqueuelen", "10000", "up"},
+	} {
+		if out, err := exec.CommandContext(ctx, "nsenter", append(in[:len(in):len(in)], command...)...).CombinedOutput(); err != nil {
+			return errors.Join(fmt.Errorf("wide area network: ip %v: %w: %s", command, err, out), device.Close())
+		}
+	}
+	h := &host{device, make(chan packet, maxQueue)}
+	a.mu.Lock()
+	if a.hosts == nil {
+		a.hosts = map[netip.Addr]*host{}
+	}
+	a.hosts[address.Addr()] = h
+	a.mu.Unlock()
+	go a.receive(h)
+	go h.send()
+	return nil
+}
+
+// Close removes all interfaces.
+func (a *Area) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var errs []error
+	for address, h := range a.hosts {
+		errs = append(errs, h.device.Close())
+		delete(a.hosts, address)
+	}
+	return errors.Join(errs...)
+}
+
+// receive takes the packets that a host sends, until its device is closed.
+func (a *Area) receive(from *host) {
+	defer close(from.queue)
+	for {
+		data := make([]byte, mtu)
+		n, err := from.device.Read(data)
+		if err != nil {
+			return
+		}
+		if to := a.hostOf(data[:n]); to != nil && !a.cut.Load() && rand.Uint64N(1000) >= a.loss.Load() {
+			to.enqueue(packet{data[:n], time.Now().Add(time.Duration(a.delay.Load()))})
+		}
+	}
+}
+
+func (a *Area) hostOf(data []byte) *host {
+	if len(data) < 20 || data[0]>>4 != 4 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hosts[netip.AddrFrom4([4]byte(data[16:20]))]
+}
+
+// enqueue loses the packet if too many are under way, or the device is closed.
+func (h *host) enqueue(p packet) {
+	defer func() { _ = recover() }() // the queue is closed with the device
+	select {
+	case h.queue <- p:
+	default:
+	}
+}
+
+// send delivers packets when they are due, until the device is closed.
+func (h *host) send() {
+	for p := range h.queue {
+		time.Sleep(time.Until(p.due))
+		if _, err := h.device.Write(p.data); err != nil && errors.Is(err, os.ErrClosed) {
+			return
+		}
+	}
+}
+
+// openIn creates a TUN device in the network namespace of a process. The device stays there, whichever process reads it.
+func openIn(pid int, name string) (*os.File, error) {
+	own, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	other, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	runtime.LockOSThread()
+	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("setns: %w", err)
+	}
+	device, err := open(name)
+	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("setns back: %w", err) // the thread stays locked, so that nothing else runs on it
+	}
+	runtime.UnlockOSThread()
+	return device, err
+}
+
+func open(name string) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("/dev/net/tun: %w", err)
+	}
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		return nil, errors.Join(fmt.Errorf("TUNSETIFF: %w", err), unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}

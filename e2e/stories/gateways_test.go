@@ -1,0 +1,217 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+)
+
+// separateNetworks are the networks of clusters a and b, whose pods and Services have the same addresses.
+var separateNetworks = map[string]string{"a": "left", "b": "right"}
+
+// acrossNetworks are the stories of clusters in separate networks, in their order: the later ones disturb the clusters.
+var acrossNetworks = []story{
+	{"a service is reached across networks", serviceAcrossNetworks},
+	{"two exporters in two networks serve together", exportersInTwoNetworks},
+	{"the server speaks first, large transfers and half-close work across networks", streamsAcrossNetworks},
+	{"session affinity holds across networks", affinityAcrossNetworks},
+	{"gateways restart under load", gatewaysRestart},
+	{"gateways serve without hub and agents", gatewaysWithoutHubAndAgents},
+	{"a gateway that is killed is left out", gatewayIsKilled},
+	{"a suspended member is cut off", suspendedMemberIsCutOff},
+}
+
+// tcpNetworks are what gateways support.
+var tcpNetworks = []string{"tcp4", "tcp6"}
+
+// serviceAcrossNetworks: pods reach a service of a cluster whose pods have the same addresses, by its name, in both directions and both
+// IP families. A UDP port is left out and the import says so. trace names the gateways.
+func serviceAcrossNetworks(s *scene) {
+	for _, from := range []string{"a", "b"} {
+		s.in(from).offer("web-of-"+from, 2)
+	}
+	for from, to := range map[string]string{"a": "b", "b": "a"} {
+		p, name := s.in(to), "web-of-"+from
+		imported := p.awaitImport(name, from)
+		for _, network := range tcpNetworks {
+			p.awaitAnyAnswer(network, s.name(name), 80)
+			p.expectAnswers(network, s.name(name), 80, from)
+		}
+		unusable := meta.FindStatusCondition(imported.Status.Conditions, conditions.TypeSourceUnusable)
+		if unusable == nil || !strings.Contains(unusable.Message, "80/UDP") {
+			s.Errorf("the import in %s does not say that UDP is left out: %+v", to, imported.Status.Conditions)
+		}
+		out, err := s.Kubectl(s.Context(), "", "clusterset", "trace", s.namespace+"/"+name, "--from", to)
+		if err != nil || !strings.Contains(out, "through gateways: 2 of 2 reach those of "+from) {
+			s.Errorf("trace: %v\n%s", err, out)
+		}
+	}
+}
+
+// exportersInTwoNetworks: a cluster that exports a service too uses its own pods and, through gateways, those of the other cluster.
+func exportersInTwoNetworks(s *scene) {
+	for _, p := range s.members() {
+		p.offer("web", 1)
+	}
+	for _, p := range s.members() {
+		p.awaitImport("web", "a", "b")
+		p.awaitAnswers("tcp", s.name("web"), 80, "a", "b")
+	}
+	s.in("a").withdraw("web")
+	for _, p := range s.members() {
+		p.awaitImport("web", "b")
+		p.awaitAnswers("tcp", s.name("web"), 80, "b")
+	}
+}
+
+// socatImage is loaded for the suite of mcs-api.
+const socatImage = "docker.io/alpine/socat:1.7.4.4"
+
+// megabytes is the size of a large transfer.
+const megabytes = 256
+
+// streamsAcrossNetworks: a server that sends without being asked is heard, a client that closes its sending side still gets the answer,
+// and large transfers in both directions arrive as they were sent.
+func streamsAcrossNetworks(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	data := fmt.Sprintf("yes 0123456789 | head -c %d", megabytes<<20)
+	server := probeContainer("sh", "-c", fmt.Sprintf(`
+		socat -t 30 TCP6-LISTEN:8080,fork,reuseaddr SYSTEM:md5sum &
+		socat TCP6-LISTEN:8081,fork,reuseaddr SYSTEM:%q`, data))
+	server.Image = socatImage
+	a.deployPods("streams", 1, corev1.PodSpec{Containers: []corev1.Container{server}})
+	streams := service("streams")
+	streams.Spec.Ports = []corev1.ServicePort{
+		{Name: "up", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)},
+		{Name: "down", Protocol: corev1.ProtocolTCP, Port: 81, TargetPort: intstr.FromInt32(8081)},
+	}
+	a.create(streams, export("streams"))
+	b.awaitImport("streams", "a")
+	b.awaitAddress(s.name("streams"))
+	run := func(command string) (string, error) {
+		var out bytes.Buffer
+		err := b.exec(s.Context(), clientPod, nil, &out, "sh", "-c", command)
+		return strings.TrimSpace(out.String()), err
+	}
+	want, err := run(data + " | md5sum")
+	lab.Must(s, err)
+	for port, command := range map[int]string{
+		80: data + " | nc " + s.name("streams") + " 80",           // the answer comes after the client's last byte
+		81: "nc " + s.name("streams") + " 81 </dev/null | md5sum", // the server speaks first
+	} {
+		b.eventually(fmt.Sprintf("%d MB on port %d", megabytes, port), func(context.Context) error {
+			got, err := run(command)
+			if err == nil && got != want {
+				s.Fatalf("port %d: the hash is %q, want %q", port, got, want)
+			}
+			return err // the server does not listen yet
+		})
+	}
+}
+
+// affinityAcrossNetworks: with session affinity, a client keeps its pod in the other network.
+func affinityAcrossNetworks(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	a.deploy("web", 3)
+	web := service("web")
+	web.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	a.create(web, export("web"))
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp", s.name("web"), 80)
+	pods := map[string]bool{}
+	for _, answer := range b.expectAnswers("tcp", s.name("web"), 80, "a") {
+		pods[answer.Pod] = true
+	}
+	if len(pods) != 1 {
+		s.Errorf("pods %v have answered one client, want one", pods)
+	}
+}
+
+// loadAcross offers a service in a and has b ask it all the time.
+func (s *scene) loadAcross() *load {
+	s.Helper()
+	s.in("a").offer("web", 2)
+	b := s.in("b")
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp", s.name("web"), 80)
+	return b.load("tcp", s.name("web"), 80, 15)
+}
+
+// gatewaysRestart: while the gateways of both clusters are replaced one by one, no request fails.
+func gatewaysRestart(s *scene) {
+	requests := s.loadAcross()
+	for _, p := range s.members() {
+		p.rollOut(manifests.AgentNamespace, manifests.GatewayDeployment)
+	}
+	requests.endClean()
+}
+
+// gatewaysWithoutHubAndAgents: while the hub is down and no agent runs, streams work, also through gateways that start meanwhile.
+func gatewaysWithoutHubAndAgents(s *scene) {
+	requests := s.loadAcross()
+	s.Hub.APIServer.Kill()
+	s.Cleanup(func() { lab.Must(s, s.Hub.APIServer.Start(context.Background())) })
+	for _, p := range s.members() {
+		p.rollOut(manifests.AgentNamespace, manifests.AgentDeployment)
+	}
+	s.in("a").rollOut(manifests.AgentNamespace, manifests.GatewayDeployment)
+	requests.endClean()
+}
+
+// gatewayIsKilled: after the time that the agent and the kubelet need, no request goes to a gateway that was killed.
+func gatewayIsKilled(s *scene) {
+	s.in("a").offer("web", 2)
+	b := s.in("b")
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp", s.name("web"), 80)
+	for _, p := range s.members() {
+		pod := p.podsOf(manifests.AgentNamespace, manifests.GatewayDeployment)[0]
+		_, err := s.Kubectl(s.Context(), "", "--context", p.cluster.Name, "-n", pod.Namespace, "delete", "pod", pod.Name, "--grace-period=0", "--force")
+		lab.Must(s, err)
+		b.awaitAnyAnswer("tcp", s.name("web"), 80)
+		b.expectAnswers("tcp", s.name("web"), 80, "a")
+	}
+}
+
+// suspendedMemberIsCutOff: a member that the hub's administrator suspends is reached no more, and is again when it is no longer
+// suspended.
+func suspendedMemberIsCutOff(s *scene) {
+	b := s.in("b")
+	requests := s.loadAcross()
+	suspend := func(suspended bool) {
+		patch := fmt.Sprintf(`{"spec":{"suspended":%v}}`, suspended)
+		_, err := s.Kubectl(context.Background(), "", "--context", s.Hub.Name, "-n", clusterset.ClusterID("a").HubNamespace(),
+			"patch", "member/"+hubv1alpha1.MemberName, "--type", "merge", "--patch", patch)
+		lab.Must(s, err)
+	}
+	s.Cleanup(func() { suspend(false) })
+	requests.endClean()
+	suspend(true)
+	began := time.Now()
+	b.eventually("the end of the import", func(ctx context.Context) error {
+		left, err := b.remains(ctx, "web")
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%v", left)
+		}
+		return err
+	})
+	s.Logf("the import ended %.1f s after the suspension", time.Since(began).Seconds())
+	suspend(false)
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp", s.name("web"), 80)
+}
