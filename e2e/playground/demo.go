@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
@@ -24,11 +25,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// demo is a clusterset of a hub and two members: control planes with an agent and CoreDNS each.
+// demo is a clusterset of a hub and two members: control planes with an agent and CoreDNS each. A third member is in another network.
 type demo struct {
+	host  string // an address of this machine for gateways; empty: there is no third member
 	out   io.Writer
 	mu    sync.Mutex // for out
 	begin time.Time
@@ -38,14 +41,14 @@ type demo struct {
 	logs      string // a folder
 	hub       *lab.Cluster
 	hubClient client.Client
-	a, b      *member
-	web       string // UID and addresses of the derived Service of web in cluster-b
+	a, b, c   *member // c may be nil
+	web       string  // UID and addresses of the derived Service of web in cluster-b
 }
 
 // runDemo runs all steps and cleans up.
 func runDemo(ctx context.Context, out io.Writer, plugin string) error {
-	d := &demo{out: out, begin: time.Now()}
-	err := d.run(ctx, plugin, d.exportWeb, d.exportDB, d.conflict, d.withdraw)
+	d := &demo{out: out, begin: time.Now(), host: hostAddress()}
+	err := d.run(ctx, plugin, d.exportWeb, d.exportDB, d.conflict, d.withdraw, d.acrossNetworks)
 	if err := d.stop(err); err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func demoUp(plugin string) start {
 // run starts the clusters and runs steps.
 func (d *demo) run(ctx context.Context, plugin string, steps ...func(context.Context) error) error {
 	d.printf("\nTwo clusters and a hub, on this machine\n")
-	for _, name := range []string{"tombolo-agent", "coredns"} {
+	for _, name := range []string{"tombolo-agent", "coredns", "tombolo-gateway"} {
 		if _, err := findProgram(name); err != nil {
 			return err
 		}
@@ -89,14 +92,20 @@ func (d *demo) run(ctx context.Context, plugin string, steps ...func(context.Con
 }
 
 func (d *demo) startClusters(ctx context.Context) error {
-	d.progressf("three API servers start: a hub, cluster-a and cluster-b")
+	clusters := []lab.ClusterOptions{membership.Hub(), lab.Member("cluster-a"), lab.Member("cluster-b")}
+	if d.host != "" {
+		clusters = append(clusters, lab.Member("cluster-c"))
+		for i := range clusters {
+			clusters[i].Env = gatewayEnvironment(clusters[i].Name, d.host)
+		}
+	}
+	d.progressf("%d API servers start: a hub and the members", len(clusters))
 	var err error
 	if d.logs, err = os.MkdirTemp("", "tombolo-demo-logs-"); err != nil {
 		return err
 	}
 	d.lab, err = lab.New(ctx, lab.Options{
-		Clusters: []lab.ClusterOptions{membership.Hub(), lab.Member("cluster-a"), lab.Member("cluster-b")},
-		Logs:     d.logs, Log: d.progressf,
+		Clusters: clusters, Logs: d.logs, Log: d.progressf,
 	})
 	if err != nil {
 		return err
@@ -112,8 +121,16 @@ func (d *demo) startClusters(ctx context.Context) error {
 	if d.a, err = newMember(d.lab.Cluster("cluster-a")); err != nil {
 		return err
 	}
-	d.b, err = newMember(d.lab.Cluster("cluster-b"))
+	if d.b, err = newMember(d.lab.Cluster("cluster-b")); err != nil || d.host == "" {
+		return err
+	}
+	d.c, err = newMember(d.lab.Cluster("cluster-c"))
 	return err
+}
+
+// members returns the members that there are.
+func (d *demo) members() []*member {
+	return slices.DeleteFunc([]*member{d.a, d.b, d.c}, func(m *member) bool { return m == nil })
 }
 
 // join makes one cluster the hub and the others its members.
@@ -123,12 +140,16 @@ func (d *demo) join(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for i, m := range []*member{d.a, d.b} {
-		g.Go(func() error {
-			var err error
-			m.hub, err = membership.Join(ctx, d.hub, m.Cluster, manifests.MemberOptions{
-				ClusterID: clusterset.ClusterID(m.Name), PodCIDRs: membership.PodCIDRs(i + 1), ServiceCIDRs: m.ServiceCIDRs,
-			})
+	for i, m := range d.members() {
+		o := manifests.MemberOptions{ClusterID: clusterset.ClusterID(m.Name), PodCIDRs: membership.PodCIDRs(i + 1), ServiceCIDRs: m.ServiceCIDRs}
+		if d.host != "" {
+			o.GatewayCIDRs = []hubv1alpha1.CIDR{hubv1alpha1.CIDR(d.host + "/32")}
+		}
+		if m == d.c {
+			o.PodCIDRs, o.Network, o.Publish = membership.PodCIDRs(1), "cloud", hubv1alpha1.PublishAvailability // as cluster-a's
+		}
+		g.Go(func() (err error) {
+			m.hub, err = membership.Join(ctx, d.hub, m.Cluster, o)
 			return err
 		})
 	}
@@ -136,10 +157,15 @@ func (d *demo) join(ctx context.Context) error {
 }
 
 func (d *demo) startPrograms(ctx context.Context, plugin string) error {
-	d.progressf("tombolo-agent and CoreDNS start in both clusters")
+	d.progressf("tombolo-agent and CoreDNS start in the clusters, and gateways in cluster-a and cluster-c")
 	g, ctx := errgroup.WithContext(ctx)
-	for _, m := range []*member{d.a, d.b} {
-		g.Go(func() error { return m.start(ctx, d.hubClient, plugin) })
+	for _, m := range d.members() {
+		g.Go(func() error {
+			if m == d.b || d.c == nil {
+				return m.start(ctx, d.hubClient, plugin)
+			}
+			return m.startWithGateway(ctx, d.hubClient, plugin, d.host)
+		})
 	}
 	return g.Wait()
 }
@@ -151,10 +177,7 @@ func (d *demo) stop(failed error) error {
 	case failed == nil || errors.Is(failed, errInterrupted):
 		failed = errors.Join(failed, os.RemoveAll(d.logs))
 	default:
-		for _, m := range []*member{d.a, d.b} {
-			if m == nil {
-				continue
-			}
+		for _, m := range d.members() {
 			for _, p := range m.Processes() {
 				failed = fmt.Errorf("%w\n\nThe log of %s ends:\n%s", failed, p, p.LogTail())
 			}

@@ -65,11 +65,11 @@ func (m *member) create(ctx context.Context, objects ...client.Object) error {
 }
 
 // start starts what runs in a member and returns when CoreDNS answers and the agent's heartbeat is on the hub.
-func (m *member) start(ctx context.Context, hub client.Client, plugin string) error {
+func (m *member) start(ctx context.Context, hub client.Client, plugin string, agentArgs ...string) error {
 	if err := m.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
 	}
-	if err := m.startAgent(ctx, hub); err != nil {
+	if err := m.startAgent(ctx, hub, agentArgs); err != nil {
 		return err
 	}
 	return m.startCoreDNS(ctx, plugin)
@@ -77,7 +77,7 @@ func (m *member) start(ctx context.Context, hub client.Client, plugin string) er
 
 // startAgent starts the member's agent, which reads its cluster's ID from the ClusterProperty, and returns when the hub has
 // all that the member exports: nothing yet.
-func (m *member) startAgent(ctx context.Context, hub client.Client) error {
+func (m *member) startAgent(ctx context.Context, hub client.Client, more []string) error {
 	path, err := findProgram("tombolo-agent")
 	if err != nil {
 		return err
@@ -101,16 +101,16 @@ func (m *member) startAgent(ctx context.Context, hub client.Client) error {
 		}
 		return nil
 	}
-	return m.Program(path, ready,
-		"--kubeconfig="+m.Kubeconfig(),
-		"--hub-kubeconfig="+kubeconfig,
-		"--service-cidrs="+strings.Join(ranges, ","),
+	return m.Program(path, ready, append([]string{
+		"--kubeconfig=" + m.Kubeconfig(),
+		"--hub-kubeconfig=" + kubeconfig,
+		"--service-cidrs=" + strings.Join(ranges, ","),
 		"--leader-elect=false",
 		"--metrics-bind-address=0",
 		"--health-probe-bind-address=0",
 		"--log-format=text",
 		"--v=1",
-	).Start(ctx)
+	}, more...)...).Start(ctx)
 }
 
 // startCoreDNS starts the member's CoreDNS and returns when it answers.
