@@ -1,0 +1,265 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+)
+
+// pairKind is what forwards from the clients to the backend.
+type pairKind string
+
+const (
+	tombolo pairKind = "tombolo"
+	// haproxy has its default settings, largeHAProxy buffers of 64 KiB.
+	haproxy      pairKind = "haproxy"
+	largeHAProxy pairKind = "haproxy-64k"
+	// direct is no pair: the clients connect to the backend.
+	direct pairKind = "direct"
+)
+
+var pairKinds = []pairKind{tombolo, haproxy, largeHAProxy, direct}
+
+// pair is two running processes: the clients connect to one, which forwards by mutual TLS to the other, which forwards to the backend.
+type pair struct {
+	kind      pairKind
+	client    string // the address for clients
+	processes []*exec.Cmd
+	errors    []*bytes.Buffer // what each has written
+}
+
+// startPair starts a pair in front of a backend.
+func startPair(ctx context.Context, folder string, kind pairKind, backend string) (*pair, error) {
+	if kind == direct {
+		return &pair{kind: kind, client: backend}, nil
+	}
+	files, err := writeCertificates(folder)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{kind: kind}
+	between, client, err := freeAddresses()
+	if err != nil {
+		return nil, err
+	}
+	p.client = client
+	if kind == tombolo {
+		err = errors.Join(
+			p.startRole(ctx, roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}, exportRole),
+			p.startRole(ctx, roleConfig{Listen: client, Forward: between, Certificates: files[east], Trusted: files[west]}, importRole),
+		)
+	} else {
+		err = errors.Join(
+			p.startHAProxy(ctx, folder, "west", between+" ssl "+mutual(files[west], files[east]), backend),
+			p.startHAProxy(ctx, folder, "east", client, between+" ssl "+mutual(files[east], files[west])),
+		)
+	}
+	if err == nil {
+		err = p.awaitReady(ctx)
+	}
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// startBackend starts the process to which the pairs forward.
+func startBackend(ctx context.Context) (*pair, error) {
+	address, _, err := freeAddresses()
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{kind: direct, client: address}
+	if err = p.startRole(ctx, roleConfig{Listen: address}, backendRole); err == nil {
+		err = p.awaitReady(ctx)
+	}
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// The two clusters.
+const (
+	east clusterset.ClusterID = "east"
+	west clusterset.ClusterID = "west"
+)
+
+// certificates are the files of one side.
+type certificates struct {
+	Leaf   string // certificate and key
+	Bundle string // the authority
+}
+
+func writeCertificates(folder string) (map[clusterset.ClusterID]certificates, error) {
+	result := map[clusterset.ClusterID]certificates{}
+	for _, id := range []clusterset.ClusterID{east, west} {
+		authority, err := identity.NewAuthority(id, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		certificate, key, err := authority.Issue(identity.Name{ClusterSet: "bench", Cluster: id}, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		files := certificates{filepath.Join(folder, string(id)+".pem"), filepath.Join(folder, string(id)+"-ca.pem")}
+		if err := os.WriteFile(files.Leaf, append(bytes.Clone(certificate), key...), 0o600); err != nil {
+			return nil, err
+		}
+		bundle := identity.EncodeBundle([]identity.Authority{authority})
+		if err := os.WriteFile(files.Bundle, []byte(bundle), 0o600); err != nil {
+			return nil, err
+		}
+		result[id] = files
+	}
+	return result, nil
+}
+
+// mutual returns the settings of HAProxy for mutual TLS 1.3 with the cipher that Go prefers on this processor.
+func mutual(own, other certificates) string {
+	return fmt.Sprintf("crt %s ca-file %s verify required ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256", own.Leaf, other.Bundle)
+}
+
+func freeAddresses() (first, second string, err error) {
+	a, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer a.Close()
+	b, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	return a.Addr().String(), b.Addr().String(), b.Close()
+}
+
+func (p *pair) startRole(ctx context.Context, c roleConfig, role string) error {
+	config, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return p.start(exec.CommandContext(ctx, self), roleVariable+"="+role, configVariable+"="+string(config))
+}
+
+func (p *pair) startHAProxy(ctx context.Context, folder, name, bind, server string) error {
+	buffers := ""
+	if p.kind == largeHAProxy {
+		buffers = "\n  tune.bufsize 65536"
+	}
+	config := fmt.Sprintf(`global
+  maxconn 50000%s
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client 10m
+  timeout server 10m
+listen gateway
+  bind %s
+  server next %s
+`, buffers, bind, server)
+	path := filepath.Join(folder, name+".cfg")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return err
+	}
+	return p.start(exec.CommandContext(ctx, "haproxy", "-db", "-f", path))
+}
+
+func (p *pair) start(cmd *exec.Cmd, env ...string) error {
+	var output bytes.Buffer
+	cmd.Env, cmd.Stderr, cmd.Stdout = append(os.Environ(), env...), &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.processes, p.errors = append(p.processes, cmd), append(p.errors, &output)
+	return nil
+}
+
+// awaitReady returns when a request is answered.
+func (p *pair) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		_, err := request(ctx, p.client)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %w: %s", err, p.output())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (p *pair) output() string {
+	var all bytes.Buffer
+	for _, output := range p.errors {
+		all.Write(output.Bytes())
+	}
+	return all.String()
+}
+
+// stop ends the processes.
+func (p *pair) stop() {
+	for _, cmd := range p.processes {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+// cpu returns the seconds of CPU that both processes have used.
+func (p *pair) cpu() (float64, error) {
+	total := 0.0
+	for _, cmd := range p.processes {
+		process, err := procfs.NewProc(cmd.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		stat, err := process.Stat()
+		if err != nil {
+			return 0, err
+		}
+		total += stat.CPUTime()
+	}
+	return total, nil
+}
+
+// memory returns the resident memory of both processes, in bytes.
+func (p *pair) memory() (float64, error) {
+	total := 0.0
+	for _, cmd := range p.processes {
+		process, err := procfs.NewProc(cmd.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		stat, err := process.Stat()
+		if err != nil {
+			return 0, err
+		}
+		total += float64(stat.ResidentMemory())
+	}
+	return total, nil
+}

@@ -1,0 +1,124 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+
+	"k8s.io/utils/clock"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// A child process is a gateway, or the backend. These variables say which.
+const (
+	roleVariable   = "BENCH_GATEWAY_ROLE"
+	configVariable = "BENCH_GATEWAY_CONFIG"
+	importRole     = "import"
+	exportRole     = "export"
+	backendRole    = "backend"
+)
+
+// roleConfig is what a gateway needs.
+type roleConfig struct {
+	Listen, Forward       string
+	Certificates, Trusted certificates
+}
+
+// serveRole is a child process, until it is killed.
+func serveRole(role string) error {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(4 * runtime.GOMAXPROCS(0)) // as cmd/tombolo-gateway
+	}
+	var c roleConfig
+	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &c); err != nil {
+		return err
+	}
+	opened, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	if role == backendRole {
+		return serveBackend(opened)
+	}
+	trust, err := c.trust()
+	if err != nil {
+		return err
+	}
+	listener := opened.(*net.TCPListener)
+	buffers, limits := tunnel.NewBuffers(256), func() *forward.Limits { return &forward.Limits{Total: 100_000, Each: 100_000} }
+	if role == exportRole {
+		e := &forward.Exporter{
+			Backends: fixed{netip.MustParseAddrPort(c.Forward)}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(), Connections: limits(),
+		}
+		e.Accept(context.Background(), listener, trust.Server())
+		return nil
+	}
+	metrics := forward.NewMetrics("import")
+	i := &forward.Importer{
+		Pool: &forward.Pool{
+			Addresses: func(clusterset.ClusterID) []string { return []string{c.Forward} }, Config: trust.Client, Buffers: buffers, Metrics: metrics,
+		},
+		Buffers: buffers, Metrics: metrics, Limits: limits(),
+	}
+	i.Pool.Want([]clusterset.ClusterID{west})
+	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: "backend", Port: 80}
+	for {
+		client, err := listener.AcceptTCP()
+		if err != nil {
+			return err
+		}
+		go func() {
+			from := open
+			from.Client = client.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+			if tunnel.Prepare(client) == nil {
+				_ = i.Serve(context.Background(), client, west, from)
+			}
+		}()
+	}
+}
+
+// trust reads the certificates.
+func (c roleConfig) trust() (identity.Trust, error) {
+	own, err := os.ReadFile(c.Certificates.Leaf)
+	if err != nil {
+		return identity.Trust{}, err
+	}
+	leaf, err := identity.DecodeLeaf(own, own)
+	if err != nil {
+		return identity.Trust{}, err
+	}
+	bundle, err := os.ReadFile(c.Trusted.Bundle)
+	if err != nil {
+		return identity.Trust{}, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bundle) {
+		return identity.Trust{}, errors.New("no certificate in " + c.Trusted.Bundle)
+	}
+	return identity.Trust{
+		Self: identity.NameOf(leaf), Leaf: func() *tls.Certificate { return leaf }, Clock: clock.RealClock{},
+		Authorities: func(clusterset.ClusterID) *x509.CertPool { return pool },
+	}, nil
+}
+
+// fixed leads all streams to one backend.
+type fixed struct{ backend netip.AddrPort }
+
+// Endpoints returns the backend.
+func (f fixed) Endpoints(clusterset.ClusterID, wire.Open) (forward.Endpoints, *wire.Refusal) {
+	return forward.Endpoints{Addresses: []netip.AddrPort{f.backend}}, nil
+}

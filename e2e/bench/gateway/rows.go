@@ -1,0 +1,200 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+)
+
+// row is a group of figures that are measured together.
+type row struct {
+	name    string
+	skip    map[pairKind]bool
+	measure func(context.Context, *bench, *pair) error
+}
+
+var (
+	onlyDefaults = map[pairKind]bool{largeHAProxy: true}
+	onlyPairs    = map[pairKind]bool{largeHAProxy: true, direct: true}
+)
+
+var rows = []row{
+	{"bulk-1", nil, func(ctx context.Context, b *bench, p *pair) error { return b.bulk(ctx, p, "Bulk/streams=1", 1) }},
+	{"bulk-8", nil, func(ctx context.Context, b *bench, p *pair) error { return b.bulk(ctx, p, "Bulk/streams=8", 8) }},
+	{"connect", onlyDefaults, connectRow},
+	{"request", onlyDefaults, requestRow},
+	{"mixed", onlyDefaults, mixedRow},
+	{"idle", onlyPairs, idleRow},
+}
+
+func names() []string {
+	var result []string
+	for _, r := range rows {
+		result = append(result, r.name)
+	}
+	return result
+}
+
+// used runs load for the duration of a round, and returns the CPU seconds of the pair and the time that passed.
+func (b *bench) used(ctx context.Context, p *pair, load func(context.Context) error) (cpu, seconds float64, err error) {
+	before, err := p.cpu()
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, b.duration)
+	defer cancel()
+	if err := load(ctx); err != nil {
+		return 0, 0, err
+	}
+	after, err := p.cpu()
+	return after - before, time.Since(began).Seconds(), err
+}
+
+// bulk measures streams that carry as much as they can.
+func (b *bench) bulk(ctx context.Context, p *pair, name string, streams int) error {
+	bytes := int64(0)
+	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
+		bytes, err = download(ctx, p.client, streams)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.Add(name, string(p.kind), "MB/s", float64(bytes)/1e6/seconds)
+	if cpu > 0 {
+		b.Add(name, string(p.kind), "MB/cpu-s", float64(bytes)/1e6/cpu)
+	}
+	return nil
+}
+
+// connectRow measures new connections with one request each, of 32 clients.
+func connectRow(ctx context.Context, b *bench, p *pair) error {
+	var took []time.Duration
+	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
+		took, err = connect(ctx, p.client, 32)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.Add("Connect", string(p.kind), "connections/s", float64(len(took))/seconds)
+	b.latencies("Connect", p, took)
+	if cpu > 0 {
+		b.Add("Connect", string(p.kind), "cpu-us/connection", cpu*1e6/float64(len(took)))
+	}
+	return nil
+}
+
+// requestRow measures requests on open streams: of one client, and of 50.
+func requestRow(ctx context.Context, b *bench, p *pair) error {
+	for name, clients := range map[string]int{"Request/clients=1": 1, "Request/clients=50": 50} {
+		var took []time.Duration
+		cpu, _, err := b.used(ctx, p, func(ctx context.Context) (err error) {
+			took, err = echo(ctx, p.client, clients)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.latencies(name, p, took)
+		if cpu > 0 {
+			b.Add(name, string(p.kind), "cpu-us/request", cpu*1e6/float64(len(took)))
+		}
+	}
+	return nil
+}
+
+// mixedRow measures the requests of one client while four streams carry as much as they can.
+func mixedRow(ctx context.Context, b *bench, p *pair) error {
+	var took []time.Duration
+	_, _, err := b.used(ctx, p, func(ctx context.Context) error {
+		var group sync.WaitGroup
+		var bulkErr, echoErr error
+		group.Go(func() { _, bulkErr = download(ctx, p.client, 4) })
+		group.Go(func() { took, echoErr = echo(ctx, p.client, 1) })
+		group.Wait()
+		if bulkErr != nil {
+			return bulkErr
+		}
+		return echoErr
+	})
+	if err != nil {
+		return err
+	}
+	b.latencies("RequestBesideBulk", p, took)
+	return nil
+}
+
+// idleRow measures the memory of open streams that carry nothing.
+func idleRow(ctx context.Context, b *bench, p *pair) error {
+	before, err := p.memory()
+	if err != nil {
+		return err
+	}
+	conns := make([]net.Conn, b.idle)
+	defer func() {
+		for _, conn := range conns {
+			if conn != nil {
+				conn.Close()
+			}
+		}
+	}()
+	const clients = 32
+	err = each(clients, func(client int) error {
+		for i := client; i < len(conns); i += clients {
+			conn, err := open(ctx, p.client, modeEcho)
+			if err != nil {
+				return err
+			}
+			conns[i] = conn
+			if _, err := io.ReadFull(conn, make([]byte, messageSize)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	time.Sleep(b.duration) // what the streams need only while data moves is released meanwhile
+	after, err := p.memory()
+	if err != nil {
+		return err
+	}
+	b.Add("Idle", string(p.kind), "KB/stream", (after-before)/1e3/float64(len(conns)))
+	return nil
+}
+
+func (b *bench) latencies(name string, p *pair, took []time.Duration) {
+	values := make([]float64, len(took))
+	for i, d := range took {
+		values[i] = float64(d.Microseconds())
+	}
+	b.Add(name, string(p.kind), "p50-us", results.Quantile(values, 0.5))
+	b.Add(name, string(p.kind), "p99-us", results.Quantile(values, 0.99))
+}
+
+// setTargets sets the goals.
+func (b *bench) setTargets() {
+	us := string(tombolo)
+	for _, name := range []string{"Bulk/streams=1", "Bulk/streams=8"} {
+		b.Compare(name, "MB/cpu-s", us, string(haproxy), results.AtLeast(1.4))
+		b.Compare(name, "MB/cpu-s", us, string(largeHAProxy), results.AtLeast(1.25))
+	}
+	b.Compare("Connect", "cpu-us/connection", us, string(haproxy), results.AtMost(1.0/6))
+	b.Compare("Connect", "connections/s", us, string(haproxy), results.AtLeast(5))
+	b.Compare("Request/clients=50", "cpu-us/request", us, string(haproxy), results.AtMost(1))
+	b.Compare("Request/clients=50", "p50-us", us, string(haproxy), results.AtMost(1))
+	b.Compare("Request/clients=50", "p99-us", us, string(haproxy), results.AtMost(1))
+	b.Compare("Request/clients=1", "p50-us", us, string(haproxy), results.AtMost(1))
+	b.Limit("RequestBesideBulk", "p50-us", us, results.AtMost(1000))
+	b.Limit("Idle", "KB/stream", us, results.AtMost(40))
+}
