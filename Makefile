@@ -158,7 +158,7 @@ manifests-check: assets kubectl # an API server takes every kustomization, and e
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/framework/audit ./e2e/integration/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/integration/agent ./e2e/integration/dns
 
-# Where make test leaves the metrics of an agent and a DNS server, for monitoring-check, which uses
+# Where make test leaves the metrics of an agent, a gateway and a DNS server, for monitoring-check, which uses
 # them once: a second run scrapes again.
 SCRAPES := $(CURDIR)/out/scrapes
 .PHONY: trace-check
@@ -167,8 +167,8 @@ trace-check: assets # break services at 50 hops drawn at random, and have "kubec
 
 .PHONY: monitoring-check
 monitoring-check: ## check that metrics of alerts and dashboard exist in the scrapes of make test, and that the runbook has the alerts
-	@[ -e '$(SCRAPES)/dns.prom' ] || { $(MAKE) assets; \
-		KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring; }
+	@[ -e '$(SCRAPES)/dns.prom' ] && [ -e '$(SCRAPES)/gateway.prom' ] || { $(MAKE) assets; \
+		KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)' go test -count=1 -timeout 10m ./e2e/integration/monitoring ./e2e/integration/gateway; }
 	@cd tools/monitoring && go run . -root='$(CURDIR)' -scrapes='$(SCRAPES)' && rm -r '$(SCRAPES)'
 
 # make e2e STORY='an exported service' runs one story, and skips the lab's own tests.
@@ -235,6 +235,13 @@ bench-dns: assets $(BENCHSTAT) ## compare the DNS plugin with CoreDNS' own (Linu
 	@$(GO_BUILD) -o bin/bench-dns ./e2e/bench/dns
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-dns.txt
+
+# make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,far' for a quick result.
+.PHONY: bench-gateway
+bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy (Linux, haproxy; root for the row far; 8 minutes)
+	@$(GO_BUILD) -o bin/bench-gateway ./e2e/bench/gateway
+	@bin/bench-gateway $(BENCHFLAGS)
+	@$(BENCHSTAT) -col /who out/bench-gateway.txt
 
 # make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the size and the rounds of the targets.
 SIZE ?= 0

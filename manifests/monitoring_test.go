@@ -24,8 +24,10 @@ func TestMonitoring(t *testing.T) {
 		"ConfigMap tombolo-system/tombolo-dashboard",
 		"PodMonitor tombolo-system/tombolo-agent",
 		"PodMonitor tombolo-system/tombolo-dns",
+		"PodMonitor tombolo-system/tombolo-gateway",
 		"PrometheusRule tombolo-system/tombolo-agent",
 		"PrometheusRule tombolo-system/tombolo-dns",
+		"PrometheusRule tombolo-system/tombolo-gateway",
 	}
 	if diff := cmp.Diff(want, names(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -53,7 +55,7 @@ type podMonitor struct {
 // TestPodMonitors: the pods of every kustomization have one PodMonitor, with a port that they have.
 func TestPodMonitors(t *testing.T) {
 	monitors := ofKind[podMonitor](t, must(t)(manifests.Render("monitoring")), "PodMonitor")
-	for _, overlay := range []string{"overlays/production", "overlays/dns-only", "overlays/managed", "overlays/managed-member"} {
+	for _, overlay := range []string{"overlays/production", "overlays/dns-only", "overlays/managed", "overlays/managed-member", "gateway"} {
 		for _, deployment := range ofKind[appsv1.Deployment](t, must(t)(manifests.Render(overlay)), "Deployment") {
 			pod := deployment.Spec.Template
 			var found []string

@@ -94,6 +94,7 @@ func Run(ctx context.Context, options Options) error {
 	reports := &reporter{options: options, api: mgr.GetClient()}
 	err = errors.Join(
 		watch(ctx, mgr.GetCache(), g.notify),
+		options.Registry.Register(g),
 		options.Registry.Register(g.importer.Metrics),
 		options.Registry.Register(g.exporter.Metrics),
 		mgr.AddHealthzCheck("ping", healthz.Ping),

@@ -57,9 +57,12 @@ func serve(conn net.Conn) {
 }
 
 // open connects and sends the first message.
-func open(ctx context.Context, address string, mode byte) (net.Conn, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+func (p *pair) open(ctx context.Context, mode byte) (conn net.Conn, err error) {
+	err = p.sites.near.within(func() (err error) {
+		var dialer net.Dialer
+		conn, err = dialer.DialContext(ctx, "tcp", p.client)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +76,9 @@ func open(ctx context.Context, address string, mode byte) (net.Conn, error) {
 }
 
 // request opens a connection, awaits one answer and closes it. It returns how long that took.
-func request(ctx context.Context, address string) (time.Duration, error) {
+func (p *pair) request(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	conn, err := open(ctx, address, modeEcho)
+	conn, err := p.open(ctx, modeEcho)
 	if err != nil {
 		return 0, err
 	}
@@ -85,10 +88,10 @@ func request(ctx context.Context, address string) (time.Duration, error) {
 }
 
 // download reads from so many streams until ctx ends, and returns the number of bytes.
-func download(ctx context.Context, address string, streams int) (int64, error) {
+func (p *pair) download(ctx context.Context, streams int) (int64, error) {
 	counts := make([]int64, streams)
 	err := each(streams, func(i int) error {
-		conn, err := open(ctx, address, modeDownload)
+		conn, err := p.open(ctx, modeDownload)
 		if err != nil {
 			return err
 		}
@@ -114,11 +117,11 @@ func download(ctx context.Context, address string, streams int) (int64, error) {
 }
 
 // connect opens connection after connection with so many clients until ctx ends, and returns how long each took.
-func connect(ctx context.Context, address string, clients int) ([]time.Duration, error) {
+func (p *pair) connect(ctx context.Context, clients int) ([]time.Duration, error) {
 	return repeat(clients, func(int) ([]time.Duration, error) {
 		var all []time.Duration
 		for ctx.Err() == nil {
-			took, err := request(context.WithoutCancel(ctx), address)
+			took, err := p.request(context.WithoutCancel(ctx))
 			if err != nil {
 				return nil, err
 			}
@@ -129,9 +132,9 @@ func connect(ctx context.Context, address string, clients int) ([]time.Duration,
 }
 
 // echo sends message after message on one stream of each of so many clients until ctx ends, and returns how long each answer took.
-func echo(ctx context.Context, address string, clients int) ([]time.Duration, error) {
+func (p *pair) echo(ctx context.Context, clients int) ([]time.Duration, error) {
 	return repeat(clients, func(int) ([]time.Duration, error) {
-		conn, err := open(ctx, address, modeEcho)
+		conn, err := p.open(ctx, modeEcho)
 		if err != nil {
 			return nil, err
 		}

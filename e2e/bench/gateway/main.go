@@ -3,7 +3,7 @@
 
 // Command gateway compares a pair of gateways with a pair of HAProxy processes with mutual TLS in TCP mode, with the same
 // certificates, the same cipher and the same load on the same machine: make bench-gateway. The gateways run the data path of
-// cmd/tombolo-gateway without its API server.
+// cmd/tombolo-gateway without its API server. They write profiles of their CPU into the folder BENCH_GATEWAY_PROFILES.
 package main
 
 import (
@@ -27,6 +27,7 @@ type settings struct {
 	rounds   int
 	duration time.Duration
 	rows     string
+	who      string
 	idle     int
 }
 
@@ -39,6 +40,7 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each figure, of which the median counts")
 	flag.DurationVar(&s.duration, "duration", 2*time.Second, "time of each round of each figure")
 	flag.StringVar(&s.rows, "rows", "", "comma-separated rows to measure; defaults to all: "+strings.Join(names(), ", "))
+	flag.StringVar(&s.who, "who", "", fmt.Sprintf("comma-separated forwarders to measure; defaults to all: %v", pairKinds))
 	flag.IntVar(&s.idle, "idle", 10_000, "number of idle streams whose memory is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,7 +81,7 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	b := &bench{settings: s}
-	if b.backend, err = startBackend(ctx); err != nil {
+	if b.backend, err = startBackend(ctx, side{}); err != nil {
 		return err
 	}
 	defer b.backend.stop()
@@ -91,6 +93,9 @@ func run(ctx context.Context, s settings) (err error) {
 			slices.Reverse(order)
 		}
 		for _, kind := range order {
+			if s.who != "" && !slices.Contains(strings.Split(s.who, ","), string(kind)) {
+				continue
+			}
 			fmt.Printf("%6.0f s  round %d: %s\n", time.Since(began).Seconds(), round+1, kind)
 			if err := b.measure(ctx, folder, kind); err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
@@ -109,7 +114,13 @@ func (b *bench) measure(ctx context.Context, folder string, kind pairKind) (err 
 		if b.rows != "" && !slices.Contains(strings.Split(b.rows, ","), r.name) || r.skip[kind] {
 			continue
 		}
-		p, err := startPair(ctx, folder, kind, b.backend.client)
+		if r.name == farName {
+			if err := farRow(ctx, b, kind, folder); err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			continue
+		}
+		p, err := startPair(ctx, folder, kind, b.backend.client, &sites{})
 		if err != nil {
 			return err
 		}

@@ -40,34 +40,37 @@ var pairKinds = []pairKind{tombolo, haproxy, largeHAProxy, direct}
 type pair struct {
 	kind      pairKind
 	client    string // the address for clients
+	sites     *sites // where it runs
 	processes []*exec.Cmd
 	errors    []*bytes.Buffer // what each has written
 }
 
 // startPair starts a pair in front of a backend.
-func startPair(ctx context.Context, folder string, kind pairKind, backend string) (*pair, error) {
+func startPair(ctx context.Context, folder string, kind pairKind, backend string, at *sites) (*pair, error) {
 	if kind == direct {
-		return &pair{kind: kind, client: backend}, nil
+		return &pair{kind: kind, client: backend, sites: at}, nil
 	}
 	files, err := writeCertificates(folder)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{kind: kind}
-	between, client, err := freeAddresses()
+	p := &pair{kind: kind, sites: at}
+	between, err := freeAddress(at.far)
 	if err != nil {
 		return nil, err
 	}
-	p.client = client
+	if p.client, err = freeAddress(at.near); err != nil {
+		return nil, err
+	}
 	if kind == tombolo {
 		err = errors.Join(
-			p.startRole(ctx, roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}, exportRole),
-			p.startRole(ctx, roleConfig{Listen: client, Forward: between, Certificates: files[east], Trusted: files[west]}, importRole),
+			p.startRole(ctx, at.far, roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}, exportRole),
+			p.startRole(ctx, at.near, roleConfig{Listen: p.client, Forward: between, Certificates: files[east], Trusted: files[west]}, importRole),
 		)
 	} else {
 		err = errors.Join(
-			p.startHAProxy(ctx, folder, "west", between+" ssl "+mutual(files[west], files[east]), backend),
-			p.startHAProxy(ctx, folder, "east", client, between+" ssl "+mutual(files[east], files[west])),
+			p.startHAProxy(ctx, at.far, folder, "west", between+" ssl "+mutual(files[west], files[east]), backend),
+			p.startHAProxy(ctx, at.near, folder, "east", p.client, between+" ssl "+mutual(files[east], files[west])),
 		)
 	}
 	if err == nil {
@@ -81,13 +84,13 @@ func startPair(ctx context.Context, folder string, kind pairKind, backend string
 }
 
 // startBackend starts the process to which the pairs forward.
-func startBackend(ctx context.Context) (*pair, error) {
-	address, _, err := freeAddresses()
+func startBackend(ctx context.Context, at side) (*pair, error) {
+	address, err := freeAddress(at)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{kind: direct, client: address}
-	if err = p.startRole(ctx, roleConfig{Listen: address}, backendRole); err == nil {
+	p := &pair{kind: direct, client: address, sites: &sites{near: at}}
+	if err = p.startRole(ctx, at, roleConfig{Listen: address}, backendRole); err == nil {
 		err = p.awaitReady(ctx)
 	}
 	if err != nil {
@@ -138,20 +141,20 @@ func mutual(own, other certificates) string {
 	return fmt.Sprintf("crt %s ca-file %s verify required ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256", own.Leaf, other.Bundle)
 }
 
-func freeAddresses() (first, second string, err error) {
-	a, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
-	}
-	defer a.Close()
-	b, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
-	}
-	return a.Addr().String(), b.Addr().String(), b.Close()
+// freeAddress returns an address of a side at which nothing listens. The kernel gives the same port again only after many others.
+func freeAddress(at side) (address string, err error) {
+	err = at.within(func() error {
+		listener, err := net.Listen("tcp", net.JoinHostPort(at.host(), "0"))
+		if err != nil {
+			return err
+		}
+		address = listener.Addr().String()
+		return listener.Close()
+	})
+	return address, err
 }
 
-func (p *pair) startRole(ctx context.Context, c roleConfig, role string) error {
+func (p *pair) startRole(ctx context.Context, at side, c roleConfig, role string) error {
 	config, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -160,16 +163,16 @@ func (p *pair) startRole(ctx context.Context, c roleConfig, role string) error {
 	if err != nil {
 		return err
 	}
-	return p.start(exec.CommandContext(ctx, self), roleVariable+"="+role, configVariable+"="+string(config))
+	return p.start(at.command(ctx, self), roleVariable+"="+role, configVariable+"="+string(config))
 }
 
-func (p *pair) startHAProxy(ctx context.Context, folder, name, bind, server string) error {
+func (p *pair) startHAProxy(ctx context.Context, at side, folder, name, bind, server string) error {
 	buffers := ""
 	if p.kind == largeHAProxy {
 		buffers = "\n  tune.bufsize 65536"
 	}
 	config := fmt.Sprintf(`global
-  maxconn 50000%s
+  maxconn 9900%s
 defaults
   mode tcp
   timeout connect 10s
@@ -183,7 +186,7 @@ listen gateway
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
 	}
-	return p.start(exec.CommandContext(ctx, "haproxy", "-db", "-f", path))
+	return p.start(at.command(ctx, "haproxy", "-db", "-f", path))
 }
 
 func (p *pair) start(cmd *exec.Cmd, env ...string) error {
@@ -202,7 +205,7 @@ func (p *pair) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		_, err := request(ctx, p.client)
+		_, err := p.request(ctx)
 		if err == nil {
 			return nil
 		}
@@ -225,8 +228,10 @@ func (p *pair) output() string {
 // stop ends the processes.
 func (p *pair) stop() {
 	for _, cmd := range p.processes {
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Signal(syscall.SIGTERM) // for the profile
+		killed := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		killed.Stop()
 	}
 }
 

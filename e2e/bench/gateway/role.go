@@ -12,7 +12,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
+	"syscall"
 
 	"k8s.io/utils/clock"
 
@@ -30,6 +34,8 @@ const (
 	importRole     = "import"
 	exportRole     = "export"
 	backendRole    = "backend"
+	// profileVariable is a folder for profiles of the CPU of the gateways.
+	profileVariable = "BENCH_GATEWAY_PROFILES"
 )
 
 // roleConfig is what a gateway needs.
@@ -42,6 +48,13 @@ type roleConfig struct {
 func serveRole(role string) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(4 * runtime.GOMAXPROCS(0)) // as cmd/tombolo-gateway
+	}
+	if folder := os.Getenv(profileVariable); folder != "" {
+		stop, err := startProfile(filepath.Join(folder, role))
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	var c roleConfig
 	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &c); err != nil {
@@ -89,6 +102,34 @@ func serveRole(role string) error {
 			}
 		}()
 	}
+}
+
+// startProfile writes a profile of the CPU to a file until the process gets SIGTERM, and then one of the memory.
+func startProfile(path string) (stop func(), err error) {
+	file, err := os.Create(path + ".cpu.pprof")
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM)
+	stop = func() {
+		pprof.StopCPUProfile()
+		file.Close()
+		runtime.GC()
+		if memory, err := os.Create(path + ".heap.pprof"); err == nil {
+			_ = pprof.WriteHeapProfile(memory)
+			memory.Close()
+		}
+	}
+	go func() {
+		<-ended
+		stop()
+		os.Exit(0)
+	}()
+	return stop, nil
 }
 
 // trust reads the certificates.

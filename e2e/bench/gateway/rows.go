@@ -13,6 +13,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
+// farName is the name of the row with a delay, which starts a pair at other places.
+const farName = "far"
+
 // row is a group of figures that are measured together.
 type row struct {
 	name    string
@@ -32,6 +35,7 @@ var rows = []row{
 	{"request", onlyDefaults, requestRow},
 	{"mixed", onlyDefaults, mixedRow},
 	{"idle", onlyPairs, idleRow},
+	{farName, onlyDefaults, nil},
 }
 
 func names() []string {
@@ -62,7 +66,7 @@ func (b *bench) used(ctx context.Context, p *pair, load func(context.Context) er
 func (b *bench) bulk(ctx context.Context, p *pair, name string, streams int) error {
 	bytes := int64(0)
 	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-		bytes, err = download(ctx, p.client, streams)
+		bytes, err = p.download(ctx, streams)
 		return err
 	})
 	if err != nil {
@@ -79,7 +83,7 @@ func (b *bench) bulk(ctx context.Context, p *pair, name string, streams int) err
 func connectRow(ctx context.Context, b *bench, p *pair) error {
 	var took []time.Duration
 	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-		took, err = connect(ctx, p.client, 32)
+		took, err = p.connect(ctx, 32)
 		return err
 	})
 	if err != nil {
@@ -98,7 +102,7 @@ func requestRow(ctx context.Context, b *bench, p *pair) error {
 	for name, clients := range map[string]int{"Request/clients=1": 1, "Request/clients=50": 50} {
 		var took []time.Duration
 		cpu, _, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-			took, err = echo(ctx, p.client, clients)
+			took, err = p.echo(ctx, clients)
 			return err
 		})
 		if err != nil {
@@ -118,8 +122,8 @@ func mixedRow(ctx context.Context, b *bench, p *pair) error {
 	_, _, err := b.used(ctx, p, func(ctx context.Context) error {
 		var group sync.WaitGroup
 		var bulkErr, echoErr error
-		group.Go(func() { _, bulkErr = download(ctx, p.client, 4) })
-		group.Go(func() { took, echoErr = echo(ctx, p.client, 1) })
+		group.Go(func() { _, bulkErr = p.download(ctx, 4) })
+		group.Go(func() { took, echoErr = p.echo(ctx, 1) })
 		group.Wait()
 		if bulkErr != nil {
 			return bulkErr
@@ -150,7 +154,7 @@ func idleRow(ctx context.Context, b *bench, p *pair) error {
 	const clients = 32
 	err = each(clients, func(client int) error {
 		for i := client; i < len(conns); i += clients {
-			conn, err := open(ctx, p.client, modeEcho)
+			conn, err := p.open(ctx, modeEcho)
 			if err != nil {
 				return err
 			}
@@ -197,4 +201,6 @@ func (b *bench) setTargets() {
 	b.Compare("Request/clients=1", "p50-us", us, string(haproxy), results.AtMost(1))
 	b.Limit("RequestBesideBulk", "p50-us", us, results.AtMost(1000))
 	b.Limit("Idle", "KB/stream", us, results.AtMost(40))
+	b.Limit("FirstByte/rtt=50ms", "p50-us", us, results.AtMost(1.1*float64(roundTrip.Microseconds())))
+	b.Compare("Bulk/rtt=50ms", "MB/s", us, string(direct), results.AtLeast(0.97))
 }

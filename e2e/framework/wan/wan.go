@@ -142,28 +142,37 @@ func (h *host) send() {
 }
 
 // openIn creates a TUN device in the network namespace of a process. The device stays there, whichever process reads it.
-func openIn(pid int, name string) (*os.File, error) {
+func openIn(pid int, name string) (device *os.File, err error) {
+	err = Within(pid, func() (err error) {
+		device, err = open(name)
+		return err
+	})
+	return device, err
+}
+
+// Within calls do in the network namespace of a process. What do opens stays in that namespace.
+func Within(pid int, do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	own, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer own.Close()
 	other, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer other.Close()
-	runtime.LockOSThread()
 	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
-		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("setns: %w", err)
+		return fmt.Errorf("setns: %w", err)
 	}
-	device, err := open(name)
-	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("setns back: %w", err) // the thread stays locked, so that nothing else runs on it
+	err = do()
+	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
+		runtime.LockOSThread() // once more, so that nothing else runs on this thread
+		return errors.Join(err, fmt.Errorf("setns back: %w", back))
 	}
-	runtime.UnlockOSThread()
-	return device, err
+	return err
 }
 
 func open(name string) (*os.File, error) {

@@ -6,6 +6,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -62,6 +64,8 @@ func hostAddress(t *testing.T) string {
 type env struct {
 	*world.World
 	host string
+	// metrics are those of the gateways, by their clusters.
+	metrics map[string]prometheus.Gatherer
 	// readiness and log are the URL and the log of the last gateway.
 	readiness string
 	log       func() string
@@ -127,13 +131,15 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 		defer mu.Unlock()
 		return strings.Join(log, "\n")
 	}
+	registry := prometheus.NewRegistry()
+	e.metrics[id] = registry
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Options{
 			Cluster: config, Namespace: manifests.AgentNamespace, PodName: "gateway-" + id, PodUID: "00000000-0000-0000-0000-000000000001",
 			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: probes.String(), DrainTimeout: 10 * time.Second,
-			MaxStreams: 1000, MaxStreamsEach: 1000, LargeBuffers: 16, Registry: prometheus.NewRegistry(),
+			MaxStreams: 1000, MaxStreamsEach: 1000, LargeBuffers: 16, Registry: registry,
 			Log: funcr.New(func(prefix, args string) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -214,6 +220,24 @@ func say(conn net.Conn) (string, error) {
 	return strings.TrimSpace(answer), err
 }
 
+// scrape fails the test unless the metrics of a cluster's gateway contain some texts, and keeps them.
+func (e *env) scrape(t *testing.T, id string, texts ...string) {
+	t.Helper()
+	families, err := e.metrics[id].Gather()
+	lab.Must(t, err)
+	var text bytes.Buffer
+	encoder := expfmt.NewEncoder(&text, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, family := range families {
+		lab.Must(t, encoder.Encode(family))
+	}
+	for _, want := range texts {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the metrics lack %s:\n%s", want, &text)
+		}
+	}
+	world.KeepScrape(t, "gateway.prom", text.Bytes())
+}
+
 // traced waits until a trace of a service that a member imports has a step of gateways with this result.
 func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state survey.Health, text string) {
 	t.Helper()
@@ -259,7 +283,7 @@ func (e *env) answers(t *testing.T, importer, source string, k world.Key) (addre
 //nolint:tparallel // each test begins where the one before it ends
 func TestGateways(t *testing.T) {
 	t.Parallel()
-	e := &env{World: world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b")), host: hostAddress(t)}
+	e := &env{World: world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b")), host: hostAddress(t), metrics: map[string]prometheus.Gatherer{}}
 	a, b := e.Members["a"], e.Members["b"]
 	e.member(t, "a", "")
 	e.member(t, "b", "cloud")
@@ -326,6 +350,9 @@ func TestGateways(t *testing.T) {
 			}
 			return err
 		})
+		e.scrape(t, "a", `tombolo_gateway_cluster_reachable{cluster="b"} 1`, "tombolo_gateway_certificate_expiry_timestamp_seconds ",
+			`tombolo_gateway_streams_refused_total{cluster="b",direction="import",reason="NotExported"}`,
+			`tombolo_gateway_streams{cluster="b",direction="import"}`, `tombolo_gateway_bytes_total{cluster="b",direction="import",flow="sent"}`)
 		e.traced(t, k, "a", survey.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
 	})
 	t.Run("a suspended member", func(t *testing.T) {

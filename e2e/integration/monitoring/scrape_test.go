@@ -45,7 +45,7 @@ func TestScrape(t *testing.T) {
 	}
 	server, dnsMetrics := startDNS(t, coredns, w.Members["a"].Cluster)
 
-	keep(t, "agent.prom", awaitScrape(t, agents["a"],
+	world.KeepScrape(t, "agent.prom", awaitScrape(t, agents["a"],
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
 		"tombolo_imports 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
 		`tombolo_member_live{member="b"} 1`, `tombolo_unconfirmed_services{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
@@ -53,7 +53,7 @@ func TestScrape(t *testing.T) {
 	))
 	zones := `zones="clusterset.local."`
 	world.Eventually(t, func(context.Context) error { return ask(server, "web.default.svc.clusterset.local.") })
-	keep(t, "dns.prom", awaitScrape(t, dnsMetrics,
+	world.KeepScrape(t, "dns.prom", awaitScrape(t, dnsMetrics,
 		"coredns_clusterset_synced{"+zones+"} 1", "coredns_clusterset_crd_served{"+zones+"} 1",
 		`coredns_clusterset_services{type="ClusterSetIP",`+zones+"} 1", "coredns_clusterset_endpoints{"+zones+"} 0",
 		"coredns_clusterset_last_event_timestamp_seconds{", "coredns_clusterset_watch_errors_total{",
@@ -163,15 +163,4 @@ func ask(server, name string) error {
 		return fmt.Errorf("%s: %s", name, dns.RcodeToString[reply.Rcode])
 	}
 	return nil
-}
-
-// keep writes a scrape to the folder that SCRAPES names.
-func keep(t *testing.T, name string, text []byte) {
-	t.Helper()
-	folder := os.Getenv("SCRAPES")
-	if folder == "" {
-		return
-	}
-	lab.Must(t, os.MkdirAll(folder, 0o755))
-	lab.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 }

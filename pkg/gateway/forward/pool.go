@@ -260,9 +260,13 @@ func (p *Pool) handshake(cluster clusterset.ClusterID, address string) (*tunnel.
 	if p.Permit != nil {
 		permit = func(ip netip.Addr) error { return p.Permit(cluster, ip) }
 	}
+	began := time.Now()
 	tcp, err := tunnel.DialTCP(ctx, address, dialTimeout, permit)
 	if err != nil {
 		return nil, fmt.Errorf("gateway %s of cluster %s: %w", address, cluster, err)
+	}
+	if _, err := netip.ParseAddrPort(address); err == nil { // no DNS name was resolved
+		observe(p.Metrics.rtt, cluster, time.Since(began))
 	}
 	conn, err := tunnel.Client(ctx, tcp, p.Config(cluster), p.Buffers)
 	if err != nil {

@@ -35,16 +35,29 @@ type buffer struct {
 	pool *sync.Pool
 }
 
-// take returns a large buffer, or a small one if all large ones are in use.
-func (b *Buffers) take() *buffer {
+// take returns a buffer for a number of bytes: a small one if that is sufficient, or if all large ones are in use.
+func (b *Buffers) take(size int) *buffer {
+	if size <= smallSize {
+		return b.small.Get().(*buffer)
+	}
 	if b.free.Add(-1) < 0 {
 		b.free.Add(1)
-		return b.takeSmall()
+		return b.small.Get().(*buffer)
 	}
 	return b.large.Get().(*buffer)
 }
 
-func (b *Buffers) takeSmall() *buffer { return b.small.Get().(*buffer) }
+// nextSize returns the size of the buffer for the next read after one that read n bytes into a buffer of this size: most reads are of small
+// messages, and a stream that carries much fills its buffers.
+func nextSize(n, size int) int {
+	switch {
+	case n == size:
+		return largeSize
+	case n < smallSize/2:
+		return smallSize
+	}
+	return size
+}
 
 // release takes back a buffer, which may be nil.
 func (b *Buffers) release(used *buffer) {

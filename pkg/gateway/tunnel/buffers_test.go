@@ -14,19 +14,40 @@ import (
 func TestBuffers(t *testing.T) {
 	t.Parallel()
 	b := NewBuffers(2)
-	first, second, third := b.take(), b.take(), b.take()
+	first, second, third := b.take(largeSize), b.take(smallSize+1), b.take(largeSize)
 	if len(first.data) != largeSize || len(second.data) != largeSize || len(third.data) != smallSize {
 		t.Errorf("buffers of %d, %d and %d bytes, want two large ones and a small one", len(first.data), len(second.data), len(third.data))
 	}
 	b.release(third)
-	if again := b.take(); len(again.data) != smallSize {
+	if again := b.take(largeSize); len(again.data) != smallSize {
 		t.Errorf("the release of a small buffer allows one of %d bytes", len(again.data))
 	}
 	b.release(first)
-	if again := b.take(); len(again.data) != largeSize {
+	if again := b.take(largeSize); len(again.data) != largeSize {
 		t.Errorf("after the release of a large buffer, the next one has %d bytes", len(again.data))
 	}
+	if again := b.take(smallSize); len(again.data) != smallSize {
+		t.Errorf("a buffer for few bytes has %d", len(again.data))
+	}
 	b.release(nil)
+}
+
+// Small messages get small buffers, and a stream that fills its buffers gets large ones. spec: G12
+func TestNextSize(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ n, size, want int }{
+		{0, smallSize, smallSize},
+		{64, smallSize, smallSize},
+		{smallSize - 1, smallSize, smallSize},
+		{smallSize, smallSize, largeSize},
+		{largeSize / 2, largeSize, largeSize},
+		{64, largeSize, smallSize},
+		{largeSize, largeSize, largeSize},
+	} {
+		if got := nextSize(test.n, test.size); got != test.want {
+			t.Errorf("after %d bytes in a buffer of %d: %d, want %d", test.n, test.size, got, test.want)
+		}
+	}
 }
 
 // A local connection holds a buffer only from Read to Release. spec: G12
@@ -56,6 +77,7 @@ func TestLocalHoldsNoBuffer(t *testing.T) {
 		if _, err := io.WriteString(client, text); err != nil {
 			t.Fatal(err)
 		}
+		local.next = largeSize
 		chunk, err := local.Read(len(text))
 		if err != nil || string(chunk.Bytes()) != text || b.free.Load() != 2 {
 			t.Errorf("read %q, error %v, %d large buffers are free, want 2", chunk.Bytes(), err, b.free.Load())
@@ -63,6 +85,7 @@ func TestLocalHoldsNoBuffer(t *testing.T) {
 		chunk.Release()
 	}
 	client.Close()
+	local.next = largeSize
 	if _, err := local.Read(1); !errors.Is(err, io.EOF) || b.free.Load() != 3 {
 		t.Errorf("at the end: error %v, %d large buffers are free, want 3", err, b.free.Load())
 	}

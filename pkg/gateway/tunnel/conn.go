@@ -41,6 +41,7 @@ type Conn struct {
 	buffer *buffer
 	// payload is the part of the current DATA frame that has not been read.
 	payload wire.Header
+	next    int // the size of the next buffer
 	// more is set if TLS may have bytes for which no record is read.
 	more bool
 }
@@ -166,11 +167,11 @@ func (c *Conn) fill() error {
 				return err
 			}
 		}
-		c.buffer = c.buffers.take()
+		c.buffer = c.buffers.take(c.next)
 		start := copy(c.buffer.data, partial)
 		n, err := c.read(c.buffer.data[start:])
 		if n > 0 {
-			c.plain = c.buffer.data[:start+n]
+			c.plain, c.next = c.buffer.data[:start+n], nextSize(n, len(c.buffer.data)-start)
 			return nil
 		}
 		c.release()
@@ -212,7 +213,7 @@ func (c *Conn) SendData(stream uint32, chunk Chunk) error {
 func (c *Conn) SendFrames(b []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return c.socket.together(func() error {
+	return c.socket.together(len(b), func() error {
 		_, err := c.tls.Write(b)
 		return err
 	})

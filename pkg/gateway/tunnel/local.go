@@ -17,6 +17,7 @@ type Local struct {
 	raw     syscall.RawConn
 	buffers *Buffers
 	limit   int
+	next    int // the size of the next buffer
 	try     func(fd uintptr) bool
 	chunk   Chunk
 	err     error
@@ -54,7 +55,7 @@ func (l *Local) Read(limit int) (Chunk, error) {
 }
 
 func (l *Local) tryRead(fd uintptr) bool {
-	chunk := Chunk{buffer: l.buffers.take(), buffers: l.buffers}
+	chunk := Chunk{buffer: l.buffers.take(l.next), buffers: l.buffers}
 	room := chunk.buffer.data[wire.HeaderLength:]
 	chunk.n, l.err = readOnce(fd, room[:min(l.limit, len(room))])
 	if l.err != nil {
@@ -62,7 +63,7 @@ func (l *Local) tryRead(fd uintptr) bool {
 		l.chunk = Chunk{}
 		return !errors.Is(l.err, syscall.EAGAIN)
 	}
-	l.chunk = chunk
+	l.chunk, l.next = chunk, nextSize(chunk.n, len(room))
 	return true
 }
 

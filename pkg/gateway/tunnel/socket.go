@@ -29,6 +29,7 @@ type socket struct {
 	in     []byte
 	buffer *buffer
 	left   int
+	next   int // the size of the next buffer
 	// whole is set after the handshake: Read returns errNoRecord instead of waiting.
 	whole bool
 	try   func(fd uintptr) bool
@@ -110,17 +111,18 @@ func (s *socket) fill() error {
 
 // tryRead reads once, and reports whether it did: the kernel may have nothing.
 func (s *socket) tryRead(fd uintptr) bool {
-	s.move(s.buffers.take())
-	n, err := readOnce(fd, s.buffer.data[len(s.in):])
+	s.move(s.buffers.take(s.next))
+	room := s.buffer.data[len(s.in):]
+	n, err := readOnce(fd, room)
 	if errors.Is(err, syscall.EAGAIN) {
 		s.releaseEmpty()
 		if s.buffer != nil {
-			s.move(s.buffers.takeSmall())
+			s.move(s.buffers.take(smallSize))
 		}
 		return false
 	}
 	s.in = s.buffer.data[:len(s.in)+n]
-	s.err = err
+	s.err, s.next = err, nextSize(n, len(room))
 	s.releaseEmpty()
 	return true
 }
@@ -175,9 +177,9 @@ func (s *socket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// together writes the records that write produces with as few system calls as possible.
-func (s *socket) together(write func() error) error {
-	out := s.buffers.take()
+// together writes the records that write produces, of a number of bytes, with as few system calls as possible.
+func (s *socket) together(bytes int, write func() error) error {
+	out := s.buffers.take(bytes + bytes/64 + 64) // headers and authentication tags
 	defer s.buffers.release(out)
 	s.mu.Lock()
 	s.out = out.data[:0]
