@@ -159,7 +159,7 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	result.Exports = append(result.Exports, export)
 	exporter, err := s.exporter(id)
 	result.Exporters[id] = exporter
-	if !route.IsDirect(route.Cluster{Network: s.network}, exporter) {
+	if s.own != "" && !route.IsDirect(route.Cluster{Network: s.network}, exporter) { // without a local cluster, the endpoints of all are shown
 		if err != nil {
 			refused.addRecord(hubv1alpha1.GatewayName, err)
 		}

@@ -21,13 +21,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-const aboutCheckNetwork = `Check that the members have the flat network that Tombolo needs: that pods reach pods of the other clusters by their own
-addresses, in both IP families.
+const aboutCheckNetwork = `Check that pods of the members of one network reach each other by their own addresses, in both IP families, and that members of
+different networks reach each other's gateways.
 
 The command first compares the ranges of the Members on the hub. Then it starts a pod in each cluster of the kubeconfig, and
-a second one that sends 64 KiB to all the others and expects them back. This also finds a network whose MTU is smaller than
-the senders assume, in which connections open and then hang. The pods run the agent's image in its namespace, without
-rights, and are deleted afterwards.`
+a second one that sends 64 KiB to all the others of the same network and expects them back. This also finds a network whose
+MTU is smaller than the senders assume, in which connections open and then hang. The pods run the agent's image in its
+namespace, without rights, and are deleted afterwards. Of gateways, it prints what they report.`
 
 const examplesCheckNetwork = `  kubectl clusterset check-network
   kubectl clusterset check-network --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
@@ -95,16 +95,72 @@ func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset)
 	n.compareAddresses(found.Hub, listeners)
 	n.r.titlef("From pod to pod")
 	for _, m := range found.Members {
-		results, err := pods.reach(ctx, m, listeners)
+		direct := slices.DeleteFunc(slices.Clone(listeners), func(l listener) bool {
+			return l.id == m.ID || networkIn(found.Hub, l.id) != networkIn(found.Hub, m.ID)
+		})
+		if len(direct) == 0 {
+			n.r.notef("%s is alone in its network", m.ID)
+			continue
+		}
+		results, err := pods.reach(ctx, m, direct)
 		if err != nil {
 			return err
 		}
-		n.printResults(m.ID, listeners, results)
+		n.printResults(m.ID, direct, results)
+	}
+	if err := n.checkGateways(ctx, found); err != nil {
+		return err
 	}
 	if n.r.failed > 0 {
 		return errNetwork
 	}
 	return nil
+}
+
+func networkIn(h *survey.Hub, id clusterset.ClusterID) string {
+	return record.NetworkOf(h.Records.Member(id))
+}
+
+// checkGateways prints what the gateways of each member report of the members of other networks.
+func (n *checkNetworkCommand) checkGateways(ctx context.Context, found *survey.Clusterset) error {
+	others := found.Hub.Records.Members()
+	slices.Sort(others)
+	titled := false
+	for _, m := range found.Members {
+		for _, to := range others {
+			if networkIn(found.Hub, to) == networkIn(found.Hub, m.ID) {
+				continue
+			}
+			if !titled {
+				n.r.titlef("From gateway to gateway")
+				titled = true
+			}
+			reach, err := m.ReachThroughGateways(ctx, to)
+			if err != nil {
+				return err
+			}
+			n.printGateway(m.ID, to, reach)
+		}
+	}
+	return nil
+}
+
+// printGateway prints what the gateways of one cluster report of another.
+func (n *checkNetworkCommand) printGateway(from, to clusterset.ClusterID, reach survey.GatewayReach) {
+	switch {
+	case !reach.Installed:
+		n.r.notef("%s -> %s: they are in different networks, and %s has no gateways: kubectl clusterset join --gateway installs them", from, to, from)
+	case reach.Reached > 0 && reach.Unreached == 0:
+		n.r.okf("%s -> %s: %d gateways reach it", from, to, reach.Reached)
+	case reach.Reached > 0:
+		n.r.notef("%s -> %s: %d of %d gateways reach it; %s", from, to, reach.Reached, reach.Reached+reach.Unreached, plain(reach.Message))
+	case reach.Unreached > 0:
+		n.r.failf("%s -> %s: no gateway reaches it; %s", from, to, plain(reach.Message))
+	case !reach.Known:
+		n.r.notef("%s -> %s: the gateways of %s do not know those of %s, which publishes none, or none that its Member allows", from, to, from, to)
+	default:
+		n.r.notef("%s -> %s: not tried, because no service of %s is imported through gateways", from, to, to)
+	}
 }
 
 // compareRanges reports members whose ranges overlap.
@@ -145,9 +201,6 @@ func (n *checkNetworkCommand) compareAddresses(h *survey.Hub, listeners []listen
 func (n *checkNetworkCommand) printResults(from clusterset.ClusterID, listeners []listener, results map[string]string) {
 	for _, l := range listeners {
 		for _, address := range l.addresses {
-			if l.id == from {
-				continue
-			}
 			family := clusterset.FamilyOf(address)
 			switch problem, asked := results[net.JoinHostPort(address.String(), networkPort)]; {
 			case !asked:

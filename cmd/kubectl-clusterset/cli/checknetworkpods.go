@@ -123,16 +123,14 @@ func (p *networkPods) listen(ctx context.Context) ([]listener, error) {
 	return result, nil
 }
 
-// reach runs a pod of one cluster that connects to the pods of all others. It returns an error text for each address, empty for
+// reach runs a pod of one cluster that connects to pods of others. It returns an error text for each address, empty for
 // success.
 func (p *networkPods) reach(ctx context.Context, m *survey.Member, listeners []listener) (map[string]string, error) {
 	target := p.find(m)
 	var targets []string
 	for _, l := range listeners {
 		for _, address := range l.addresses {
-			if l.id != m.ID {
-				targets = append(targets, net.JoinHostPort(address.String(), networkPort))
-			}
+			targets = append(targets, net.JoinHostPort(address.String(), networkPort))
 		}
 	}
 	if err := target.start(ctx, p.check, reachingPod, "--check-network-reach="+strings.Join(targets, ",")); err != nil {

@@ -134,7 +134,7 @@ func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service,
 	}
 	counts := endpointCounts(known.Slices)
 	for _, export := range known.Exports {
-		e := ExporterStatus{Cluster: export.Cluster, Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints}
+		e := exporterStatus(export, counts)
 		s.Exporters = append(s.Exporters, e)
 		if m := a.members[export.Cluster]; m != nil {
 			m.Exports++
@@ -154,6 +154,20 @@ func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service,
 		s.Conflicts = append(s.Conflicts, ConflictStatus{c.Reason, c.Field, c.Using, c.Disagree})
 	}
 	return s
+}
+
+// exporterStatus returns the counts of an exporter's endpoints. One that publishes no addresses says how many endpoints of a port are
+// available, up to two.
+func exporterStatus(export clusterset.Export, counts map[clusterset.ClusterID]ExporterStatus) ExporterStatus {
+	result := counts[export.Cluster]
+	result.Cluster = export.Cluster
+	if result.Endpoints == 0 {
+		for _, available := range export.Available {
+			result.Endpoints = max(result.Endpoints, int(available))
+		}
+		result.ReadyEndpoints = result.Endpoints
+	}
+	return result
 }
 
 // endpointCounts counts the endpoints of each cluster. A dual-stack endpoint is in one slice per family, so the count of the
@@ -187,8 +201,8 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonImportObstructed, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
+	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 
 func bySeverity(a, b Problem) int {

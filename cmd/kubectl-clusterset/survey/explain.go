@@ -112,9 +112,10 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 	counts := endpointCounts(known.Slices)
 	var result []ExplainedExport
 	for _, export := range byAge {
+		counted := exporterStatus(export, counts)
 		e := ExplainedExport{
 			Cluster: export.Cluster, State: h.lastHeartbeat(export.Cluster).state(), Since: metav1.NewTime(export.Age),
-			Endpoints: counts[export.Cluster].Endpoints, ReadyEndpoints: counts[export.Cluster].ReadyEndpoints,
+			Endpoints: counted.Endpoints, ReadyEndpoints: counted.ReadyEndpoints,
 		}
 		own := h.Records.Record(export.Cluster, export.Key)
 		if own != nil && !own.Spec.ExportedAt.UTC().Equal(export.Age) {

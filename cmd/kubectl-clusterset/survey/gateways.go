@@ -94,3 +94,36 @@ func (g gateways) reports(id clusterset.ClusterID) (reached, unreached int, mess
 	}
 	return reached, unreached, message
 }
+
+// unreachable returns the clusters that none of the gateways reaches, with the message of one.
+func (g gateways) unreachable() map[clusterset.ClusterID]string {
+	result := map[clusterset.ClusterID]string{}
+	for id := range g.remote {
+		if reached, unreached, message := g.reports(id); reached == 0 && unreached > 0 {
+			result[id] = message
+		}
+	}
+	return result
+}
+
+// GatewayReach is what the gateways of a member report of another cluster.
+type GatewayReach struct {
+	// Installed is set if the member has gateways, and Known if these know the gateways of the other cluster.
+	Installed, Known bool
+	// Reached and Unreached count the ready gateways that reach the other cluster, and those that do not.
+	Reached, Unreached int
+	// Message is what one of those that do not reach it reports.
+	Message string
+}
+
+// ReachThroughGateways returns what the gateways of the member report of another cluster.
+func (m *Member) ReachThroughGateways(ctx context.Context, to clusterset.ClusterID) (GatewayReach, error) {
+	g, err := m.readGateways(ctx)
+	if err != nil {
+		return GatewayReach{}, err
+	}
+	result := GatewayReach{Installed: g.exist}
+	_, result.Known = g.remote[to]
+	result.Reached, result.Unreached, result.Message = g.reports(to)
+	return result, nil
+}

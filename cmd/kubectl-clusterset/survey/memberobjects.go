@@ -25,7 +25,9 @@ type MemberObjects struct {
 	Imports []mcsv1beta1.ServiceImport
 	// Namespaces is the policy for the namespaces into which it imports.
 	Namespaces imports.NamespacePolicy
-	// Err is the error of reading its exports or imports.
+	// Unreachable are the clusters that none of its gateways reaches, with what one of the gateways reports.
+	Unreachable map[clusterset.ClusterID]string
+	// Err is the error of reading its exports, imports or gateways.
 	Err error
 }
 
@@ -54,6 +56,8 @@ func (m *Member) ReadObjects(ctx context.Context) MemberObjects {
 		}
 	}
 	s.Exports, s.Imports = exported.Items, imported.Items
+	g, err := m.readGateways(ctx)
+	s.Unreachable, s.Err = g.unreachable(), err
 	return s
 }
 

@@ -43,6 +43,11 @@ var completePublication = conditions.Publication{Hub: conditions.HubSynced, Publ
 // problemsOfImport adds the problems in the conditions of a managed ServiceImport.
 func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.ServiceImport) {
 	problem := Problem{Member: s.ID, Service: object.Namespace + "/" + object.Name}
+	if unusable := meta.FindStatusCondition(object.Status.Conditions, conditions.TypeSourceUnusable); unusable != nil && unusable.Status == metav1.ConditionTrue {
+		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonSourceUnusable, unusable.Message
+		problem.Next = "See how its sources are reached: kubectl clusterset trace " + problem.Service + " --from " + string(s.ID)
+		a.add(problem)
+	}
 	ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 	switch {
 	case ready == nil:

@@ -62,11 +62,13 @@ const (
 	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
 	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
+	ReasonGatewayUnreachable Reason = "GatewayUnreachable" // no gateway of a member reaches those of another
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
 	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
 	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
+	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports
 	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
 	ReasonPublicationPartial Reason = "PublicationPartial" // not all of its exports are on the hub
 	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions

@@ -4,14 +4,18 @@
 package survey
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -98,5 +102,39 @@ func TestGatewaySteps(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// A member that publishes no addresses has the endpoints that it says are available. spec: W2, G12
+func TestExporterStatus(t *testing.T) {
+	export := clusterset.Export{Cluster: "b", Available: clusterset.Availability{{Port: 80}: 1, {Port: 81}: 2}}
+	if got, want := exporterStatus(export, nil), (ExporterStatus{"b", 2, 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	counts := map[clusterset.ClusterID]ExporterStatus{"b": {Endpoints: 5, ReadyEndpoints: 3}}
+	if got, want := exporterStatus(export, counts), (ExporterStatus{"b", 5, 3}); got != want {
+		t.Errorf("with addresses: %+v, want %+v", got, want)
+	}
+}
+
+// status lists the clusters that no gateway of a member reaches, and imports that cannot use a source. spec: G12, W4
+func TestGatewayProblems(t *testing.T) {
+	serviceImport := mcsv1beta1.ServiceImport{}
+	serviceImport.Namespace, serviceImport.Name, serviceImport.Labels = "shop", "web", map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}
+	serviceImport.Status.Conditions = []metav1.Condition{conditions.SourceUnusable([]error{errors.New("port 53/UDP of cluster b is left out")})}
+	a := assessment{hub: &Hub{Records: hub.NewStore("", clusterset.AddressRanges{})}}
+	a.problemsOfObjects(MemberObjects{
+		ID: "a", Context: "ctx", Imports: []mcsv1beta1.ServiceImport{serviceImport}, Unreachable: map[clusterset.ClusterID]string{"b": "g1: connection refused"},
+	})
+	var got []string
+	for _, p := range a.problems {
+		got = append(got, string(p.Severity)+" "+string(p.Reason)+" "+string(p.Member)+" "+p.Service)
+		if p.Message == "" || p.Next == "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	want := []string{"warning SourceUnusable a shop/web", "error GatewayUnreachable a "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

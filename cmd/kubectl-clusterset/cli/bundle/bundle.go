@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,6 +139,7 @@ func (a *archive) hub(ctx context.Context, c client.Reader) error {
 		{"heartbeats", &hubv1alpha1.HeartbeatList{}, whole},
 		{"publishedservices", &hubv1alpha1.PublishedServiceList{}, recordFacts},
 		{"publishedendpoints", &hubv1alpha1.PublishedEndpointsList{}, nothing},
+		{"publishedgateways", &hubv1alpha1.PublishedGatewayList{}, gatewayFacts},
 	} {
 		if err := a.list(ctx, c, "hub/"+kind.name+".json", kind.list, kind.take); err != nil {
 			return err
@@ -148,7 +150,11 @@ func (a *archive) hub(ctx context.Context, c client.Reader) error {
 
 // list adds the objects of a kind. If they cannot be read, it adds a note.
 func (a *archive) list(ctx context.Context, c client.Reader, name string, list client.ObjectList, take fields, options ...client.ListOption) error {
-	if err := c.List(ctx, list, append(options, client.Limit(maxObjects))...); err != nil {
+	err := c.List(ctx, list, append(options, client.Limit(maxObjects))...)
+	if meta.IsNoMatchError(err) {
+		return nil // a cluster without gateways, or a hub of an earlier version
+	}
+	if err != nil {
 		a.notef("%s: %v", name, err)
 		return nil
 	}

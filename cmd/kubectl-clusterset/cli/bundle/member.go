@@ -19,6 +19,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -43,6 +44,8 @@ func (a *archive) member(ctx context.Context, m *survey.Member) error {
 		{"serviceimports", &mcsv1beta1.ServiceImportList{}, whole, []client.ListOption{ours}},
 		{"derived-services", &corev1.ServiceList{}, whole, []client.ListOption{ours}},
 		{"endpointslices", &discoveryv1.EndpointSliceList{}, whole, []client.ListOption{mirrored}},
+		{"remotegateways", &gatewayv1alpha1.RemoteGatewayList{}, gatewayFacts, []client.ListOption{system}},
+		{"gatewaystatuses", &gatewayv1alpha1.GatewayStatusList{}, gatewayFacts, []client.ListOption{system}},
 		{"deployments", &appsv1.DeploymentList{}, agentFacts, []client.ListOption{system}},
 		{"pods", &corev1.PodList{}, podFacts, []client.ListOption{system}},
 		{"events-of-tombolo", &corev1.EventList{}, eventFacts, []client.ListOption{system}},

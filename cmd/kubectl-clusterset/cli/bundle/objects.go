@@ -35,8 +35,10 @@ var (
 	whole       = fields{"spec", "status", "endpoints", "ports", "addressType"}
 	exportFacts = fields{"status"}
 	nothing     = fields{}
-	podFacts    = fields{"spec.nodeName", "status.phase", "status.conditions", "status.containerStatuses", "status.startTime"}
-	agentFacts  = fields{
+	// gatewayFacts leave out the certificates of authorities, which are long.
+	gatewayFacts = fields{"spec.cluster", "spec.addresses", "spec.versions", "spec.refusedRanges", "report"}
+	podFacts     = fields{"spec.nodeName", "status.phase", "status.conditions", "status.containerStatuses", "status.startTime"}
+	agentFacts   = fields{
 		"spec.replicas", "status", "spec.template.spec.containers.name", "spec.template.spec.containers.image",
 		"spec.template.spec.containers.args", "spec.template.spec.containers.resources",
 	}

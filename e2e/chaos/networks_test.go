@@ -1,0 +1,89 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+)
+
+// beforeNetworks is the last commit whose agents do not know networks, availability and gateways.
+const beforeNetworks = "3d38b75de35f5e71ef2aa2e12b16cd5292a4179d"
+
+// An agent that does not know networks uses no address of another network, and its other imports work. Members in networks of their own
+// publish addresses in fields that it does not read, or none.
+//
+// spec: W3
+func TestAgentWithoutNetworks(t *testing.T) {
+	if os.Getenv("CHAOS") == "" {
+		t.Skip("make chaos runs it")
+	}
+	folder := filepath.Join(programFolder, "before-networks")
+	lab.Must(t, checkOut(beforeNetworks, folder))
+	program := folder + "-agent"
+	lab.Must(t, build(folder, "tombolo-agent", program))
+	w := framework.New(t, membership.Hub(), lab.Member("a"))
+	a := w.Members["a"]
+	local, err := a.Cluster.ServiceAccountKubeconfig(t.Context(), "tombolo-system", "tombolo-agent")
+	lab.Must(t, err)
+	remote, err := w.Hub.ServiceAccountKubeconfig(t.Context(), "member-a", "tombolo-agent")
+	lab.Must(t, err)
+	var ranges []string
+	for _, r := range a.Cluster.ServiceCIDRs {
+		ranges = append(ranges, r.String())
+	}
+	always := func(context.Context) error { return nil }
+	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+strings.Join(ranges, ","),
+		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0").Start(t.Context()))
+
+	k := framework.Key{Namespace: framework.Namespace(t, a), Name: "web"}
+	for _, id := range []string{"near", "far", "hidden"} {
+		w.Enroll(t, id)
+	}
+	w.ChangeMember(t, "far", func(s *hubv1alpha1.MemberSpec) { s.Network = "cloud" })
+	w.ChangeMember(t, "hidden", func(s *hubv1alpha1.MemberSpec) { s.Network, s.Publish = "attic", hubv1alpha1.PublishAvailability })
+	w.Publish(t, "near", k, nil, "10.99.0.1")
+	available := func(s *hubv1alpha1.PublishedService) { s.Spec.Ports[0].Available = new(int32(2)) }
+	w.Publish(t, "hidden", k, available)
+	service, endpoints := framework.Records("far", k)
+	available(service)
+	endpoints.Spec.InNetwork = &hubv1alpha1.NetworkEndpoints{
+		Network: "cloud", Groups: []hubv1alpha1.EndpointGroup{{Addresses: []hubv1alpha1.IPAddress{"10.99.0.2"}, Ready: new(true)}},
+	}
+	endpoints.Spec.Groups = nil
+	lab.Must(t, w.HubClient.Create(t.Context(), endpoints))
+	lab.Must(t, w.HubClient.Create(t.Context(), service))
+
+	framework.Eventually(t, func(ctx context.Context) error {
+		mirrored, err := a.Mirrored(ctx, k)
+		if err != nil {
+			return err
+		}
+		var used []string
+		for _, slice := range mirrored {
+			for _, endpoint := range slice.Endpoints {
+				used = append(used, endpoint.Addresses...)
+			}
+		}
+		imported, _ := a.Imported(t, k)
+		var from []string
+		for _, c := range imported.Status.Clusters {
+			from = append(from, c.Cluster)
+		}
+		if !slices.Equal(used, []string{"10.99.0.1"}) || !slices.Equal(from, []string{"far", "hidden", "near"}) {
+			return fmt.Errorf("clusters %v, endpoints %v", from, used)
+		}
+		return nil
+	})
+}
