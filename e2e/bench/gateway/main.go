@@ -1,6 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Command gateway compares a pair of gateways with a pair of HAProxy processes with mutual TLS in TCP mode, with the same
 // certificates, the same cipher and the same load on the same machine: make bench-gateway. The gateways run the data path of
 // cmd/tombolo-gateway without its API server. They write profiles of their CPU into the folder BENCH_GATEWAY_PROFILES.
