@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,7 @@ var acrossNetworks = []story{
 	{"gateways restart under load", gatewaysRestart},
 	{"gateways serve without hub and agents", gatewaysWithoutHubAndAgents},
 	{"a gateway that is killed is left out", gatewayIsKilled},
+	{"a gateway that does not reach the other cluster is left out", gatewayWithoutNetwork},
 	{"a suspended member is cut off", suspendedMemberIsCutOff},
 }
 
@@ -186,6 +188,54 @@ func gatewayIsKilled(s *scene) {
 		b.awaitAnyAnswer("tcp", s.name("web"), 80)
 		b.expectAnswers("tcp", s.name("web"), 80, "a")
 	}
+}
+
+// gatewayWithoutNetwork: a gateway whose packets no longer leave its cluster is ready, but slices do not list it, so that no request fails.
+// When it reaches the other cluster again, it is listed again.
+func gatewayWithoutNetwork(s *scene) {
+	s.in("a").offer("web", 2)
+	b := s.in("b")
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp", s.name("web"), 80)
+	pod := b.podsOf(manifests.AgentNamespace, manifests.GatewayDeployment)[0]
+	rules := "table inet cut {\nchain forward {\ntype filter hook forward priority 0;\n"
+	for _, ip := range pod.Status.PodIPs {
+		family := map[bool]string{true: "ip6", false: "ip"}[strings.Contains(ip.IP, ":")]
+		rules += fmt.Sprintf("oifname eth0 %s saddr %s drop\n", family, ip.IP)
+	}
+	_, err := b.cluster.Run(s.Context(), "nft", rules+"}\n}")
+	lab.Must(s, err)
+	heal := sync.OnceFunc(func() {
+		_, err := b.cluster.Run(context.Background(), "nft", "delete table inet cut")
+		lab.Must(s, err)
+	})
+	s.Cleanup(heal)
+	listed := func() int {
+		slices, err := b.mirrored(s.Context(), "web")
+		lab.Must(s, err)
+		addresses := map[string]bool{}
+		for _, slice := range slices {
+			for _, endpoint := range slice.Endpoints {
+				if slice.AddressType == "IPv4" && slice.Labels[clusterset.LabelGateway] != "" {
+					addresses[endpoint.Addresses[0]] = true
+				}
+			}
+		}
+		return len(addresses)
+	}
+	await := func(count int) {
+		b.eventually(fmt.Sprintf("%d gateways in the slices", count), func(context.Context) error {
+			if got := listed(); got != count {
+				return fmt.Errorf("%d", got)
+			}
+			return nil
+		})
+	}
+	await(1)
+	b.expectAnswers("tcp", s.name("web"), 80, "a")
+	heal()
+	await(2)
+	b.expectAnswers("tcp", s.name("web"), 80, "a")
 }
 
 // suspendedMemberIsCutOff: a member that the hub's administrator suspends is reached no more, and is again when it is no longer
