@@ -174,7 +174,7 @@ func (v *view) chooseGateways(known *reach.Reach) {
 		return
 	}
 	for id := range v.states {
-		if v.path[id] != route.Gateway && !v.hasGatewaySlice(id) {
+		if v.path[id] == route.Direct || v.path[id] != route.Gateway && !v.hasGatewaySlice(id) {
 			continue
 		}
 		usable, reached := known.Usable(v.sources.Gateways.Slices, id)

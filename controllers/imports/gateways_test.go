@@ -178,22 +178,47 @@ func TestKeptGatewaySource(t *testing.T) {
 	}
 }
 
+// notReachingB returns what the cluster's one gateway reports while it does not reach b.
+func notReachingB() *reach.Reach {
+	result := &reach.Reach{}
+	result.Report("g", &gatewayv1alpha1.GatewayReport{
+		Addresses: []string{"10.9.0.1"}, Clusters: []gatewayv1alpha1.ClusterReachability{{Cluster: "b"}},
+	})
+	return result
+}
+
 // If no gateway reaches a source, its ports that another source serves are withdrawn, and its listening ports stay.
 // spec: G8
 func TestSourceThatNoGatewayReaches(t *testing.T) {
 	t.Parallel()
-	known := &reach.Reach{}
-	known.Report("g", &gatewayv1alpha1.GatewayReport{
-		Addresses: []string{"10.9.0.1"}, Clusters: []gatewayv1alpha1.ClusterReachability{{Cluster: "b"}},
-	})
+	known := notReachingB()
 	v := behindGateway()
 	v.chooseGateways(known)
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}
 	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
 		t.Errorf("another source serves (-want +got):\n%s", diff)
 	}
+	if v.states["a"] != liveness.Live || v.states["b"] != liveness.Silent {
+		t.Errorf("states %v, want that b alone is silent", v.states)
+	}
+	v.mirrored = desiredSlices(decide(v))
+	v.sources.Hub.Exporters["b"] = route.Cluster{} // it has moved into the network of this cluster
+	v.states["b"] = liveness.Live
+	v.path, v.obstacles = v.paths()
+	if v.chooseGateways(known); v.states["b"] != liveness.Live {
+		t.Error("b is silent, although it is reached directly")
+	}
+}
+
+// If no other source serves, a source that no gateway reaches stays.
+// spec: G8
+func TestOnlySourceThatNoGatewayReaches(t *testing.T) {
+	t.Parallel()
+	known := notReachingB()
+	v := behindGateway()
+	v.chooseGateways(known)
 	v.sources.Hub.Exports, v.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
-	want = map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
+	want := map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
 	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
 		t.Errorf("no other source serves (-want +got):\n%s", diff)
 	}
