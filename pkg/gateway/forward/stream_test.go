@@ -138,6 +138,7 @@ func TestRefused(t *testing.T) {
 	_, works := exporter(t, both["west"], listener.Addr())
 	_, unreachable := exporter(t, both["west"], gone.Addr())
 	_, empty := exporter(t, both["west"])
+	_, oneOfTwo := exporter(t, both["west"], gone.Addr(), listener.Addr())
 	for name, test := range map[string]struct {
 		gateways []string
 		want     string
@@ -145,9 +146,10 @@ func TestRefused(t *testing.T) {
 	}{
 		"by a gateway without endpoints, then not":              {[]string{empty, works}, "request", ""},
 		"by a gateway whose endpoint does not accept, then not": {[]string{unreachable, works}, "request", ""},
-		"by all":                      {[]string{empty, empty}, "", "NoEndpoint"},
-		"because the port is closed":  {[]string{gone.Addr().String()}, "", "Unreachable"},
-		"because there is no gateway": {nil, "", "Unreachable"},
+		"by one of two endpoints":                               {[]string{oneOfTwo}, "request", ""},
+		"by all":                                                {[]string{empty, empty}, "", "NoEndpoint"},
+		"because the port is closed":                            {[]string{gone.Addr().String()}, "", "Unreachable"},
+		"because there is no gateway":                           {nil, "", "Unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
