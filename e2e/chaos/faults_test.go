@@ -138,9 +138,16 @@ func TestFaultsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/reliability.md")
 	lab.Must(t, err)
+	var names []string
 	for _, f := range faults() {
-		if !strings.Contains(string(text), "`chaos: "+f.name+"`") {
-			t.Errorf("it says nothing about the fault %q", f.name)
+		names = append(names, f.name)
+	}
+	for _, f := range gatewayFaults() {
+		names = append(names, f.name)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(text), "`chaos: "+name+"`") {
+			t.Errorf("it says nothing about the fault %q", name)
 		}
 	}
 }

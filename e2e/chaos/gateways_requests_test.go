@@ -1,0 +1,172 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+)
+
+// requests has what clients have asked and what backends have got. A request is a line "<service>/<number>", which a backend answers
+// with "<its service> <line>". No client sends a line twice.
+type requests struct {
+	mu      sync.Mutex
+	next    int
+	ended   []request
+	open    map[string]time.Time // when each began
+	arrived map[string]int
+	found   []string // what must not be
+	// addresses are those where a client finds each service, and old those where it found it at any time.
+	addresses, old map[string][]string
+}
+
+type request struct {
+	line         string
+	begin, ended time.Time
+	err          error
+}
+
+// serve answers for a service at all addresses of this machine until the test ends, and returns the port.
+func (r *requests) serve(t *testing.T, service string) int32 {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "0.0.0.0:0")
+	lab.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go r.answer(conn, service)
+		}
+	}()
+	return int32(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func (r *requests) answer(conn net.Conn, service string) {
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		line := lines.Text()
+		r.mu.Lock()
+		r.arrived[line]++
+		if r.arrived[line] > 1 {
+			r.found = append(r.found, line+" has arrived twice")
+		}
+		if !strings.HasPrefix(line, service+"/") {
+			r.found = append(r.found, line+" has arrived at "+service)
+		}
+		r.mu.Unlock()
+		if _, err := fmt.Fprintln(conn, service, line); err != nil {
+			return
+		}
+	}
+}
+
+// ask begins a request each 10 ms until ctx ends, now and then at an address that is no longer listed. Such a request need not be answered.
+func (r *requests) ask(ctx context.Context, random *rand.Rand, services []string) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for ctx.Err() == nil {
+		pause(ctx, 10*time.Millisecond)
+		service, stale := services[random.IntN(len(services))], random.IntN(10) == 0
+		r.mu.Lock()
+		r.next++
+		from := r.addresses[service]
+		if stale {
+			from = r.old[service]
+		}
+		address := ""
+		if len(from) > 0 {
+			address = from[random.IntN(len(from))]
+		}
+		one := request{line: fmt.Sprintf("%s/%d", service, r.next), begin: time.Now()}
+		if !stale {
+			r.open[one.line] = one.begin
+		}
+		r.mu.Unlock()
+		running.Go(func() {
+			one.err = ask(ctx, address, service, one.line)
+			r.end(one, ctx.Err() == nil && !stale)
+		})
+	}
+}
+
+// end notes the end of a request, which counts if it had to be answered.
+func (r *requests) end(one request, counts bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, one.line)
+	if one.ended = time.Now(); counts {
+		r.ended = append(r.ended, one)
+	}
+	if one.err == nil && r.arrived[one.line] != 1 {
+		r.found = append(r.found, one.line+" has been answered and did not arrive")
+	}
+}
+
+// ask sends a line, and returns nil if the service answers it.
+func ask(ctx context.Context, address, service, line string) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if err := conn.SetDeadline(time.Now().Add(25 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(conn, line); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && strings.TrimSpace(answer) != service+" "+line {
+		err = fmt.Errorf("the answer is %q", answer)
+	}
+	return err
+}
+
+// since returns how many of the requests that began between two times are answered, and the others, when all of them have ended.
+func (r *requests) since(t *testing.T, from, until time.Time) (answered int, failed []string) {
+	t.Helper()
+	lab.Eventually(t, time.Minute, func(context.Context) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for line, began := range r.open {
+			if began.Before(until) {
+				return fmt.Errorf("%s has not ended", line)
+			}
+		}
+		return nil
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.ended {
+		switch {
+		case one.begin.Before(from) || one.begin.After(until):
+		case one.err == nil:
+			answered++
+		default:
+			failed = append(failed, fmt.Sprintf("%s after %s: %v", one.line, one.ended.Sub(one.begin).Round(time.Millisecond), one.err))
+		}
+	}
+	return answered, failed
+}
+
+// wrong returns what must not have happened.
+func (r *requests) wrong() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.found
+}
