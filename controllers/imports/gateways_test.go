@@ -205,7 +205,8 @@ func TestSourceThatNoGatewayReaches(t *testing.T) {
 	v.sources.Hub.Exporters["b"] = route.Cluster{} // it has moved into the network of this cluster
 	v.states["b"] = liveness.Live
 	v.path, v.obstacles = v.paths()
-	if v.chooseGateways(known); v.states["b"] != liveness.Live {
+	v.chooseGateways(known)
+	if v.states["b"] != liveness.Live {
 		t.Error("b is silent, although it is reached directly")
 	}
 }

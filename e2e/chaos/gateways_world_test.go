@@ -58,7 +58,7 @@ func newNetworks(t *testing.T) *networks {
 			}
 			return err
 		}
-		lab.Must(t, ip("add"))
+		lab.Must(t, ip("replace")) // a test that was killed has left them
 		t.Cleanup(func() { lab.Must(t, ip("del")) })
 	}
 	t.Cleanup(func() { _ = mendNetworks(context.WithoutCancel(t.Context()), nil) }) // if the test ends while they are cut
