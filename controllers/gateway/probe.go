@@ -28,6 +28,9 @@ const (
 	probePort     = 8081
 )
 
+// probeClient uses no proxy, which the environment of the agent may name.
+var probeClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // Prober probes the gateways of this cluster each second, because the kubelet of a node that has died does not say that its pods are
 // not ready (G8).
 type Prober struct {
@@ -110,8 +113,7 @@ func (p *Prober) ready(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
+	response, err := probeClient.Do(request)
 	if err != nil {
 		return err
 	}

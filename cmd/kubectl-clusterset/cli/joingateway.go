@@ -86,7 +86,7 @@ func (j *joinCommand) checkGateway(context.Context) error {
 		}
 		return nil
 	}
-	if len(network.GatewayCIDRs)+len(network.GatewayNames) == 0 {
+	if !hasGatewayRanges(network) {
 		j.foundCIDRs, j.foundNames = j.findGatewayRanges()
 		network = j.networkOf(j.admitted, j.others)
 	}

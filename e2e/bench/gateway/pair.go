@@ -239,24 +239,15 @@ func (p *pair) stop() {
 
 // cpu returns the seconds of CPU that both processes have used.
 func (p *pair) cpu() (float64, error) {
-	total := 0.0
-	for _, cmd := range p.processes {
-		process, err := procfs.NewProc(cmd.Process.Pid)
-		if err != nil {
-			return 0, err
-		}
-		stat, err := process.Stat()
-		if err != nil {
-			return 0, err
-		}
-		total += stat.CPUTime()
-	}
-	return total, nil
+	return p.total(func(s procfs.ProcStat) float64 { return s.CPUTime() })
 }
 
 // memory returns the resident memory of both processes, in bytes.
 func (p *pair) memory() (float64, error) {
-	total := 0.0
+	return p.total(func(s procfs.ProcStat) float64 { return float64(s.ResidentMemory()) })
+}
+
+func (p *pair) total(of func(procfs.ProcStat) float64) (total float64, err error) {
 	for _, cmd := range p.processes {
 		process, err := procfs.NewProc(cmd.Process.Pid)
 		if err != nil {
@@ -266,7 +257,7 @@ func (p *pair) memory() (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		total += float64(stat.ResidentMemory())
+		total += of(stat)
 	}
 	return total, nil
 }

@@ -170,7 +170,11 @@ func idleRow(ctx context.Context, b *bench, p *pair) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(b.duration) // what the streams need only while data moves is released meanwhile
+	select { // what the streams need only while data moves is released meanwhile
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(b.duration):
+	}
 	after, err := p.memory()
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ type Area struct {
 type host struct {
 	device *os.File
 	queue  chan packet
+	closed chan struct{} // when the device is
 }
 
 type packet struct {
@@ -74,7 +75,7 @@ func (a *Area) Attach(ctx context.Context, pid int, name string, address netip.P
 			return errors.Join(fmt.Errorf("wide area network: ip %v: %w: %s", command, err, out), device.Close())
 		}
 	}
-	h := &host{device, make(chan packet, maxQueue)}
+	h := &host{device, make(chan packet, maxQueue), make(chan struct{})}
 	a.mu.Lock()
 	if a.hosts == nil {
 		a.hosts = map[netip.Addr]*host{}
@@ -100,7 +101,7 @@ func (a *Area) Close() error {
 
 // receive takes the packets that a host sends, until its device is closed.
 func (a *Area) receive(from *host) {
-	defer close(from.queue)
+	defer close(from.closed)
 	for {
 		data := make([]byte, mtu)
 		n, err := from.device.Read(data)
@@ -122,9 +123,8 @@ func (a *Area) hostOf(data []byte) *host {
 	return a.hosts[netip.AddrFrom4([4]byte(data[16:20]))]
 }
 
-// enqueue loses the packet if too many are under way, or the device is closed.
+// enqueue loses the packet if too many are under way.
 func (h *host) enqueue(p packet) {
-	defer func() { _ = recover() }() // the queue is closed with the device
 	select {
 	case h.queue <- p:
 	default:
@@ -133,10 +133,13 @@ func (h *host) enqueue(p packet) {
 
 // send delivers packets when they are due, until the device is closed.
 func (h *host) send() {
-	for p := range h.queue {
-		time.Sleep(time.Until(p.due))
-		if _, err := h.device.Write(p.data); err != nil && errors.Is(err, os.ErrClosed) {
+	for {
+		select {
+		case <-h.closed:
 			return
+		case p := <-h.queue:
+			time.Sleep(time.Until(p.due)) // which is soon
+			_, _ = h.device.Write(p.data) // a device may be down, and then a packet is lost
 		}
 	}
 }
