@@ -108,6 +108,7 @@ func TestSlices(t *testing.T) {
 	admin := clusterset.Port{Name: "admin", Protocol: corev1.ProtocolTCP, Port: 9090, AppProtocol: "http"}
 	unready := gatewaysOf("10.1.0.3")
 	unready[0].Endpoints[0].Ready = clusterset.False
+	unready[0].Endpoints = append(unready[0].Endpoints, clusterset.Endpoint{})
 	export := exportOf(1, http, admin, dns)
 	export.Available[admin.ID()] = 0
 	listen := map[int32]int32{80: 10000, 9090: 10001}

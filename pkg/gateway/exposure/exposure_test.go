@@ -36,6 +36,8 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	udp := service(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "198.51.100.1"})
 	udp.Spec.Ports = udp.Spec.Ports[:1]
+	tcp := service(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "198.51.100.1"})
+	tcp.Spec.Ports = tcp.Spec.Ports[1:]
 	var many []corev1.LoadBalancerIngress
 	for i := range 20 {
 		many = append(many, corev1.LoadBalancerIngress{IP: fmt.Sprintf("198.51.100.%d", 100+i)})
@@ -65,6 +67,7 @@ func TestAddresses(t *testing.T) {
 		},
 		"no address":   {service(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{Hostname: "no name"}, corev1.LoadBalancerIngress{}), nil, nil},
 		"no TCP port":  {udp, nil, nil},
+		"only TCP":     {tcp, nil, addresses{{Host: "198.51.100.1", Port: 443}}},
 		"20 addresses": {service(corev1.ServiceTypeLoadBalancer, many...), nil, bounded},
 		"nodes": {
 			service(corev1.ServiceTypeNodePort),

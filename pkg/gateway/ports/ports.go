@@ -66,8 +66,8 @@ func (a *Allocator) Adopt(owner Owner, port int32) bool {
 		return false
 	}
 	holder, taken := a.owners[port]
-	if current, has := a.ports[owner.Service][owner]; taken || has {
-		return holder == owner && current == port
+	if _, has := a.ports[owner.Service][owner]; taken || has {
+		return holder == owner
 	}
 	a.set(owner, port)
 	return true

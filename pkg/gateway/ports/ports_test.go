@@ -87,10 +87,7 @@ func TestReleasedPortsAreQuarantined(t *testing.T) {
 	a, web, all := New(0), service("web"), service("all")
 	assign(t, a, web, epoch, owners(web, "berlin", 80)...)
 	assign(t, a, web, epoch)
-	var numbers []int32
-	for n := range int32(Last - First + 1) {
-		numbers = append(numbers, n+1)
-	}
+	numbers := upTo(Last - First + 1)
 	within := assign(t, a, all, epoch.Add(Quarantine-1), owners(all, "berlin", numbers...)...)
 	if len(within) != len(numbers)-1 || slices.Contains(slices.Collect(maps.Values(within)), First) {
 		t.Fatalf("%d ports, want all but the released one", len(within))
@@ -123,6 +120,66 @@ func TestLostPortsAreNotGivenAgain(t *testing.T) {
 			}
 			used[port] = true
 		}
+	}
+}
+
+// The cursor is stored before a block is used, and goes from the last port to the first.
+// spec: G2
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	for cursor, want := range map[int32]struct{ ports, stored []int32 }{
+		First - 1:           {[]int32{First, First + 1}, []int32{First + Block}},
+		First:               {[]int32{First, First + 1}, []int32{First + Block}},
+		Last:                {[]int32{Last, First}, []int32{First + Block - 1}},
+		Last + 1:            {[]int32{First, First + 1}, []int32{First + Block}},
+		Last - Block + 1:    {[]int32{Last - Block + 1, Last - Block + 2}, []int32{First}},
+		Last - Block/2 + 10: {[]int32{Last - Block/2 + 10, Last - Block/2 + 11}, []int32{First + Block/2 + 9}},
+	} {
+		var cursors []int32
+		reserve := func(next int32) error { cursors = append(cursors, next); return nil }
+		a, web := New(cursor), service("web")
+		wanted := owners(web, "berlin", 80, 443)
+		got, err := a.Assign(web, wanted, epoch, reserve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.ports, []int32{got[wanted[0]], got[wanted[1]]}); diff != "" {
+			t.Errorf("from %d: ports (-want +got):\n%s", cursor, diff)
+		}
+		if diff := cmp.Diff(want.stored, cursors); diff != "" {
+			t.Errorf("from %d: stored (-want +got):\n%s", cursor, diff)
+		}
+	}
+	var cursors []int32
+	a, web := New(First), service("web")
+	reserve := func(next int32) error { cursors = append(cursors, next); return nil }
+	if _, err := a.Assign(web, owners(web, "berlin", upTo(Block+1)...), epoch, reserve); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int32{First + Block, First + 2*Block}, cursors); diff != "" {
+		t.Errorf("stored for one port more than a block (-want +got):\n%s", diff)
+	}
+}
+
+// upTo returns the numbers from 1 to n.
+func upTo(n int32) []int32 {
+	var result []int32
+	for i := range n {
+		result = append(result, i+1)
+	}
+	return result
+}
+
+// The only free port is found, although it is the last that is tried.
+// spec: G2
+func TestLastFreePort(t *testing.T) {
+	t.Parallel()
+	a, web, all := New(First+1), service("web"), service("all")
+	for port := int32(First + 1); port <= Last; port++ {
+		a.Adopt(Owner{all, "berlin", port}, port)
+	}
+	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+		t.Errorf("ports %v, want %d", got, First)
 	}
 }
 
@@ -164,7 +221,7 @@ func TestPortsAreUnique(t *testing.T) {
 				if had, ok := current[owner]; ok && had != port {
 					t.Fatalf("%v had port %d and has %d", owner, had, port)
 				}
-				if at, was := released[port]; was && current[owner] != port && now.Sub(at) < Quarantine {
+				if at, was := released[port]; was && current[owner] != port && now.Sub(at) < 10*time.Minute {
 					t.Fatalf("port %d is allocated %s after its release", port, now.Sub(at))
 				}
 				current[owner] = port

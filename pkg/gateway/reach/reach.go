@@ -70,14 +70,9 @@ func unreachableBy(reports map[string]gatewayv1alpha1.GatewayReport) map[cluster
 	result := map[clusterset.ClusterID]sets.Set[string]{}
 	for _, report := range reports {
 		for _, cluster := range report.Clusters {
-			if cluster.Reachable {
-				continue
+			if id := clusterset.ClusterID(cluster.Cluster); !cluster.Reachable {
+				result[id] = result[id].Union(sets.New(report.Addresses...))
 			}
-			id := clusterset.ClusterID(cluster.Cluster)
-			if result[id] == nil {
-				result[id] = sets.New[string]()
-			}
-			result[id].Insert(report.Addresses...)
 		}
 	}
 	return result
