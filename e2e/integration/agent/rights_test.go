@@ -51,7 +51,7 @@ func TestRights(t *testing.T) {
 		m.lead(t, m, manifests.AgentNamespace, func(*agent.Options) {})
 	}
 	t.Run("Lagging", func(t *testing.T) { testLagging(t, w) })
-	stopA, stopB := a.Start(t, released), b.Start(t, released)
+	stopA, stopB := a.Start(t, releasedLate), b.Start(t, releasedLate)
 	for _, m := range w.members {
 		m.renewedToken(t)
 	}
@@ -89,7 +89,7 @@ func testGatewayPorts(t *testing.T, w *env, stop func()) func() {
 	b.ExportWeb(t, k, "10.2.0.1")
 	a.listens(t, k, "b", "10.1.9.1")
 	stop()
-	stop = a.Start(t, released)
+	stop = a.Start(t, releasedLate)
 	other := key{Namespace: k.Namespace, Name: "other"}
 	b.ExportWeb(t, other, "10.2.0.2")
 	a.listens(t, other, "b", "10.1.9.1")
@@ -125,13 +125,30 @@ func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	other.knows(t, m.ID)
 	m.knows(t, other.ID)
 	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
-	m.balance(t, "198.51.100.1")
-	other.knows(t, m.ID, "198.51.100.1")
+	for range 20 { // until the agent has something to write before it has read what it wrote
+		m.balance(t, "198.51.100.2")
+		m.balance(t, "198.51.100.1")
+		other.knows(t, m.ID, "198.51.100.1")
+		problems, err := w.misfits()
+		lab.Must(t, err)
+		if !slices.ContainsFunc(problems, func(p string) bool {
+			return strings.HasPrefix(p, m.ID+" on the hub: never used: get publishedgateways")
+		}) {
+			return
+		}
+	}
+	t.Errorf("agent %s never had to get its PublishedGateway", m.ID)
 }
 
 // released sets what the manifests do, but for the leader election, which an agent on a busy machine may lose.
 func released(o *agent.Options) {
 	o.Namespace, o.HubSecret, o.TokenLifetime = manifests.AgentNamespace, hubSecret, 72*time.Hour
+}
+
+// releasedLate also makes what the agent watches on the hub come late, so that it writes twice before it has read its first write.
+func releasedLate(o *agent.Options) {
+	released(o)
+	o.Hub = lagging(o.Hub)
 }
 
 // audited returns the options of a cluster whose API server logs requests, and which has controllers. It does not stream
