@@ -82,6 +82,7 @@ func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
 // gatewaySlices returns the slices of gateways for the exports that this cluster reaches through them.
 func gatewaySlices(v view) []clusterset.Slice {
 	var result []clusterset.Slice
+	alone := len(v.sources.Exports()) == 1
 	for _, export := range v.sources.Hub.Exports {
 		if v.path[export.Cluster] != route.Gateway {
 			continue
@@ -92,7 +93,7 @@ func gatewaySlices(v view) []clusterset.Slice {
 				listen[owner.Port] = number
 			}
 		}
-		result = append(result, route.Slices(export, v.localFamilies, v.gateways[export.Cluster], listen)...)
+		result = append(result, route.Slices(export, alone, v.localFamilies, v.gateways[export.Cluster], listen)...)
 	}
 	return result
 }
