@@ -17,7 +17,8 @@ import (
 )
 
 const aboutGraph = `Draw the clusterset: which members export and import each service, with the number of ready endpoints; conflicts; silent
-members.
+members. Members are grouped by network. If importers use gateways, it shows which do, and whether their gateways reach those
+of the exporters.
 
 -o svg is a matrix of services and members that any browser can show. -o dot is a graph for graphviz. -n selects the services
 of one namespace. Imports are shown for the members that can be reached.`

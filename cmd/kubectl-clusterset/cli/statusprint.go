@@ -88,13 +88,23 @@ func subjectOf(problem survey.Problem) string {
 
 func (p statusPrinter) members(members []survey.MemberStatus) *table {
 	t := &table{header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
+	networks := survey.Networks(members)
+	if len(networks) > 1 {
+		t.header = append(t.header, "NETWORK")
+	}
 	for _, m := range members {
 		lastHeartbeat := "never"
 		if m.SilentSeconds != nil {
 			lastHeartbeat = duration.HumanDuration(m.Silence()) + " ago"
 		}
-		t.add(string(m.ID), stateWords[m.State], lastHeartbeat, m.Version, m.Publication, strconv.Itoa(m.Exports),
-			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions), m.Context)
+		row := []string{
+			string(m.ID), stateWords[m.State], lastHeartbeat, m.Version, m.Publication, strconv.Itoa(m.Exports),
+			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions), m.Context,
+		}
+		if len(networks) > 1 {
+			row = append(row, m.Network)
+		}
+		t.add(row...)
 	}
 	return t
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -21,7 +22,10 @@ import (
 
 // Assess computes the status of the clusterset from the hub and the objects of the reachable members. It is pure.
 func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
-	a := assessment{hub: h, objects: map[clusterset.ClusterID]MemberObjects{}, members: map[clusterset.ClusterID]*MemberStatus{}}
+	a := assessment{
+		hub: h, objects: map[clusterset.ClusterID]MemberObjects{}, members: map[clusterset.ClusterID]*MemberStatus{},
+		unreached: map[clusterset.ClusterID]map[clusterset.ClusterID]PathStatus{},
+	}
 	for _, s := range members {
 		a.objects[s.ID] = s
 	}
@@ -64,6 +68,8 @@ type assessment struct {
 	objects  map[clusterset.ClusterID]MemberObjects
 	members  map[clusterset.ClusterID]*MemberStatus
 	problems []Problem
+	// unreached are the paths through gateways that do not work or are not known to work, by importer and exporter.
+	unreached map[clusterset.ClusterID]map[clusterset.ClusterID]PathStatus
 }
 
 func (a *assessment) add(p Problem) { a.problems = append(a.problems, p) }
@@ -77,7 +83,9 @@ func sortedKeys(keys []clusterset.ServiceKey) []clusterset.ServiceKey {
 // memberStatus returns the status of a member without the totals of its services.
 func (a *assessment) memberStatus(id clusterset.ClusterID) MemberStatus {
 	heartbeat := a.hub.lastHeartbeat(id)
-	m := MemberStatus{ID: id, State: heartbeat.state(), Publication: string(a.hub.Publication(id))}
+	m := MemberStatus{
+		ID: id, Network: cmp.Or(clusterOf(a.hub, id).Network, hubv1alpha1.DefaultNetwork), State: heartbeat.state(), Publication: string(a.hub.Publication(id)),
+	}
 	if beat := a.hub.Records.Heartbeat(id); beat != nil {
 		m.Version = beat.Spec.AgentVersion
 	}
@@ -131,6 +139,7 @@ func (a *assessment) importers() map[clusterset.ServiceKey][]clusterset.ClusterI
 func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service, importers []clusterset.ClusterID) ServiceStatus {
 	s := ServiceStatus{
 		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: known.RefusedTotal,
+		Paths: a.paths(known, importers),
 	}
 	counts := endpointCounts(known.Slices)
 	for _, export := range known.Exports {
@@ -201,7 +210,8 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonMemberUnreadable, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonMemberUnreadable,
+	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
 	ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
 }
 

@@ -95,23 +95,13 @@ func (g gateways) reports(id clusterset.ClusterID) (reached, unreached int, mess
 	return reached, unreached, message
 }
 
-// unreachable returns the clusters that none of the gateways reaches, with the message of one.
-func (g gateways) unreachable() map[clusterset.ClusterID]string {
-	result := map[clusterset.ClusterID]string{}
-	for id := range g.remote {
-		if reached, unreached, message := g.reports(id); reached == 0 && unreached > 0 {
-			result[id] = message
-		}
-	}
-	return result
-}
-
 // GatewayReach is what the gateways of a member report of another cluster.
 type GatewayReach struct {
 	// Installed is set if the member has gateways, and Known if these know the gateways of the other cluster.
 	Installed, Known bool
-	// Reached and Unreached count the ready gateways that reach the other cluster, and those that do not.
-	Reached, Unreached int
+	// Ready counts the addresses of the ready gateways, Reached and Unreached the ready gateways that reach the other cluster, and those
+	// that do not.
+	Ready, Reached, Unreached int
 	// Message is what one of those that do not reach it reports.
 	Message string
 }
@@ -122,8 +112,24 @@ func (m *Member) ReachThroughGateways(ctx context.Context, to clusterset.Cluster
 	if err != nil {
 		return GatewayReach{}, err
 	}
-	result := GatewayReach{Installed: g.exist}
+	return g.reachOf(to), nil
+}
+
+func (g gateways) reachOf(to clusterset.ClusterID) GatewayReach {
+	result := GatewayReach{Installed: g.exist, Ready: len(g.ready)}
 	_, result.Known = g.remote[to]
 	result.Reached, result.Unreached, result.Message = g.reports(to)
-	return result, nil
+	return result
+}
+
+// reachOfAll returns what the gateways report of the other members; nil if there are no gateways.
+func (g gateways) reachOfAll(others []clusterset.ClusterID) map[clusterset.ClusterID]GatewayReach {
+	if !g.exist {
+		return nil
+	}
+	result := map[clusterset.ClusterID]GatewayReach{}
+	for _, id := range others {
+		result[id] = g.reachOf(id)
+	}
+	return result
 }

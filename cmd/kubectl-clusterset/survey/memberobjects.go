@@ -25,8 +25,8 @@ type MemberObjects struct {
 	Imports []mcsv1beta1.ServiceImport
 	// Namespaces is the policy for the namespaces into which it imports.
 	Namespaces imports.NamespacePolicy
-	// Unreachable are the clusters that none of its gateways reaches, with what one of the gateways reports.
-	Unreachable map[clusterset.ClusterID]string
+	// Gateways are what its gateways report of each other member; nil if it has no gateways.
+	Gateways map[clusterset.ClusterID]GatewayReach
 	// Err is the error of reading its exports, imports or gateways.
 	Err error
 }
@@ -40,8 +40,8 @@ const (
 	Missing Presence = "Missing"
 )
 
-// ReadObjects lists the exports and imports of the member.
-func (m *Member) ReadObjects(ctx context.Context) MemberObjects {
+// ReadObjects lists the exports and imports of the member, and reads what its gateways report of the other members.
+func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID) MemberObjects {
 	s := MemberObjects{ID: m.ID, Context: m.KubeContext.Name, Agent: Missing, Namespaces: m.namespaces()}
 	if m.Agent != nil {
 		s.Agent = Present
@@ -57,7 +57,7 @@ func (m *Member) ReadObjects(ctx context.Context) MemberObjects {
 	}
 	s.Exports, s.Imports = exported.Items, imported.Items
 	g, err := m.readGateways(ctx)
-	s.Unreachable, s.Err = g.unreachable(), err
+	s.Gateways, s.Err = g.reachOfAll(others), err
 	return s
 }
 
@@ -66,7 +66,7 @@ func (c *Clusterset) ReadObjects(ctx context.Context) []MemberObjects {
 	result := make([]MemberObjects, len(c.Members))
 	var group sync.WaitGroup
 	for i, m := range c.Members {
-		group.Go(func() { result[i] = m.ReadObjects(ctx) })
+		group.Go(func() { result[i] = m.ReadObjects(ctx, c.Hub.Records.Members()) })
 	}
 	group.Wait()
 	return result

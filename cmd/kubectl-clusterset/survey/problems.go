@@ -165,14 +165,7 @@ func (a *assessment) problemsOfObjects(s MemberObjects) {
 			a.problemOfUnmanagedImport(s, &s.Imports[i])
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.Unreachable)) {
-		a.add(Problem{
-			Severity: SeverityError, Reason: ReasonGatewayUnreachable, Member: s.ID,
-			Message: fmt.Sprintf("No gateway of %s reaches those of %s: %s", s.ID, id, s.Unreachable[id]),
-			Next: fmt.Sprintf("Check the gateways of %s, its Service tombolo-gateway, and firewalls between both: kubectl --context %s -n tombolo-system get remotegateways %s",
-				id, s.Context, id),
-		})
-	}
+	a.problemsOfGateways(s)
 	a.problemsOfDeletions(s)
 }
 

@@ -64,6 +64,7 @@ const (
 	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
 	ReasonGatewayUnreachable Reason = "GatewayUnreachable" // no gateway of a member reaches those of another
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
+	ReasonNotKnown           Reason = "NotKnown"           // something was seen, and this program does not know whether it is a fault
 	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
 	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
@@ -99,8 +100,10 @@ const (
 
 // MemberStatus summarizes a member.
 type MemberStatus struct {
-	ID    clusterset.ClusterID `json:"id"`
-	State State                `json:"state"`
+	ID clusterset.ClusterID `json:"id"`
+	// Network is its network: members of one network reach each other's endpoints directly, others through gateways.
+	Network string `json:"network"`
+	State   State  `json:"state"`
 	// SilentSeconds is the age of its last heartbeat; absent if the hub has received none.
 	SilentSeconds *int64 `json:"silentSeconds,omitempty"`
 	// Version is the version of its agent.
@@ -133,6 +136,8 @@ type ServiceStatus struct {
 	Oldest    clusterset.ClusterID `json:"oldest,omitempty"`
 	// Importers are the reachable members that import it.
 	Importers []clusterset.ClusterID `json:"importers,omitempty"`
+	// Paths are from Importers to Exporters whose endpoints they do not reach directly, by their addresses.
+	Paths []PathStatus `json:"paths,omitempty"`
 	// Conflicts are the fields in which the exports differ.
 	Conflicts []ConflictStatus `json:"conflicts,omitempty"`
 	// Refused counts its records and endpoints that are not accepted.
@@ -183,4 +188,14 @@ func (m MemberStatus) Silence() time.Duration {
 		return 0
 	}
 	return time.Duration(*m.SilentSeconds) * time.Second
+}
+
+// Networks returns the networks of members, sorted.
+func Networks(members []MemberStatus) []string {
+	var result []string
+	for _, m := range members {
+		result = append(result, m.Network)
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
 }

@@ -121,10 +121,10 @@ func TestExporterStatus(t *testing.T) {
 func TestGatewayProblems(t *testing.T) {
 	serviceImport := mcsv1beta1.ServiceImport{}
 	serviceImport.Namespace, serviceImport.Name, serviceImport.Labels = "shop", "web", map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}
-	serviceImport.Status.Conditions = []metav1.Condition{conditions.SourceUnusable([]error{errors.New("port 53/UDP of cluster b is left out")})}
+	serviceImport.Status.Conditions = []metav1.Condition{conditions.ImportReady(nil, nil), conditions.SourceUnusable([]error{errors.New("port 53/UDP of cluster b is left out")})}
 	a := assessment{hub: &Hub{Records: hub.NewStore("", clusterset.AddressRanges{})}}
 	a.problemsOfObjects(MemberObjects{
-		ID: "a", Context: "ctx", Imports: []mcsv1beta1.ServiceImport{serviceImport}, Unreachable: map[clusterset.ClusterID]string{"b": "g1: connection refused"},
+		ID: "a", Context: "ctx", Imports: []mcsv1beta1.ServiceImport{serviceImport}, Gateways: map[clusterset.ClusterID]GatewayReach{"b": {Ready: 1, Known: true, Unreached: 1, Message: "g1: connection refused"}, "c": {Ready: 1, Reached: 1}},
 	})
 	var got []string
 	for _, p := range a.problems {

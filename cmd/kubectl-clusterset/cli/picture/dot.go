@@ -15,7 +15,8 @@ import (
 const maxLabel = 120
 
 // DOT returns the clusterset as a graph in graphviz' language: an arrow from each exporter to the service, and a dashed one from
-// the service to each importer that does not export it.
+// the service to each importer that does not export it, or that reaches another exporter through gateways. If there are several
+// networks, each is a box around its members, and an arrow to an importer says how this reaches the exporters.
 func DOT(s survey.Status) []byte {
 	var out bytes.Buffer
 	services, left := shown(s)
@@ -24,13 +25,7 @@ func DOT(s survey.Status) []byte {
 	if left > 0 {
 		fmt.Fprintf(&out, "  left [shape=plaintext, label=%s];\n", quote(fmt.Sprintf("%d more services are not shown", left)))
 	}
-	for _, m := range s.Members {
-		colour := "black"
-		if m.State != survey.StateConnected {
-			colour = "red"
-		}
-		fmt.Fprintf(&out, "  %s [shape=box, color=%s, label=%s];\n", quote("member "+string(m.ID)), colour, quote(lines(string(m.ID), stateText(m))))
-	}
+	writeMembers(&out, s.Members)
 	for _, service := range services {
 		colour := "black"
 		if problemText(service) != "" {
@@ -38,13 +33,35 @@ func DOT(s survey.Status) []byte {
 		}
 		fmt.Fprintf(&out, "  %s [shape=ellipse, color=%s, label=%s];\n", quote("service "+service.Key()), colour,
 			quote(lines(service.Key(), strings.Join(service.Ports, ", "), problemText(service))))
-		writeEdges(&out, service)
+		writeEdges(&out, s, service)
 	}
 	fmt.Fprintln(&out, "}")
 	return out.Bytes()
 }
 
-func writeEdges(out *bytes.Buffer, service survey.ServiceStatus) {
+func writeMembers(out *bytes.Buffer, members []survey.MemberStatus) {
+	several := len(survey.Networks(members)) > 1
+	network := ""
+	for i, m := range byNetwork(members) {
+		if several && (i == 0 || m.Network != network) {
+			if i > 0 {
+				fmt.Fprintln(out, "  }")
+			}
+			network = m.Network
+			fmt.Fprintf(out, "  subgraph %s {\n  label=%s;\n", quote("cluster network "+network), quote("network "+network))
+		}
+		colour := "black"
+		if m.State != survey.StateConnected {
+			colour = "red"
+		}
+		fmt.Fprintf(out, "  %s [shape=box, color=%s, label=%s];\n", quote("member "+string(m.ID)), colour, quote(lines(string(m.ID), stateText(m))))
+	}
+	if several {
+		fmt.Fprintln(out, "  }")
+	}
+}
+
+func writeEdges(out *bytes.Buffer, s survey.Status, service survey.ServiceStatus) {
 	node := quote("service " + service.Key())
 	for _, e := range service.Exporters {
 		colour := "blue"
@@ -54,9 +71,16 @@ func writeEdges(out *bytes.Buffer, service survey.ServiceStatus) {
 		fmt.Fprintf(out, "  %s -> %s [color=%s, label=\"%d/%d\"];\n", quote("member "+string(e.Cluster)), node, colour, e.ReadyEndpoints, e.Endpoints)
 	}
 	for _, id := range service.Importers {
-		if _, exports := exporter(service, id); !exports {
-			fmt.Fprintf(out, "  %s -> %s [color=gray, style=dashed];\n", node, quote("member "+string(id)))
+		sources, worst := sourcesOf(service, id)
+		if _, exports := exporter(service, id); exports && worst == 0 {
+			continue
 		}
+		label := ""
+		if hasPaths(s) {
+			label = ", label=" + quote(lines(sources...))
+		}
+		colour := map[string]string{faint: "gray", orange: "orange", alarm: "red"}[pathWords[worst].colour]
+		fmt.Fprintf(out, "  %s -> %s [color=%s, style=dashed%s];\n", node, quote("member "+string(id)), colour, label)
 	}
 }
 

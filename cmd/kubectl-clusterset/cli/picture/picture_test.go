@@ -67,6 +67,24 @@ func drawn(members, services int) survey.Status {
 	return s
 }
 
+// inNetworks returns a clusterset with two networks, and every path between an importer and an exporter. spec: G12
+func inNetworks() survey.Status {
+	s := survey.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
+	imports := 5
+	for i, id := range []clusterset.ClusterID{"east", "west", "north"} {
+		network := []string{"home", "cloud", "home"}[i]
+		s.Members = append(s.Members, survey.MemberStatus{ID: id, Network: network, State: survey.StateConnected, Imports: &imports})
+	}
+	for _, path := range []survey.Path{survey.PathGateways, survey.PathGatewaysUnreached, survey.PathNotKnown, survey.PathNone, "of a later version"} {
+		s.Services = append(s.Services, survey.ServiceStatus{
+			Namespace: "shop", Name: strings.ReplaceAll(string(path), " ", "-"), Ports: []string{"http:80/TCP"}, Importers: []clusterset.ClusterID{"east", "north", "west"},
+			Exporters: []survey.ExporterStatus{{Cluster: "north", Endpoints: 1, ReadyEndpoints: 1}, {Cluster: "west", Endpoints: 2, ReadyEndpoints: 2}},
+			Paths:     []survey.PathStatus{{Importer: "east", Exporter: "west", Path: path}, {Importer: "north", Exporter: "west", Path: path}},
+		})
+	}
+	return s
+}
+
 // TestGolden compares pictures of a small clusterset. go test ./cmd/kubectl-clusterset/cli/picture -update writes the files
 // again.
 func TestGolden(t *testing.T) {
@@ -74,6 +92,7 @@ func TestGolden(t *testing.T) {
 	small := drawn(4, 9)
 	for name, got := range map[string][]byte{
 		"small.svg": picture.SVG(small), "small.dot": picture.DOT(small),
+		"networks.svg": picture.SVG(inNetworks()), "networks.dot": picture.DOT(inNetworks()),
 	} {
 		path := filepath.Join("testdata", name)
 		if *update {
@@ -123,15 +142,16 @@ func elements(t *testing.T, svg []byte) (map[string]int, string) {
 func TestNothingIsInjected(t *testing.T) {
 	t.Parallel()
 	with := func(evil string) survey.Status {
-		s := survey.Status{Members: []survey.MemberStatus{{ID: clusterset.ClusterID(evil)}}}
+		s := survey.Status{Members: []survey.MemberStatus{{ID: clusterset.ClusterID(evil), Network: evil}, {ID: "x", Network: "x"}, {ID: "y", Network: "y"}}}
 		s.Services = []survey.ServiceStatus{{
 			Namespace: evil, Name: evil, Ports: []string{evil}, Exporters: []survey.ExporterStatus{{Cluster: clusterset.ClusterID(evil)}},
-			Conflicts: []survey.ConflictStatus{{Field: evil}},
+			Conflicts: []survey.ConflictStatus{{Field: evil}}, Importers: []clusterset.ClusterID{"y"},
+			Paths: []survey.PathStatus{{Importer: "y", Exporter: clusterset.ClusterID(evil), Path: survey.PathGateways}},
 		}}
 		return s
 	}
-	harmless, _ := elements(t, picture.SVG(with("x")))
-	dotLines := strings.Count(string(picture.DOT(with("x"))), "\n")
+	harmless, _ := elements(t, picture.SVG(with("z")))
+	dotLines := strings.Count(string(picture.DOT(with("z"))), "\n")
 	for _, evil := range []string{
 		`<script>a()</script>`, `"><b/>`, `]]>`, `&amp;`, `'/>`, "\x00\x1b[2J", "\xff\xfe", `";}`, `\`, `\"]; evil [label="`, "a\nb -> c;",
 	} {
@@ -159,7 +179,7 @@ func TestNothingIsInjected(t *testing.T) {
 // openQuotes reports whether a line of graphviz' language ends within a string, or has a closing brace after its first character.
 func openQuotes(line string) bool {
 	inside, escaped := false, false
-	for i, r := range strings.TrimRight(line, "\n") {
+	for i, r := range strings.TrimSpace(line) {
 		switch {
 		case escaped:
 			escaped = false

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -26,6 +27,8 @@ const (
 	titleHeight  = 40
 	legendHeight = 40
 	radius       = 10
+
+	pathLegendHeight = 24
 )
 
 // Maximum numbers of characters.
@@ -85,15 +88,20 @@ type matrix struct {
 
 // SVG returns the clusterset as a matrix: services are rows, members are columns.
 func SVG(s survey.Status) []byte {
+	s.Members = byNetwork(s.Members)
 	m := &matrix{status: s, namespaces: map[int]string{}}
 	m.services, m.left = shown(s)
 	m.setRows()
 	width, height := m.right()+problemWidth+margin, m.end+legendHeight+margin
+	if hasPaths(s) {
+		height += pathLegendHeight
+	}
 	fmt.Fprintf(m, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`+"\n",
 		width, height, width, height)
 	m.rect(0, 0, width, height, "white")
 	m.text(margin, margin+16, `font-size="18" font-weight="bold" fill="`+ink+`"`, "Clusterset: "+heading(s, len(s.Services)), maxLabel)
 	m.drawColumns()
+	m.drawNetworks()
 	m.drawRows()
 	m.drawLegend()
 	fmt.Fprintln(m, "</svg>")
@@ -191,12 +199,14 @@ func (m *matrix) drawCell(s survey.ServiceStatus, id clusterset.ClusterID, x, y 
 			colour = orange
 		}
 		m.drawExporter(x, y, colour, fmt.Sprintf("%d/%d", e.ReadyEndpoints, e.Endpoints), e.ReadyEndpoints)
+		if sources, worst := sourcesOf(s, id); worst > 0 {
+			m.drawImporter(x+columnWidth/2-6, y-radius+2, worst, sources...)
+		}
 		return
 	}
-	for _, importer := range s.Importers {
-		if importer == id {
-			m.drawImporter(x, y)
-		}
+	if slices.Contains(s.Importers, id) {
+		sources, worst := sourcesOf(s, id)
+		m.drawImporter(x, y, worst, sources...)
 	}
 }
 
@@ -210,10 +220,6 @@ func (m *matrix) drawExporter(x, y int, colour, label string, ready int) {
 	fmt.Fprintf(m, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="%s" stroke="%s" stroke-width="1.5"/>`+"\n",
 		x-half, y-radius, 2*half, 2*radius, radius, fill, colour)
 	m.text(x, y+4, `text-anchor="middle" font-size="11" fill="`+letters+`"`, label, maxLabel)
-}
-
-func (m *matrix) drawImporter(x, y int) {
-	fmt.Fprintf(m, `<circle cx="%d" cy="%d" r="4" fill="%s"/>`+"\n", x, y, faint)
 }
 
 func (m *matrix) drawLegend() {
@@ -230,9 +236,12 @@ func (m *matrix) drawLegend() {
 	m.drawExporter(x+10, y, orange, "1/1", 1)
 	x += 10
 	entry(250, "disagrees with the oldest export")
-	m.drawImporter(x+12, y)
+	m.drawImporter(x+12, y, 0)
 	entry(100, "imports it")
 	m.rect(x+16, y-radius, 2*radius, 2*radius, alarmed)
 	x += 20
 	entry(0, "silent")
+	if hasPaths(m.status) {
+		m.drawPathLegend(margin+18, y+pathLegendHeight)
+	}
 }

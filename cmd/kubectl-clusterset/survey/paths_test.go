@@ -1,0 +1,102 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// status says how an importer reaches each exporter; what is not known is a problem, and never a path that works. spec: G12, W4
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+	for name, test := range map[string]struct {
+		importer MemberObjects
+		exporter route.Cluster
+		want     []PathStatus
+		problem  string
+	}{
+		"direct":   {importer: MemberObjects{}},
+		"gateways": {gatewaysOf(GatewayReach{Ready: 2, Known: true, Reached: 2}), route.Cluster{Network: "cloud", Gateway: true}, []PathStatus{{"a", "b", PathGateways, ""}}, ""},
+		"one of two gateways": {
+			gatewaysOf(GatewayReach{Ready: 2, Known: true, Reached: 1, Unreached: 1, Message: "g2: connection refused"}),
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathGateways, "g2: connection refused"}},
+			"",
+		},
+		"no gateway reaches it": {
+			gatewaysOf(GatewayReach{Ready: 2, Known: true, Unreached: 2, Message: "g2: connection refused"}),
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathGatewaysUnreached, "g2: connection refused"}},
+			"error GatewayUnreachable No gateway of a reaches those of b: g2: connection refused",
+		},
+		"no gateway is ready": {
+			gatewaysOf(GatewayReach{Known: true}),
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathGatewaysUnreached, "none of its gateways is ready"}},
+			"error GatewayUnreachable No gateway of a reaches those of b: none of its gateways is ready",
+		},
+		"the gateways have not read the other cluster": {
+			gatewaysOf(GatewayReach{Ready: 2}),
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathGatewaysUnreached, "its gateways do not know those of b"}},
+			"error GatewayUnreachable No gateway of a reaches those of b: its gateways do not know those of b",
+		},
+		"no gateway has reported": {
+			gatewaysOf(GatewayReach{Ready: 2, Known: true}),
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathNotKnown, "none of its gateways has reported whether it reaches those of b"}},
+			"warning NotKnown It is not known whether the gateways of a reach those of b: none of its gateways has reported whether it reaches those of b",
+		},
+		"the gateways cannot be read": {
+			MemberObjects{Err: errors.New("forbidden")},
+			route.Cluster{Network: "cloud", Gateway: true},
+			[]PathStatus{{"a", "b", PathNotKnown, "forbidden"}},
+			"warning NotKnown It is not known whether the gateways of a reach those of b: forbidden",
+		},
+		"no gateways": {MemberObjects{}, route.Cluster{Network: "cloud", Gateway: true}, []PathStatus{{
+			"a", "b", PathNone,
+			"cluster b is in network cloud, this cluster in network default, and this cluster has no gateway: if the pods of both reach each other, set one network in both Members",
+		}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.importer.ID = "a"
+			a := assessment{
+				hub: &Hub{Records: hub.NewStore("", clusterset.AddressRanges{})}, objects: map[clusterset.ClusterID]MemberObjects{"a": test.importer},
+				unreached: map[clusterset.ClusterID]map[clusterset.ClusterID]PathStatus{},
+			}
+			got := a.paths(hub.Service{
+				Exports: []clusterset.Export{
+					{Cluster: "a"}, {Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1}},
+				},
+				Exporters: map[clusterset.ClusterID]route.Cluster{"a": {}, "b": test.exporter},
+			}, []clusterset.ClusterID{"a"})
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("paths (-want +got):\n%s", diff)
+			}
+			a.problemsOfGateways(test.importer)
+			problem := ""
+			for _, p := range a.problems {
+				problem += string(p.Severity) + " " + string(p.Reason) + " " + p.Message
+			}
+			if problem != test.problem {
+				t.Errorf("problems %q, want %q", problem, test.problem)
+			}
+		})
+	}
+}
+
+func gatewaysOf(reach GatewayReach) MemberObjects {
+	return MemberObjects{Gateways: map[clusterset.ClusterID]GatewayReach{"b": reach}}
+}
