@@ -32,8 +32,11 @@ const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --from west
   kubectl clusterset trace cart --namespace shop --contexts east,west --hub-context hub -o yaml`
 
-// errBroken is returned if a hop is broken. It has been printed.
-var errBroken = errors.New("the service is broken: see above")
+// errBroken is returned if a hop is broken, and errNotKnown if a hop is neither broken nor known to work. They have been printed.
+var (
+	errBroken   = errors.New("the service is broken: see above")
+	errNotKnown = errors.New("it is not known whether the service works: see above")
+)
 
 func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	t := &traceCommand{}
@@ -92,8 +95,11 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 	} else {
 		printTrace(streams.Out, result)
 	}
-	if result.Broken() != nil {
+	switch {
+	case result.Broken() != nil:
 		return errBroken
+	case result.NotKnown() != nil:
+		return errNotKnown
 	}
 	return nil
 }
@@ -111,14 +117,18 @@ func (t *traceCommand) resolvers(ctx context.Context, m *survey.Member) ([]surve
 }
 
 // marks are the printed states of a hop.
-var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN"}
+var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN", survey.NotKnown: "?"}
 
 // printTrace prints the result first, then the hops. It escapes the text, which quotes API servers and other members.
 func printTrace(w io.Writer, t survey.TraceResult) {
-	if broken := t.Broken(); broken != nil {
+	switch broken, notKnown := t.Broken(), t.NotKnown(); {
+	case broken != nil:
 		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, ofCluster(broken.Cluster), plain(broken.Found))
 		fmt.Fprintf(w, "What to do:\n  %s\n\n", plain(broken.Fix))
-	} else {
+	case notKnown != nil:
+		fmt.Fprintf(w, "It is not known whether %s works. This was seen at hop %q%s:\n  %s\n", t.Key, notKnown.Hop, ofCluster(notKnown.Cluster), plain(notKnown.Found))
+		fmt.Fprintf(w, "What to do:\n  %s\n\n", plain(notKnown.Fix))
+	default:
 		fmt.Fprintf(w, "%s works, as far as can be seen from here.\n\n", t.Key)
 	}
 	width := 0

@@ -5,6 +5,7 @@ package survey
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,10 @@ func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.Servic
 	case valid != nil && valid.Status == metav1.ConditionFalse:
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportInvalid, valid.Message
 		problem.Next = fmt.Sprintf("Or take the export back: kubectl clusterset unexport --context %s -n %s %s", s.Context, export.Namespace, export.Name)
-	case ready == nil:
+	case len(export.Status.Conditions) == 0: // new, or its agent is silent
 		return
+	case unexplainedExport(export) != "":
+		problem = notKnown(problem, s.Context, "serviceexport", unexplainedExport(export))
 	case ready.Status == metav1.ConditionFalse && ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
 		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
@@ -35,6 +38,15 @@ func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.Servic
 		return
 	}
 	a.add(problem)
+}
+
+// notKnown returns the problem of an object that says something that this program does not know.
+func notKnown(p Problem, context, kind, seen string) Problem {
+	namespace, name, _ := strings.Cut(p.Service, "/")
+	p.Severity, p.Reason = SeverityWarning, ReasonNotKnown
+	p.Message = fmt.Sprintf("It is not known whether the %s works; seen: %s", kind, seen)
+	p.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe %s %s", context, namespace, kind, name)
+	return p
 }
 
 // completePublication is the state of an export without endpoints that are left out.
@@ -50,6 +62,10 @@ func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.Servic
 	}
 	ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 	switch {
+	case len(object.Status.Conditions) == 0: // new, or its agent is silent
+		return
+	case unexplainedImport(object) != "":
+		problem = notKnown(problem, s.Context, "serviceimport", unexplainedImport(object))
 	case ready == nil:
 		return
 	case ready.Status == metav1.ConditionFalse:

@@ -45,6 +45,8 @@ const (
 	// Note is worth knowing, but does not break the service.
 	Note   Health = "note"
 	Broken Health = "broken"
+	// NotKnown is something that was seen, and of which this program does not know whether it breaks the service.
+	NotKnown Health = "not known"
 )
 
 // Step is the result of one hop in one cluster.
@@ -65,13 +67,19 @@ type TraceResult struct {
 }
 
 // Broken returns the first broken step, nil if there is none. It may be the cause of later ones.
-func (t TraceResult) Broken() *Step {
-	for i := range t.Steps {
-		if t.Steps[i].State == Broken {
-			return &t.Steps[i]
-		}
+func (t TraceResult) Broken() *Step { return t.first(func(s Health) bool { return s == Broken }) }
+
+// NotKnown returns the first step that neither works nor is broken, nil if there is none.
+func (t TraceResult) NotKnown() *Step {
+	return t.first(func(s Health) bool { return s != OK && s != Note && s != Broken })
+}
+
+func (t TraceResult) first(is func(Health) bool) *Step {
+	i := slices.IndexFunc(t.Steps, func(s Step) bool { return is(s.State) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &t.Steps[i]
 }
 
 // TraceOptions select the service to trace, and how.
@@ -105,12 +113,12 @@ func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 			return false, err
 		}
 		result = TraceResult{o.Key, steps}
-		if result.Broken() == nil {
+		if result.Broken() == nil && result.NotKnown() == nil {
 			return true, nil
 		}
 		return false, t.refresh(ctx)
 	})
-	if errors.Is(err, context.DeadlineExceeded) && result.Broken() != nil {
+	if errors.Is(err, context.DeadlineExceeded) && (result.Broken() != nil || result.NotKnown() != nil) {
 		return result, nil
 	}
 	return result, err
@@ -176,7 +184,15 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 	for _, v := range members {
 		steps = append(steps, v.importSteps(t)...)
 	}
-	return steps, nil
+	return append(steps, unseen(steps)...), nil
+}
+
+// unseen returns a step if no cluster was seen that imports the service, and nothing says why: then nothing shows that it works.
+func unseen(steps []Step) []Step {
+	if slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken || s.State == OK && s.Hop == HopImport }) {
+		return nil
+	}
+	return []Step{{Hop: HopImport, State: NotKnown, Found: "none of the clusters that can be read imports it", Fix: "pass the contexts of the clusters in which it is used (--contexts)"}}
 }
 
 // downgradeEndpointSteps turns missing endpoints of one exporter into a note if another exporter has ready ones.

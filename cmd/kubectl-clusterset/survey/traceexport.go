@@ -38,6 +38,9 @@ func (v *memberTrace) exportSteps(h *Hub) []Step {
 		return append(steps, v.step(HopRecord, Broken, apply.Reason(v.PublishedErr), v.logsCommand()))
 	}
 	steps = append(append(steps, v.recordSteps(h)...), v.exposureSteps(h)...)
+	if seen := seenOfExport(v.Sources.Export); seen != "" {
+		steps = append(steps, v.step(HopExport, NotKnown, "nothing is in its way, but "+seen, v.logsCommand()))
+	}
 	if v.isSilent() {
 		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": its next change will not be seen by others", v.logsCommand()))
 	}

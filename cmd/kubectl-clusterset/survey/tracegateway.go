@@ -10,10 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tombolo-mcs/tombolo/manifests"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -87,7 +91,22 @@ func (v *memberTrace) gatewaySteps() []Step {
 			steps[i].State = Note
 		}
 	}
+	if unusable := v.sourceUnusable(); unusable != "" && !slices.ContainsFunc(steps, func(s Step) bool { return s.State != OK }) {
+		steps = append(steps, v.step(HopGateway, Note, unusable, "see the message"))
+	}
 	return steps
+}
+
+// sourceUnusable returns which sources or ports the agent does not use, as the import says; empty if it uses all.
+func (v *memberTrace) sourceUnusable() string {
+	if v.serviceImport == nil {
+		return ""
+	}
+	c := meta.FindStatusCondition(v.serviceImport.Status.Conditions, conditions.TypeSourceUnusable)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.Message
 }
 
 // gatewayStep returns the step of one source, nil if it is reached directly, and whether its endpoints can be used.
@@ -97,6 +116,10 @@ func (v *memberTrace) gatewayStep(export clusterset.Export) (*Step, bool) {
 	path, obstacle := route.Choose(local, v.Sources.Hub.Exporters[id], export)
 	if path == route.Direct {
 		return nil, true
+	}
+	if path != route.Gateway && path != route.None {
+		step := v.step(HopGateway, NotKnown, fmt.Sprintf("the path to %s is %q", id, path), fixUnexplained)
+		return &step, false
 	}
 	broken := func(found, fix string) (*Step, bool) {
 		step := v.step(HopGateway, Broken, found, fix)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -37,6 +38,9 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logsCommand()))
 	}
 	steps = append(steps, v.step(HopImport, OK, "imported, as "+v.describe(), ""))
+	if seen := unexplainedImport(v.serviceImport); seen != "" {
+		steps = append(steps, v.step(HopImport, NotKnown, seen, fixUnexplained))
+	}
 	if v.isSilent() {
 		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": what changes from now on is not imported", v.logsCommand()))
 	}
@@ -130,7 +134,7 @@ func (v *memberTrace) importFaults() []Step {
 		return nil
 	}
 	ready := meta.FindStatusCondition(v.serviceImport.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-	if ready != nil && ready.Status != "True" {
+	if ready != nil && ready.Status == metav1.ConditionFalse {
 		return []Step{v.step(HopImport, Broken, ready.Message, "see the message")}
 	}
 	return nil

@@ -20,8 +20,13 @@ const labelProxyName = "service.kubernetes.io/service-proxy-name"
 // proxySteps returns a step with the number of endpoints to which kube-proxy sends connections, for each port of the derived
 // Service. kube-proxy ignores headless services.
 func (v *memberTrace) proxySteps() []Step {
-	if v.serviceImport.Spec.Type == mcsv1beta1.Headless || v.derived == nil {
+	switch kind := v.serviceImport.Spec.Type; {
+	case kind == mcsv1beta1.Headless:
 		return nil
+	case kind != mcsv1beta1.ClusterSetIP:
+		return []Step{v.step(HopProxy, NotKnown, fmt.Sprintf("the import has the type %q", kind), fixUnexplained)}
+	case v.derived == nil:
+		return []Step{v.step(HopProxy, NotKnown, "there is no derived Service, though nothing is in its way", v.logsCommand())}
 	}
 	if name := v.derived.Labels[labelProxyName]; name != "" {
 		return []Step{v.step(HopProxy, Note, fmt.Sprintf("it is left to the proxy %q", name), "")}
