@@ -179,11 +179,11 @@ func (o *outgoing) keep(chunk tunnel.Chunk) {
 	}
 	conn, number := o.connNow()
 	o.mu.Unlock()
-	if conn == nil {
+	o.bytes(len(chunk.Bytes()), 0)
+	if conn == nil { // they are sent with OPEN
 		chunk.Release()
 		return
 	}
-	o.bytes(len(chunk.Bytes()), 0)
 	if conn.SendData(number, chunk) != nil {
 		conn.Close()
 	}
