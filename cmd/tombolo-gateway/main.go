@@ -63,6 +63,7 @@ func parse(args []string) (gateway.Options, error) {
 	flags.IntVar(&options.MaxStreams, "max-streams", 20_000, "largest number of streams in each direction")
 	flags.IntVar(&options.MaxStreamsEach, "max-streams-each", 5_000, "largest number of streams of one client address, and of one other cluster")
 	flags.IntVar(&options.LargeBuffers, "large-buffers", 256, "largest number of buffers of 256 KiB; if all are in use, streams use smaller ones")
+	access := flags.Bool("access-log", false, "write a line as JSON to the standard output for each stream that has ended")
 	if err := flags.Parse(args); err != nil {
 		return options, err
 	}
@@ -70,6 +71,9 @@ func parse(args []string) (gateway.Options, error) {
 		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
 	}
 	options.Log = logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)}))
+	if *access {
+		options.AccessLog = slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	}
 	ctrl.SetLogger(options.Log)
 	klog.SetLogger(options.Log)
 	options.Log.Info("starting", "version", version)

@@ -67,10 +67,10 @@ func newGateway(options Options, cache client.Reader) *gateway {
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
 		Buffers:   buffers, Metrics: metrics,
 	}
-	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits(1)}
+	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: accessLog(options.AccessLog)}
 	g.exporter = &forward.Exporter{
 		Backends: backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }}, Buffers: buffers,
-		Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2),
+		Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: g.importer.Access,
 	}
 	g.clients.addresses, g.clients.open = options.PodIPs, map[string]listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,7 +49,9 @@ type Options struct {
 	// LargeBuffers is the largest number of buffers of 256 KiB.
 	LargeBuffers int
 	Log          logr.Logger
-	Registry     prometheus.Registerer
+	// AccessLog gets a line for each stream that has ended; nil for none.
+	AccessLog *slog.Logger
+	Registry  prometheus.Registerer
 }
 
 // Validate returns what is missing.
@@ -90,7 +93,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the gateway: %w", err)
 	}
-	g := newGateway(options, mgr.GetCache())
+	g := newGateway(options, mgr.GetCache()) //nolint:contextcheck // a line of the access log needs none
 	reports := &reporter{options: options, api: mgr.GetClient()}
 	err = errors.Join(
 		watch(ctx, mgr.GetCache(), g.notify),

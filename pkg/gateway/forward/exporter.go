@@ -40,6 +40,7 @@ type Exporter struct {
 	Metrics  *Metrics
 	// Limits bound the streams, Connections the connections.
 	Limits, Connections *Limits
+	Access              AccessLog // nil for none
 
 	balancer balancer
 	mu       sync.Mutex
@@ -170,8 +171,16 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	backend, release, refusal := e.connect(ctx, c.conn.Cluster, frame.Payload)
+	request, err := wire.DecodeOpen(frame.Payload)
+	record := e.Access.begin(Exporting, c.conn.Cluster, request)
+	var backend *tunnel.Local
+	var release func()
+	refusal := refusalOf(err)
+	if refusal == nil {
+		backend, release, refusal = e.connect(ctx, c.conn.Cluster, request)
+	}
 	if refusal != nil {
+		record.finish(nil, Result(refusal.Code.String()))
 		e.Metrics.refused(c.conn.Cluster, refusal.Code)
 		if err := c.conn.Send(wire.TypeRefused, c.number, refusal.Encode()); err != nil {
 			return err
@@ -179,10 +188,11 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 		return refusal
 	}
 	s := &stream{
-		local: backend, bytes: e.Metrics.bytes(c.conn.Cluster), conn: c.conn, number: c.number, state: open, over: make(chan struct{}),
+		local: backend, bytes: record.counting(e.Metrics.bytes(c.conn.Cluster)), conn: c.conn, number: c.number, state: open, over: make(chan struct{}),
 	}
 	c.current = s
 	if err := c.conn.Send(wire.TypeOpened, c.number, nil); err != nil {
+		record.finish(backend.RemoteAddr(), ResultConnectionLost)
 		release()
 		return err
 	}
@@ -193,16 +203,13 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 			s.conn.Close()
 		}
 		<-s.over
+		record.finish(backend.RemoteAddr(), s.result)
 	}()
 	return nil
 }
 
 // connect returns a connection to a backend and a function to call at its end, or why there is none.
-func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, payload []byte) (*tunnel.Local, func(), *wire.Refusal) {
-	request, err := wire.DecodeOpen(payload)
-	if err != nil {
-		return nil, nil, refusalOf(err)
-	}
+func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, request wire.Open) (*tunnel.Local, func(), *wire.Refusal) {
 	if e.isDraining() {
 		return nil, nil, &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
 	}
@@ -254,7 +261,7 @@ func (e *Exporter) dial(ctx context.Context, endpoints []netip.AddrPort) (*net.T
 func (c *accepted) close(err error) error {
 	if c.current != nil {
 		c.current.mu.Lock()
-		c.current.abort()
+		c.current.abort(resultOf(err))
 		c.current.mu.Unlock()
 	}
 	if refusalOf(err) != nil {

@@ -96,13 +96,19 @@ func (b backends) Endpoints(_ clusterset.ClusterID, open wire.Open) (Endpoints, 
 // exporter starts a gateway of cluster west, and returns its address.
 func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, string) {
 	t.Helper()
+	return exporterWith(t, nil, trust, to...)
+}
+
+// exporterWith is exporter with an access log.
+func exporterWith(t testing.TB, log AccessLog, trust identity.Trust, to ...net.Addr) (*Exporter, string) {
+	t.Helper()
 	var b backends
 	for _, address := range to {
 		b = append(b, address.(*net.TCPAddr).AddrPort())
 	}
 	e := &Exporter{
 		Backends: b, Buffers: tunnel.NewBuffers(16), Metrics: NewMetrics("export"),
-		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000},
+		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000}, Access: log,
 	}
 	listener := listen(t)
 	served := make(chan struct{})
@@ -123,11 +129,11 @@ func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, st
 // importer starts a gateway of cluster east that forwards to web of cluster west, and returns its address for clients.
 func importer(t testing.TB, trust identity.Trust, gateways ...string) (*Importer, string) {
 	t.Helper()
-	return importerWithin(t, openTimeout, trust, gateways...)
+	return importerWith(t, func(*Importer) {}, trust, gateways...)
 }
 
-// importerWithin is importer with another time in which streams must be open.
-func importerWithin(t testing.TB, within time.Duration, trust identity.Trust, gateways ...string) (*Importer, string) {
+// importerWith is importer with other settings.
+func importerWith(t testing.TB, change func(*Importer), trust identity.Trust, gateways ...string) (*Importer, string) {
 	t.Helper()
 	buffers, metrics := tunnel.NewBuffers(16), NewMetrics("import")
 	i := &Importer{
@@ -135,8 +141,9 @@ func importerWithin(t testing.TB, within time.Duration, trust identity.Trust, ga
 			Addresses: func(clusterset.ClusterID) []string { return gateways },
 			Config:    trust.Client, Buffers: buffers, Metrics: metrics,
 		},
-		Buffers: buffers, Metrics: metrics, Limits: &Limits{Total: 10000, Each: 10000}, openTimeout: within,
+		Buffers: buffers, Metrics: metrics, Limits: &Limits{Total: 10000, Each: 10000},
 	}
+	change(i)
 	t.Cleanup(i.Pool.Close)
 	listener := listen(t)
 	serve(listener, func(client *net.TCPConn) {

@@ -32,6 +32,7 @@ type Importer struct {
 	Buffers *tunnel.Buffers
 	Metrics *Metrics
 	Limits  *Limits
+	Access  AccessLog // nil for none
 
 	openTimeout time.Duration // for tests; 0 means the constant
 }
@@ -43,9 +44,11 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 		client.Close()
 		return err
 	}
+	record := i.Access.begin(Importing, cluster, request)
 	release, err := i.Limits.acquire(request.Client.String())
 	if err != nil {
 		local.Abort()
+		record.finish(nil, Result(wire.CodeLimit.String()))
 		i.Metrics.refused(cluster, wire.CodeLimit)
 		return err
 	}
@@ -53,7 +56,7 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(i.openTimeout, openTimeout), errOpenTimeout)
 	defer cancel()
 	o := &outgoing{
-		stream:   stream{local: local, bytes: i.Metrics.bytes(cluster), over: make(chan struct{})},
+		stream:   stream{local: local, bytes: record.counting(i.Metrics.bytes(cluster)), over: make(chan struct{})},
 		importer: i, cluster: cluster, request: request, started: time.Now(), ctx: ctx,
 	}
 	o.changed = sync.NewCond(&o.mu)
@@ -63,6 +66,7 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 		o.send()
 	}
 	<-o.over
+	record.finish(o.conn.RemoteAddr(), o.result)
 	if o.closed != nil {
 		o.closed()
 	}
@@ -285,7 +289,7 @@ func (o *outgoing) fail(cause error) {
 		o.importer.Metrics.refused(o.cluster, code)
 	}
 	o.err = cause
-	o.abort()
+	o.abort(resultOf(cause))
 	o.changed.Broadcast()
 	if o.conn != nil {
 		o.conn.Close()

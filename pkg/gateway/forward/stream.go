@@ -7,7 +7,6 @@ package forward
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"sync"
@@ -41,6 +40,7 @@ type stream struct {
 	number               uint32
 	state                state
 	finSent, finReceived bool
+	result               Result // how it has ended
 	// over is closed when the stream has ended.
 	over chan struct{}
 }
@@ -110,7 +110,7 @@ func (s *stream) reset(code wire.Code) {
 	if s.state == ended {
 		return
 	}
-	s.abort()
+	s.abort(ResultLocalReset)
 	if s.conn == nil {
 		return
 	}
@@ -122,9 +122,9 @@ func (s *stream) reset(code wire.Code) {
 }
 
 // abort ends the stream and resets the local connection. The caller holds the lock.
-func (s *stream) abort() {
+func (s *stream) abort(result Result) {
 	if s.state != ended {
-		s.state = ended
+		s.state, s.result = ended, result
 		s.local.Abort()
 		close(s.over)
 	}
@@ -132,7 +132,7 @@ func (s *stream) abort() {
 
 // end ends a stream whose bytes were all forwarded. The caller holds the lock.
 func (s *stream) end() {
-	s.state = ended
+	s.state, s.result = ended, ResultDone
 	s.local.Close()
 	close(s.over)
 }
@@ -171,13 +171,20 @@ func handle(conn *tunnel.Conn, receive func(tunnel.Frame) error) error {
 	}
 }
 
+// resetError is a RESET of the other gateway.
+type resetError struct{ code wire.Code }
+
+func (e resetError) Error() string {
+	return "the other gateway has reset the stream: " + e.code.String()
+}
+
 // errReset returns the error that a RESET means.
 func errReset(frame tunnel.Frame) error {
 	code, err := wire.DecodeReset(frame.Payload)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the other gateway has reset the stream: %s", code)
+	return resetError{code}
 }
 
 // refusalOf returns the refusal in an error; nil if there is none.

@@ -296,7 +296,7 @@ func TestOpenTimeout(t *testing.T) {
 			serve(listener, echo)
 			both := trusts(t, "east", "west")
 			_, gateway := exporter(t, both["west"], listener.Addr())
-			_, address := importerWithin(t, time.Second, both["east"], cmp.Or(test.gateway, gateway))
+			_, address := importerWith(t, func(i *Importer) { i.openTimeout = time.Second }, both["east"], cmp.Or(test.gateway, gateway))
 			client := dial(t, address)
 			if test.open {
 				say(t, client)

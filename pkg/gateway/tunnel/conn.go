@@ -103,6 +103,14 @@ func (c *Conn) greet(ctx context.Context) (err error) {
 	return c.SetDeadline(time.Time{})
 }
 
+// RemoteAddr returns the address of the other gateway; nil if c is nil.
+func (c *Conn) RemoteAddr() net.Addr {
+	if c == nil {
+		return nil
+	}
+	return c.socket.RemoteAddr()
+}
+
 // SetReadDeadline sets the time until which Next waits; the zero time means without end.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
