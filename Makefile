@@ -237,17 +237,18 @@ bench-dns: assets $(BENCHSTAT) ## compare the DNS plugin with CoreDNS' own (Linu
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-dns.txt
 
-# make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,far' for a quick result.
+# make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,far' SIZE=50 ROUNDS=1 for a quick result.
 .PHONY: bench-gateway
-bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy (Linux, haproxy; root for the row far; 8 minutes)
+bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy (Linux, haproxy; root for the row far; 15 minutes)
 	@$(GO_BUILD) -o bin/bench-gateway ./e2e/bench/gateway
 	@bin/bench-gateway $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-gateway.txt
+	@$(MAKE) bench-networks BENCHFLAGS=
 
 # make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the size and the rounds of the targets.
 SIZE ?= 0
 ROUNDS ?= 0
-BENCH_PARTS := latency fanout restart reconnect scale propagation
+BENCH_PARTS := latency fanout restart reconnect scale propagation networks
 .PHONY: bench $(addprefix bench-,$(BENCH_PARTS))
 bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
 	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
@@ -257,6 +258,7 @@ bench-fanout: # how many requests a change causes on the API servers, with up to
 bench-restart: # how long a restarted agent takes until it is in sync, and what it uses when idle
 bench-reconnect: # how 100 members reconnect to a hub that was restarted
 bench-scale: # one agent of 100, with 250,000 endpoints of which 325 change per second
+bench-networks: # the control plane of imports over gateways, beside flat imports
 bench-propagation: # how many services per second are exported and imported
 $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*

@@ -68,6 +68,7 @@ var parts = []part{
 	{"reconnect", 100, 1, 0, reconnect},
 	{"scale", scaleSize, 1, 1, scale},
 	{"propagation", 2000, 5, 2, propagation},
+	{"networks", 500, 5, 2, overGateways},
 }
 
 func main() {

@@ -55,6 +55,7 @@ func TestParts(t *testing.T) {
 		{"restart", 10, 2, testRestart},
 		{"reconnect", 6, 0, testReconnect},
 		{"scale", 40, 1, testScale},
+		{"networks", 4, 2, testNetworks},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			w := *all
@@ -198,6 +199,18 @@ func testReconnect(t *testing.T, b *bench, w *world) {
 	}
 	if reads < float64(4*b.size) {
 		t.Errorf("%v reads were answered after the restart; each of %d connections needs one for each of 4 kinds", reads, b.size)
+	}
+}
+
+func testNetworks(t *testing.T, b *bench, w *world) {
+	b.check(t, w, overGateways)
+	for _, who := range []string{flat, viaGateways} {
+		b.positive(t, gatewayImports, who, "services/s")
+		b.positive(t, gatewayWithdrawal, who, "p50-ms", "p99-ms")
+	}
+	b.positive(t, gatewayChurn, flat, "hub-writes")
+	if got := b.Median(gatewayChurn, viaGateways, "hub-writes"); got != 0 {
+		t.Errorf("%v writes on the hub for changes that leave the availability as it is", got)
 	}
 }
 

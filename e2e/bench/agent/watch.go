@@ -58,7 +58,7 @@ func isReady(i *mcsv1beta1.ServiceImport) bool {
 }
 
 // observer records when a member's watches return what is expected: an address in a mirrored slice, or the key of a Ready
-// import, a Ready export or a mirrored slice with all endpoints. The watches are an administrator's, the same for agents and baseline.
+// import, a Ready export, a mirrored slice with all endpoints, or one with none that is ready. The watches are an administrator's, the same for agents and baseline.
 type observer struct {
 	mu       sync.Mutex
 	expected map[string]*change
@@ -69,6 +69,7 @@ type observer struct {
 func importKey(name string) string { return "import of " + name }
 func exportKey(name string) string { return "export of " + name }
 func sliceKey(name string) string  { return "slice of " + name }
+func goneKey(name string) string   { return "end of " + name }
 
 // change is one of a series, usually of one slice. It has also arrived if a later one of its series has, so that an agent
 // has no advantage from being late.
@@ -91,8 +92,15 @@ func observe(ctx context.Context, m *member) (*observer, error) {
 		for _, e := range slice.Endpoints {
 			o.see(e.Addresses[0], now)
 		}
-		if len(slice.Endpoints) == perSlice {
+		complete := perSlice
+		if slice.Labels[clusterset.LabelGateway] != "" {
+			complete = gatewayPods
+		}
+		if len(slice.Endpoints) == complete {
 			o.see(sliceKey(slice.Labels[mcsv1beta1.LabelServiceName]), now)
+		}
+		if !slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready }) {
+			o.see(goneKey(slice.Labels[mcsv1beta1.LabelServiceName]), now)
 		}
 	})
 	if err != nil {
