@@ -67,6 +67,9 @@ func (b *bench) overGatewaysOnce(ctx context.Context, w *world, services []*test
 	if err := w.setNetworks(ctx, who); err != nil {
 		return err
 	}
+	for _, m := range w.members {
+		m.agent = nil // another process may have taken the ports of the last one
+	}
 	stop, err := b.startAgents(ctx, w)
 	if err != nil {
 		return err
