@@ -82,7 +82,10 @@ func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
 // gatewaySlices returns the slices of gateways for the exports that this cluster reaches through them.
 func gatewaySlices(v view) []clusterset.Slice {
 	var result []clusterset.Slice
-	alone := len(v.sources.Exports()) == 1
+	atLeast := int32(1)
+	if len(v.sources.Exports()) == 1 { // no other source, to which this one would have to be in proportion
+		atLeast = clusterset.MaxAvailable
+	}
 	for _, export := range v.sources.Hub.Exports {
 		if v.path[export.Cluster] != route.Gateway {
 			continue
@@ -93,7 +96,7 @@ func gatewaySlices(v view) []clusterset.Slice {
 				listen[owner.Port] = number
 			}
 		}
-		result = append(result, route.Slices(export, alone, v.localFamilies, v.gateways[export.Cluster], listen)...)
+		result = append(result, route.Slices(export, atLeast, v.localFamilies, v.gateways[export.Cluster], listen)...)
 	}
 	return result
 }

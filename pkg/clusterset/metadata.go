@@ -54,6 +54,9 @@ const (
 	HubSecretKubeconfig = "kubeconfig"
 	HubSecretCA         = "ca.crt"
 	HubSecretToken      = "token"
+	// AnnotationGrantedOnly is an annotation of a ServiceExport: if it is "true", nobody may use the export through gateways unless a
+	// ServiceExportGrant selects it (A1).
+	AnnotationGrantedOnly = "tombolo-mcs.io/granted-only"
 	// AnnotationTokenExpires is the time at which the token expires (RFC 3339). If the annotation is missing, the agent renews the
 	// token immediately.
 	AnnotationTokenExpires = "tombolo-mcs.io/token-expires"

@@ -112,7 +112,7 @@ func TestSlices(t *testing.T) {
 	export := exportOf(1, http, admin, dns)
 	export.Available[admin.ID()] = 0
 	listen := map[int32]int32{80: 10000, 9090: 10001}
-	got := Slices(export, false, []corev1.IPFamily{"IPv4", "IPv6"}, append(gatewaysOf("10.1.0.1"), unready...), listen)
+	got := Slices(export, 1, []corev1.IPFamily{"IPv4", "IPv6"}, append(gatewaysOf("10.1.0.1"), unready...), listen)
 	want := []clusterset.Slice{
 		{
 			Cluster: "berlin", ID: clusterset.SliceID("gateway/IPv4"), AddressType: discoveryv1.AddressTypeIPv4, Listen: listen,
@@ -127,7 +127,7 @@ func TestSlices(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("slices (-want +got):\n%s", diff)
 	}
-	for _, slice := range Slices(exportOf(2, http), true, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{}) {
+	for _, slice := range Slices(exportOf(2, http), 2, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{}) {
 		if len(slice.Ports)+len(slice.Endpoints) > 0 {
 			t.Errorf("a port without a listening port is served: %+v", slice)
 		}
@@ -136,17 +136,16 @@ func TestSlices(t *testing.T) {
 
 // Min(n, gateways) gateways serve; the end of one changes only the slices that had it; order and duplicates have no effect.
 // spec: G2
-// TestWeights: gateways are listed in proportion to the endpoints of a source, unless there is no other source.
+// TestWeights: gateways are listed in proportion to the endpoints of a source, but at least some.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		available int32
-		alone     bool
-		want      int
-	}{{0, false, 0}, {0, true, 0}, {1, false, 1}, {1, true, 2}, {2, false, 2}, {2, true, 2}} {
-		got := Slices(exportOf(test.available, http), test.alone, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), map[int32]int32{80: 10000})
+		available, atLeast int32
+		want               int
+	}{{0, 1, 0}, {0, 2, 0}, {1, 1, 1}, {1, 2, 2}, {2, 1, 2}, {2, 2, 2}} {
+		got := Slices(exportOf(test.available, http), test.atLeast, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), map[int32]int32{80: 10000})
 		if n := len(got[0].Endpoints); n != test.want {
-			t.Errorf("%d available endpoints, alone %t: %d gateways, want %d", test.available, test.alone, n, test.want)
+			t.Errorf("%d available endpoints, at least %d: %d gateways, want %d", test.available, test.atLeast, n, test.want)
 		}
 	}
 }

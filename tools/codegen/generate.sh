@@ -26,8 +26,10 @@ if [[ $found == 0 ]]; then
 fi
 "$controller_gen" crd "paths=./pkg/api/..." "output:crd:dir=$out/manifests/crd"
 # Only clusters with gateways need these. kustomize reads no file outside of its folder.
-mkdir -p "$out/manifests/crd/gateway"
-mv "$out"/manifests/crd/gateway.tombolo-mcs.io_*.yaml "$out/manifests/crd/gateway/"
+for group in gateway policy; do
+  mkdir -p "$out/manifests/crd/$group"
+  mv "$out"/manifests/crd/$group.tombolo-mcs.io_*.yaml "$out/manifests/crd/$group/"
+done
 
 # The Multi-Cluster Services API's own CRDs, as its Go module has them: whoever installs by kustomize needs them too.
 mkdir -p "$out/manifests/crd/mcs"

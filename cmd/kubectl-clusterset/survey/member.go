@@ -26,6 +26,7 @@ import (
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -59,7 +60,7 @@ func scheme() (*runtime.Scheme, error) {
 	result := runtime.NewScheme()
 	return result, errors.Join(
 		clientscheme.AddToScheme(result), mcsv1beta1.Install(result), aboutv1beta1.AddToScheme(result), hubv1alpha1.AddToScheme(result),
-		gatewayv1alpha1.AddToScheme(result),
+		gatewayv1alpha1.AddToScheme(result), policyv1alpha1.AddToScheme(result),
 	)
 }
 

@@ -39,6 +39,8 @@ type gateway struct {
 	importer *forward.Importer
 	exporter *forward.Exporter
 	clients  listeners
+	rules    *accessRules
+	pods     *identities
 	refusals *rate.Limiter
 
 	leaf    atomic.Pointer[tls.Certificate]
@@ -52,9 +54,12 @@ type gateway struct {
 // retryAfter is the time after which a port that could not be opened is tried again.
 const retryAfter = 5 * time.Second
 
-func newGateway(options Options, cache client.Reader) *gateway {
+func newGateway(ctx context.Context, options Options, cache client.Reader) *gateway {
 	buffers := tunnel.NewBuffers(options.LargeBuffers)
-	g := &gateway{options: options, cache: cache, refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1)}
+	g := &gateway{
+		options: options, cache: cache, rules: newAccessRules(ctx, cache, options.Log), pods: newIdentities(cache, clock.RealClock{}),
+		refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
+	}
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
 	limits := func(perStream int) *forward.Limits {
@@ -67,14 +72,16 @@ func newGateway(options Options, cache client.Reader) *gateway {
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
 		Buffers:   buffers, Metrics: metrics,
 	}
-	g.importer = &forward.Importer{Pool: pool, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: accessLog(options.AccessLog)}
+	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.local, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: accessLog(options.AccessLog)}
 	g.exporter = &forward.Exporter{
-		Backends: backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }}, Buffers: buffers,
-		Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: g.importer.Access,
+		Backends:    backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }},
+		Permissions: g.rules.exports, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: g.importer.Access,
 	}
 	g.clients.addresses, g.clients.open = options.PodIPs, map[string]listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {
-		err := g.importer.Serve(ctx, client, to.Cluster, requestOf(to, from))
+		request := requestOf(to, from)
+		request.ClientNamespace, request.ServiceAccount = g.pods.of(ctx, from)
+		err := g.importer.Serve(ctx, client, to.Cluster, request)
 		if err != nil && g.refusals.Allow() {
 			options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "port", to.Port, "client", from.String(), "reason", err.Error())
 		}

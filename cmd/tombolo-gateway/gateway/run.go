@@ -28,6 +28,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -71,7 +72,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mcsv1beta1.Install(scheme), gatewayv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mcsv1beta1.Install(scheme), gatewayv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
 	own := map[string]cache.Config{options.Namespace: {}}
@@ -81,6 +82,8 @@ func Run(ctx context.Context, options Options) error {
 		Cache: cache.Options{
 			DefaultTransform: caches.StripManagedFields,
 			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:                    {Transform: compactPod},
+				&corev1.Namespace{}:              {Transform: compactNamespace},
 				&gatewayv1alpha1.RemoteGateway{}: {Namespaces: own},
 				&corev1.Secret{}:                 {Namespaces: own, Field: fields.OneTermEqualSelector("metadata.name", clusterset.GatewayCertificateSecret)},
 			},
@@ -93,15 +96,17 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the gateway: %w", err)
 	}
-	g := newGateway(options, mgr.GetCache()) //nolint:contextcheck // a line of the access log needs none
+	g := newGateway(ctx, options, mgr.GetCache())
 	reports := &reporter{options: options, api: mgr.GetClient()}
 	err = errors.Join(
-		watch(ctx, mgr.GetCache(), g.notify),
+		g.watch(ctx, mgr.GetCache()),
 		options.Registry.Register(g),
+		options.Registry.Register(g.rules.denials),
 		options.Registry.Register(g.importer.Metrics),
 		options.Registry.Register(g.exporter.Metrics),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("configured", g.ready),
+		mgr.Add(manager.RunnableFunc(g.rules.run)),
 		mgr.Add(manager.RunnableFunc(g.run)),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			reports.run(ctx, g.reachable)
@@ -114,36 +119,53 @@ func Run(ctx context.Context, options Options) error {
 	return mgr.Start(ctx)
 }
 
-// watch starts the informers of all kinds that the gateway reads, and calls changed for those of its configuration.
-func watch(ctx context.Context, c cache.Cache, changed func()) error {
-	if err := c.IndexField(ctx, &discoveryv1.EndpointSlice{}, caches.IndexSource, caches.SourceIndex); err != nil {
-		return fmt.Errorf("index EndpointSlices by their Service: %w", err)
+// watch starts the informers of all kinds that the gateway reads, and says what is notified of their changes.
+func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
+	if err := errors.Join(
+		c.IndexField(ctx, &discoveryv1.EndpointSlice{}, caches.IndexSource, caches.SourceIndex),
+		c.IndexField(ctx, &corev1.Pod{}, indexAddress, addressesOf),
+	); err != nil {
+		return fmt.Errorf("index: %w", err)
 	}
 	always := func(any) bool { return true }
-	for object, matters := range map[client.Object]func(any) bool{
-		&gatewayv1alpha1.RemoteGateway{}: always,
-		&corev1.Secret{}:                 always,
-		&discoveryv1.EndpointSlice{}:     ofGateways,
-		&corev1.Service{}:                nil,
-		&mcsv1beta1.ServiceExport{}:      nil,
+	for _, kind := range []struct {
+		object  client.Object
+		changed func()
+		matters func(any) bool
+	}{
+		{&gatewayv1alpha1.RemoteGateway{}, g.notify, always},
+		{&corev1.Secret{}, g.notify, always},
+		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways},
+		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always},
+		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always},
+		{&corev1.Namespace{}, g.rules.notify, always},
+		{&mcsv1beta1.ServiceExport{}, g.rules.notify, grantedOnly},
+		{&corev1.Pod{}, g.pods.notify, always},
+		{&corev1.Service{}, nil, nil},
 	} {
-		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		informer, err := c.GetInformer(ctx, kind.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
-		if matters == nil {
+		if kind.changed == nil {
 			continue
 		}
 		if _, err := informer.AddEventHandler(toolscache.FilteringResourceEventHandler{
-			FilterFunc: matters,
+			FilterFunc: kind.matters,
 			Handler: toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+				AddFunc: func(any) { kind.changed() }, UpdateFunc: func(any, any) { kind.changed() }, DeleteFunc: func(any) { kind.changed() },
 			},
 		}); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
 	return nil
+}
+
+// grantedOnly reports whether an object is an export for granted clients only, or may have been one.
+func grantedOnly(object any) bool {
+	export, ok := object.(*mcsv1beta1.ServiceExport)
+	return !ok || export.Annotations[clusterset.AnnotationGrantedOnly] != ""
 }
 
 // ofGateways reports whether an object is a slice of gateways, or may have been one.

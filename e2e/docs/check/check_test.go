@@ -173,6 +173,8 @@ func TestRun(t *testing.T) {
 		"controllers/a/m.go":    "package a // nobody\n\nconst name = \"tombolo_unconfirmed_services\"",
 		"controllers/a_test.go": "package a\n\nvar o = \"nobody\"",
 
+		"cmd/tombolo-gateway/gateway/m.go": "package a\n\nconst name = \"tombolo_gateway_cluster_reachable\"",
+
 		"coredns-plugin/clusterset/metrics.go": "package a\n\nvar o = O{Subsystem: subsystem, Name: \"synced\", Help: \"nobody\"}",
 		"manifests/monitoring/a.yaml":          "# nobody\ntext: nobody",
 	} {

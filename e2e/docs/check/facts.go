@@ -54,6 +54,7 @@ var sources = []struct {
 	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
 	{"targets", "Makefile", "", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
 	{"metrics", "controllers/*/*.go", "", regexp.MustCompile(`"(tombolo_[a-z_]+)"`)},
+	{"metrics", "cmd/tombolo-gateway/gateway/*.go", "", regexp.MustCompile(`"(tombolo_[a-z_]+)"`)},
 	{"metrics", "coredns-plugin/clusterset/metrics.go", "coredns_clusterset_", regexp.MustCompile(`Subsystem: subsystem, Name: "([a-z_]+)"`)},
 }
 

@@ -238,15 +238,20 @@ func (e *env) scrape(t *testing.T, id string, texts ...string) {
 	world.KeepScrape(t, "gateway.prom", text.Bytes())
 }
 
-// traced waits until a trace of a service that a member imports has a step of gateways with this result.
-func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state survey.Health, text string) {
-	t.Helper()
+// survey reads the clusterset as the command does.
+func (e *env) survey(ctx context.Context) (*survey.Clusterset, error) {
 	var contexts []survey.KubeContext
 	for _, c := range []*lab.Cluster{e.Hub, e.Members["a"].Cluster, e.Members["b"].Cluster} {
 		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: c.Config()})
 	}
+	return survey.Find(ctx, contexts, nil, world.Within)
+}
+
+// traced waits until a trace of a service that a member imports has a step of gateways with this result.
+func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state survey.Health, text string) {
+	t.Helper()
 	world.Eventually(t, func(ctx context.Context) error {
-		found, err := survey.Find(ctx, contexts, nil, world.Within)
+		found, err := e.survey(ctx)
 		if err != nil {
 			return err
 		}
@@ -364,6 +369,7 @@ func TestGateways(t *testing.T) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = false })
 		address = e.answers(t, "a", "b", k)
 	})
+	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
 		conn, err := net.Dial("tcp", address)
 		lab.Must(t, err)

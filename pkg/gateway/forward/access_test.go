@@ -72,7 +72,7 @@ func TestAccess(t *testing.T) {
 			both := trusts(t, "east", "west")
 			importLog, imported := logTo()
 			exportLog, exported := logTo()
-			_, gateway := exporterWith(t, exportLog, both["west"], listener.Addr())
+			_, gateway := exporterWith(t, func(e *Exporter) { e.Access = exportLog }, both["west"], listener.Addr())
 			_, address := importerWith(t, func(i *Importer) { i.Access = importLog }, both["east"], gateway)
 			for range 3 {
 				test.client(t, dial(t, address))
@@ -99,7 +99,7 @@ func TestAccessRefused(t *testing.T) {
 	both := trusts(t, "east", "west")
 	importLog, imported := logTo()
 	exportLog, exported := logTo()
-	_, gateway := exporterWith(t, exportLog, both["west"])
+	_, gateway := exporterWith(t, func(e *Exporter) { e.Access = exportLog }, both["west"])
 	_, address := importerWith(t, func(i *Importer) { i.Access = importLog }, both["east"], gateway)
 	_, err := request(t, address)
 	if !isReset(err) {

@@ -36,8 +36,10 @@ type Backends interface {
 // Exporter connects the streams of other clusters to backends.
 type Exporter struct {
 	Backends Backends
-	Buffers  *tunnel.Buffers
-	Metrics  *Metrics
+	// Permissions is nil if every stream is allowed.
+	Permissions *Permissions
+	Buffers     *tunnel.Buffers
+	Metrics     *Metrics
 	// Limits bound the streams, Connections the connections.
 	Limits, Connections *Limits
 	Access              AccessLog // nil for none
@@ -177,7 +179,7 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 	var release func()
 	refusal := refusalOf(err)
 	if refusal == nil {
-		backend, release, refusal = e.connect(ctx, c.conn.Cluster, request)
+		backend, release, refusal = e.connect(ctx, c.conn, request)
 	}
 	if refusal != nil {
 		record.finish(nil, Result(refusal.Code.String()))
@@ -209,7 +211,8 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 }
 
 // connect returns a connection to a backend and a function to call at its end, or why there is none.
-func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, request wire.Open) (*tunnel.Local, func(), *wire.Refusal) {
+func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.Open) (*tunnel.Local, func(), *wire.Refusal) {
+	cluster := from.Cluster
 	if e.isDraining() {
 		return nil, nil, &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
 	}
@@ -217,10 +220,16 @@ func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, re
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	free, err := e.Limits.acquire(string(cluster))
+	forget, refusal := e.Permissions.admit(cluster, request, func(*wire.Refusal) { from.Close() })
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	freeStream, err := e.Limits.acquire(string(cluster))
 	if err != nil {
+		forget()
 		return nil, nil, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
 	}
+	free := func() { freeStream(); forget() }
 	conn, leave, refusal := e.dial(ctx, e.balancer.order(endpoints, cluster, request.Client))
 	if refusal != nil {
 		free()

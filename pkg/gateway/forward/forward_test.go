@@ -96,11 +96,11 @@ func (b backends) Endpoints(_ clusterset.ClusterID, open wire.Open) (Endpoints, 
 // exporter starts a gateway of cluster west, and returns its address.
 func exporter(t testing.TB, trust identity.Trust, to ...net.Addr) (*Exporter, string) {
 	t.Helper()
-	return exporterWith(t, nil, trust, to...)
+	return exporterWith(t, func(*Exporter) {}, trust, to...)
 }
 
-// exporterWith is exporter with an access log.
-func exporterWith(t testing.TB, log AccessLog, trust identity.Trust, to ...net.Addr) (*Exporter, string) {
+// exporterWith is exporter with other settings.
+func exporterWith(t testing.TB, change func(*Exporter), trust identity.Trust, to ...net.Addr) (*Exporter, string) {
 	t.Helper()
 	var b backends
 	for _, address := range to {
@@ -108,8 +108,9 @@ func exporterWith(t testing.TB, log AccessLog, trust identity.Trust, to ...net.A
 	}
 	e := &Exporter{
 		Backends: b, Buffers: tunnel.NewBuffers(16), Metrics: NewMetrics("export"),
-		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000}, Access: log,
+		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000},
 	}
+	change(e)
 	listener := listen(t)
 	served := make(chan struct{})
 	go func() {

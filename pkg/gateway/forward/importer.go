@@ -28,11 +28,13 @@ const (
 
 // Importer forwards clients of this cluster to other clusters.
 type Importer struct {
-	Pool    *Pool
-	Buffers *tunnel.Buffers
-	Metrics *Metrics
-	Limits  *Limits
-	Access  AccessLog // nil for none
+	Pool *Pool
+	// Permissions is nil if every stream is allowed.
+	Permissions *Permissions
+	Buffers     *tunnel.Buffers
+	Metrics     *Metrics
+	Limits      *Limits
+	Access      AccessLog // nil for none
 
 	openTimeout time.Duration // for tests; 0 means the constant
 }
@@ -61,7 +63,7 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 	}
 	o.changed = sync.NewCond(&o.mu)
 	defer context.AfterFunc(ctx, o.expire)()
-	go o.attempt(nil)
+	defer o.begin()()
 	if o.sendEarly() == open && !o.eof {
 		o.send()
 	}

@@ -1,0 +1,122 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+const aboutCanConnect = `Say whether the pods of a service account may use a service of other clusters through gateways, and which rule decides.
+
+The output has a line for each other cluster that exports the service. The rules are the ClusterServiceAccessPolicies of both
+clusters and the ServiceExportGrants of the exporting one. The command reads them in both clusters; it connects to nothing.
+
+The exit code is 1 if no exporting cluster allows it.`
+
+const examplesCanConnect = `  kubectl clusterset can-connect west/shop/frontend shop/cart
+  kubectl clusterset can-connect west/shop/frontend shop/cart -o yaml`
+
+// errNoAccess is returned if no exporting cluster allows a client. The reasons have been printed.
+var errNoAccess = errors.New("no exporting cluster allows it: see above")
+
+// canConnectCommand is the state of the command can-connect.
+type canConnectCommand struct {
+	clustersetFlags
+	output   format
+	out, err io.Writer
+}
+
+func newCanConnect(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	c := &canConnectCommand{out: streams.Out, err: streams.ErrOut}
+	cmd := &cobra.Command{
+		Use:     "can-connect CLUSTER/NAMESPACE/SERVICEACCOUNT NAMESPACE/SERVICE",
+		Short:   "say who may use a service through gateways, and which rule decides",
+		Long:    aboutCanConnect,
+		Example: examplesCanConnect,
+		Args:    cobra.ExactArgs(2),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), usual, args[0], args[1]) },
+	}
+	c.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP((*string)(&c.output), "output", "o", "", "json or yaml")
+	return cmd
+}
+
+func (c *canConnectCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, who, service string) error {
+	if err := c.output.check(formatTable, formatJSON, formatYAML); err != nil {
+		return err
+	}
+	from, err := clientOf(who)
+	if err != nil {
+		return err
+	}
+	key, err := serviceKey(usual, service)
+	if err != nil {
+		return err
+	}
+	found, err := c.find(ctx, usual, c.err)
+	if err != nil {
+		return err
+	}
+	if found.Hub.Records.Member(from.Cluster) == nil {
+		return usageError{fmt.Errorf("%s: cluster %s is no member of the clusterset", who, from.Cluster)}
+	}
+	result := found.Access(ctx, key, from)
+	if len(result) == 0 {
+		return fmt.Errorf("no other cluster exports service %s: see kubectl clusterset explain %s", key, key)
+	}
+	if c.output.isData() {
+		if err := printData(c.out, c.output, result); err != nil {
+			return err
+		}
+	} else {
+		printAccess(c.out, result)
+	}
+	if !slices.ContainsFunc(result, func(a survey.Access) bool {
+		return a.Verdict == survey.AccessAllowed || a.Verdict == survey.AccessNotEnforced
+	}) {
+		return errNoAccess
+	}
+	return nil
+}
+
+// clientOf returns the client that an argument names.
+func clientOf(who string) (access.Client, error) {
+	parts := strings.Split(who, "/")
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return access.Client{}, usageError{fmt.Errorf("%q is not CLUSTER/NAMESPACE/SERVICEACCOUNT, for example west/shop/frontend", who)}
+	}
+	return access.Client{Cluster: clusterset.ClusterID(parts[0]), Namespace: parts[1], ServiceAccount: parts[2]}, nil
+}
+
+func printAccess(out io.Writer, result []survey.Access) {
+	words := map[survey.AccessVerdict]string{
+		survey.AccessAllowed: "yes", survey.AccessDenied: "no", survey.AccessNotEnforced: "yes", survey.AccessUnknown: "unknown",
+	}
+	for _, a := range result {
+		var reasons []string
+		if a.ImportRule != "" {
+			reasons = append(reasons, "by the client's cluster: "+a.ImportRule)
+		}
+		if a.ExportRule != "" {
+			reasons = append(reasons, "by the exporter: "+a.ExportRule)
+		}
+		if a.Reason != "" {
+			reasons = append(reasons, a.Reason)
+		}
+		fmt.Fprintf(out, "%s: %s (%s)\n", a.Exporter, words[a.Verdict], plain(strings.Join(reasons, "; ")))
+	}
+}

@@ -1,0 +1,43 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+)
+
+func TestCanConnectClient(t *testing.T) {
+	t.Parallel()
+	if got, err := clientOf("west/shop/frontend"); err != nil || got != (access.Client{Cluster: "west", Namespace: "shop", ServiceAccount: "frontend"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, wrong := range []string{"", "west", "west/shop", "west/shop/", "west/shop/frontend/web"} {
+		if _, err := clientOf(wrong); err == nil || !strings.Contains(err.Error(), "is not CLUSTER/NAMESPACE/SERVICEACCOUNT") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
+func TestPrintAccess(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	printAccess(&out, []survey.Access{
+		{Exporter: "east", Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: "ServiceExportGrant shop/cart"},
+		{Exporter: "north", Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no"},
+		{Exporter: "south", Verdict: survey.AccessNotEnforced, Reason: "direct"},
+		{Exporter: "west", Verdict: survey.AccessUnknown, ImportRule: access.NoRule, Reason: "not\nread"},
+	})
+	want := `east: yes (by the client's cluster: no rule; by the exporter: ServiceExportGrant shop/cart)
+north: no (by the client's cluster: ClusterServiceAccessPolicy no)
+south: yes (direct)
+west: unknown (by the client's cluster: no rule; not read)
+`
+	if out.String() != want {
+		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+	}
+}

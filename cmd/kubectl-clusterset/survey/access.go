@@ -1,0 +1,127 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// Access says whether a client may use a service of one exporting cluster, and which rules decide.
+type Access struct {
+	Exporter clusterset.ClusterID `json:"exporter"`
+	Verdict  AccessVerdict        `json:"verdict"`
+	// ImportRule is the rule of the client's cluster, and ExportRule that of the exporter. They are empty if they are not asked.
+	ImportRule string `json:"importRule,omitempty"`
+	ExportRule string `json:"exportRule,omitempty"`
+	// Reason is why the verdict is not known, or not enforced.
+	Reason string `json:"reason,omitempty"`
+}
+
+// AccessVerdict is a verdict about a client.
+type AccessVerdict string
+
+// The verdicts.
+const (
+	AccessAllowed AccessVerdict = "Allowed"
+	AccessDenied  AccessVerdict = "Denied"
+	// AccessNotEnforced: no gateway is between the client and the pods of the exporter.
+	AccessNotEnforced AccessVerdict = "NotEnforced"
+	// AccessUnknown: the rules of a cluster could not be read.
+	AccessUnknown AccessVerdict = "Unknown"
+)
+
+// Access returns whether a client may use a service, for each cluster that exports it, sorted by cluster. Client.Cluster is the client's
+// own. The result is empty if no cluster exports the service.
+func (c *Clusterset) Access(ctx context.Context, key clusterset.ServiceKey, client access.Client) []Access {
+	var result []Access
+	for _, export := range c.Hub.Records.Service(key).Exports {
+		if export.Cluster != client.Cluster {
+			result = append(result, c.accessTo(ctx, export.Cluster, key, client))
+		}
+	}
+	return result
+}
+
+func (c *Clusterset) accessTo(ctx context.Context, exporter clusterset.ClusterID, key clusterset.ServiceKey, from access.Client) Access {
+	result := Access{Exporter: exporter}
+	if route.IsDirect(c.routeOf(from.Cluster), c.routeOf(exporter)) {
+		result.Verdict, result.Reason = AccessNotEnforced, "the pods of both clusters reach each other directly: use NetworkPolicies"
+		return result
+	}
+	imported, err := c.decide(ctx, from.Cluster, policyv1alpha1.DirectionImport, key, access.Client{
+		Cluster: exporter, Namespace: from.Namespace, ServiceAccount: from.ServiceAccount,
+	})
+	if err == nil {
+		result.ImportRule = imported.Rule
+		if !imported.Allowed {
+			result.Verdict = AccessDenied
+			return result
+		}
+	}
+	exported, exportErr := c.decide(ctx, exporter, policyv1alpha1.DirectionExport, key, from)
+	if exportErr == nil {
+		result.ExportRule = exported.Rule
+	}
+	switch {
+	case exportErr == nil && !exported.Allowed:
+		result.Verdict = AccessDenied
+	case err != nil:
+		result.Verdict, result.Reason = AccessUnknown, err.Error()
+	case exportErr != nil:
+		result.Verdict, result.Reason = AccessUnknown, exportErr.Error()
+	default:
+		result.Verdict = AccessAllowed
+	}
+	return result
+}
+
+// routeOf returns the network of a member, as the hub has it.
+func (c *Clusterset) routeOf(id clusterset.ClusterID) route.Cluster {
+	member := c.Hub.Records.Member(id)
+	if member == nil {
+		return route.Cluster{}
+	}
+	return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
+}
+
+// decide returns what the rules of a cluster say.
+func (c *Clusterset) decide(
+	ctx context.Context, id clusterset.ClusterID, direction policyv1alpha1.Direction, key clusterset.ServiceKey, from access.Client,
+) (access.Verdict, error) {
+	m := c.Member(id)
+	if m == nil {
+		return access.Verdict{}, fmt.Errorf("none of the contexts leads to cluster %s: its rules cannot be read", id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	objects, err := caches.AccessObjects(ctx, m.Client)
+	if err != nil {
+		return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+	}
+	service := access.Service{Key: key}
+	if direction == policyv1alpha1.DirectionExport {
+		var export mcsv1beta1.ServiceExport
+		err := m.Client.Get(ctx, key, &export)
+		if client.IgnoreNotFound(err) != nil {
+			return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+		}
+		service.GrantedOnly = export.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+	}
+	rules, err := access.New(direction, objects)
+	if err != nil {
+		return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+	}
+	return rules.Decide(service, from), nil
+}

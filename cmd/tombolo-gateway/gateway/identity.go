@@ -1,0 +1,130 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// indexAddress finds the pods with an address that have not finished.
+	indexAddress = "tombolo.address"
+	// podTimeout is how long a client waits whose address is that of no pod: a pod may connect before the API shows its address.
+	podTimeout = 2 * time.Second
+	// strangerTime is how long the next clients with such an address do not wait, and maxStrangers the number of such addresses.
+	strangerTime, maxStrangers = time.Hour, 1000
+)
+
+// identities finds out who clients are, by the addresses of their pods (A3).
+type identities struct {
+	cache client.Reader
+	clock clock.Clock
+
+	strangers *lru.Cache // when a client with an address has waited for a pod
+	mu        sync.Mutex
+	changed   chan struct{} // closed when a pod is added or has changed
+}
+
+func newIdentities(cache client.Reader, c clock.Clock) *identities {
+	return &identities{cache: cache, clock: c, strangers: lru.New(maxStrangers), changed: make(chan struct{})}
+}
+
+// of returns the namespace and the service account of the pod with an address; nothing if the address is that of a node, of several
+// pods, or of none. Some networks send what nodes send from addresses that the API does not know.
+func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, account string) {
+	timer := i.clock.NewTimer(podTimeout)
+	defer timer.Stop()
+	for {
+		changed := i.nextChange()
+		pods, err := i.pods(ctx, address)
+		switch {
+		case err != nil || len(pods) > 1 || len(pods) == 1 && pods[0].Spec.HostNetwork:
+			return "", ""
+		case len(pods) == 1:
+			return pods[0].Namespace, pods[0].Spec.ServiceAccountName
+		case i.isStranger(address):
+			return "", ""
+		}
+		select {
+		case <-ctx.Done():
+			return "", ""
+		case <-timer.C():
+			i.strangers.Add(address, i.clock.Now())
+		case <-changed:
+		}
+	}
+}
+
+func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := i.cache.List(ctx, &list, client.MatchingFields{indexAddress: address.String()}, client.UnsafeDisableDeepCopy)
+	return list.Items, err
+}
+
+func (i *identities) isStranger(address netip.Addr) bool {
+	since, ok := i.strangers.Get(address)
+	return ok && i.clock.Since(since.(time.Time)) < strangerTime
+}
+
+func (i *identities) nextChange() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.changed
+}
+
+// notify says that a pod was added or has changed.
+func (i *identities) notify() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	close(i.changed)
+	i.changed = make(chan struct{})
+}
+
+// addressesOf returns the addresses of a pod that has not finished. Another pod may have those of one that has.
+func addressesOf(object client.Object) []string {
+	pod := object.(*corev1.Pod)
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var result []string
+	for _, ip := range pod.Status.PodIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			result = append(result, address.Unmap().String())
+		}
+	}
+	return result
+}
+
+// compactPod is the transform of the cache of pods: it keeps what identities need.
+func compactPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Spec:       corev1.PodSpec{HostNetwork: pod.Spec.HostNetwork, ServiceAccountName: pod.Spec.ServiceAccountName},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs},
+	}, nil
+}
+
+// compactNamespace is the transform of the cache of namespaces: it keeps their labels.
+func compactNamespace(object any) (any, error) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
+	}}, nil
+}

@@ -1,0 +1,118 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// accessRules decides about the streams of a gateway by the rules of its cluster.
+type accessRules struct {
+	cache          client.Reader
+	log            logr.Logger
+	logs           *rate.Limiter
+	denials        *prometheus.CounterVec
+	export, imprt  atomic.Pointer[access.Rules] // nil until they are read
+	changed        chan struct{}
+	exports, local *forward.Permissions
+}
+
+func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger) *accessRules {
+	ctx = context.WithoutCancel(ctx) // the gateway also decides while it drains
+	r := &accessRules{
+		cache: cache, log: log, logs: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
+		denials: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tombolo_gateway_streams_denied_total", Help: "Streams that a rule of this cluster has denied, by rule.",
+		}, []string{"direction", "rule"}),
+	}
+	r.exports = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+		return r.decide(ctx, r.export.Load(), "export", id, request)
+	}}
+	r.local = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+		return r.decide(ctx, r.imprt.Load(), "import", id, request)
+	}}
+	return r
+}
+
+// notify says that a rule has changed.
+func (r *accessRules) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default: // a change is pending
+	}
+}
+
+// run reads the rules when they have changed, until ctx ends.
+func (r *accessRules) run(ctx context.Context) error {
+	r.notify()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+			if err := r.load(ctx); err != nil {
+				r.log.Error(err, "a rule is not valid")
+			}
+			r.exports.Recheck()
+			r.local.Recheck()
+		}
+	}
+}
+
+// load reads the rules. The error says which are not valid; the others are in effect.
+func (r *accessRules) load(ctx context.Context) error {
+	objects, err := caches.AccessObjects(ctx, r.cache)
+	if err != nil {
+		return err
+	}
+	export, exportErr := access.New(policyv1alpha1.DirectionExport, objects)
+	imprt, importErr := access.New(policyv1alpha1.DirectionImport, objects)
+	r.export.Store(export)
+	r.imprt.Store(imprt)
+	return errors.Join(exportErr, importErr)
+}
+
+// decide returns why a stream is denied; nil if it is allowed. The other cluster is not told which rule decides.
+func (r *accessRules) decide(ctx context.Context, rules *access.Rules, direction string, id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+	service := access.Service{Key: clusterset.ServiceKey{Namespace: request.Namespace, Name: request.Service}}
+	if direction == "export" {
+		service.GrantedOnly = r.isGrantedOnly(ctx, service.Key)
+	}
+	verdict := access.Verdict{Rule: "the rules are not read yet"}
+	if rules != nil {
+		verdict = rules.Decide(service, access.Client{Cluster: id, Namespace: request.ClientNamespace, ServiceAccount: request.ServiceAccount})
+	}
+	if verdict.Allowed {
+		return nil
+	}
+	r.denials.WithLabelValues(direction, verdict.Rule).Inc()
+	if r.logs.Allow() {
+		r.log.Info("a client is denied", "direction", direction, "service", service.Key.String(), "cluster", id, "rule", verdict.Rule,
+			"client", request.Client.String(), "namespace", request.ClientNamespace, "serviceAccount", request.ServiceAccount)
+	}
+	return &wire.Refusal{Code: wire.CodeDenied, Text: fmt.Sprintf("service %s: a rule of the %sing cluster denies the client", service.Key, direction)}
+}
+
+// isGrantedOnly reports whether an export is for granted clients only.
+func (r *accessRules) isGrantedOnly(ctx context.Context, key clusterset.ServiceKey) bool {
+	var exported mcsv1beta1.ServiceExport
+	err := r.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy)
+	return err != nil || exported.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+}

@@ -1,0 +1,141 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+)
+
+// clientPod creates a pod of a member with the address from which clients connect.
+func (e *env) clientPod(t *testing.T, id string, k world.Key, account string) *corev1.Pod {
+	t.Helper()
+	m := e.Members[id]
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: account}}
+	if err := m.Create(t.Context(), sa); err != nil {
+		lab.Must(t, m.Get(t.Context(), world.Key{Namespace: k.Namespace, Name: account}, sa))
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "client", Image: "client"}},
+		},
+	}
+	lab.Must(t, m.Create(t.Context(), pod))
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, e.host, []corev1.PodIP{{IP: e.host}}
+	lab.Must(t, m.Status().Update(t.Context(), pod))
+	return pod
+}
+
+// denied waits until no client is answered at an address.
+func denied(t *testing.T, address string) {
+	t.Helper()
+	world.Eventually(t, func(context.Context) error {
+		if got, err := ask(address); err == nil {
+			return fmt.Errorf("it answers %q", got)
+		}
+		return nil
+	})
+}
+
+// isClosed waits until an open connection is reset.
+func isClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	lab.Must(t, conn.SetReadDeadline(time.Now().Add(world.Within)))
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the open connection: %v, want that it is closed", err)
+	}
+}
+
+// canConnect fails the test unless the command says this about an account of a and a service of b.
+func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.Access) {
+	t.Helper()
+	found, err := e.survey(t.Context())
+	lab.Must(t, err)
+	got := found.Access(t.Context(), k, access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account})
+	want.Exporter = "b"
+	if diff := cmp.Diff([]survey.Access{want}, got); diff != "" {
+		t.Errorf("account %s (-want +got):\n%s", account, diff)
+	}
+}
+
+// testAccess: rules of both clusters decide who may use a service of b from a, now and while connections are open.
+//
+// spec: A1, A2, A3, A4
+func testAccess(t *testing.T, e *env, k world.Key, address string) {
+	a, b := e.Members["a"], e.Members["b"]
+	open := func() net.Conn {
+		conn, err := net.Dial("tcp", address)
+		lab.Must(t, err)
+		if got, err := say(conn); got != "b: hello" || err != nil {
+			t.Fatalf("it answers %q, %v", got, err)
+		}
+		return conn
+	}
+	conn := open()
+	defer conn.Close()
+	grant := &policyv1alpha1.ServiceExportGrant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: "frontends"},
+		Spec: policyv1alpha1.ServiceExportGrantSpec{
+			Exports: []policyv1alpha1.ObjectName{"web"},
+			To: []policyv1alpha1.Peer{{
+				Clusters: []policyv1alpha1.ClusterID{"a"}, Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(k.Namespace)},
+				ServiceAccounts: []policyv1alpha1.ObjectName{"frontend"},
+			}},
+		},
+	}
+	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: access.NoRule})
+	lab.Must(t, b.Create(t.Context(), grant))
+	granted := "ServiceExportGrant " + k.Namespace + "/frontends"
+	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: granted})
+	e.canConnect(t, k, "backend", survey.Access{Verdict: survey.AccessDenied, ImportRule: access.NoRule, ExportRule: access.NotGranted})
+	isClosed(t, conn) // a client that is no pod
+	denied(t, address)
+	e.scrape(t, "b", `tombolo_gateway_streams_denied_total{direction="export",rule="no ServiceExportGrant names the client"}`)
+
+	frontend := e.clientPod(t, "a", world.Key{Namespace: k.Namespace, Name: "frontend"}, "frontend")
+	e.answers(t, "a", "b", k)
+	frontend.Status.Phase = corev1.PodSucceeded
+	lab.Must(t, a.Status().Update(t.Context(), frontend))
+	denied(t, address)
+	backend := e.clientPod(t, "a", world.Key{Namespace: k.Namespace, Name: "backend"}, "backend") // has the address of the finished pod
+	denied(t, address)
+	lab.Must(t, a.Delete(t.Context(), backend, client.GracePeriodSeconds(0)))
+	e.clientPod(t, "a", world.Key{Namespace: k.Namespace, Name: "frontend-2"}, "frontend")
+	e.answers(t, "a", "b", k)
+
+	conn = open()
+	defer conn.Close()
+	policy := &policyv1alpha1.ClusterServiceAccessPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-imports-from-b"},
+		Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
+			Tier: policyv1alpha1.TierAdmin, Direction: policyv1alpha1.DirectionImport, Action: policyv1alpha1.ActionDeny,
+			Peers: []policyv1alpha1.Peer{{Clusters: []policyv1alpha1.ClusterID{"b"}}},
+		},
+	}
+	lab.Must(t, a.Create(t.Context(), policy))
+	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-b"})
+	isClosed(t, conn)
+	denied(t, address)
+	e.scrape(t, "a", `tombolo_gateway_streams_denied_total{direction="import",rule="ClusterServiceAccessPolicy no-imports-from-b"}`)
+	lab.Must(t, a.Delete(t.Context(), policy))
+	e.answers(t, "a", "b", k)
+	lab.Must(t, b.Delete(t.Context(), grant))
+}

@@ -1,0 +1,183 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access decides who may use a service: (client, service, rules) -> (verdict, rule). Both clusters of a connection decide, each
+// by its own rules (A1, A2). It is pure.
+package access
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// Client is who wants to use a service.
+type Client struct {
+	// Cluster is the cluster at the other end: the client's if a service is exported, the exporter's if it is imported.
+	Cluster clusterset.ClusterID
+	// Namespace and ServiceAccount are those of the client's pod; empty if the client is unknown.
+	Namespace, ServiceAccount string
+}
+
+// Service is what a client wants to use.
+type Service struct {
+	Key clusterset.ServiceKey
+	// GrantedOnly is set if the export is for nobody unless a ServiceExportGrant selects it.
+	GrantedOnly bool
+}
+
+// Verdict says whether a client may use a service, and which rule decides.
+type Verdict struct {
+	Allowed bool
+	// Rule is the kind and the name of the object that decides, or why no object does.
+	Rule string
+}
+
+// The rules that are no objects.
+const (
+	// NoRule accepts what no rule decides.
+	NoRule = "no rule"
+	// NotGranted denies clients that no grant of an export names.
+	NotGranted = "no ServiceExportGrant names the client"
+	// GrantedOnly denies an export that no grant selects, because of its annotation.
+	GrantedOnly = "the ServiceExport is for granted clients only"
+	// NamespaceUnknown denies while the cluster does not know the namespace of the service.
+	NamespaceUnknown = "the namespace of the service is not known"
+)
+
+// Rules are the rules of one cluster for one direction. They are made by NewExports and NewImports.
+type Rules struct {
+	admin, baseline []policy
+	grants          map[string][]grant // by namespace
+	namespaces      map[string]labels.Set
+
+	mu     sync.RWMutex
+	chains map[chainKey]chain // computed when they are first used
+}
+
+// Decide returns whether a client may use a service.
+func (r *Rules) Decide(service Service, client Client) Verdict {
+	c := r.chain(chainKey{service, client.Cluster, client.Namespace})
+	for i := 0; i < len(c); {
+		step := &c[i]
+		switch {
+		case !containsOrEmpty(step.accounts, client.ServiceAccount):
+			i++
+		case step.pass:
+			i = step.next
+		default:
+			return step.verdict
+		}
+	}
+	return Verdict{Allowed: true, Rule: NoRule}
+}
+
+// chainKey is what a chain is computed for.
+type chainKey struct {
+	service   Service
+	cluster   clusterset.ClusterID
+	namespace string // of the client
+}
+
+// chain are the steps for the clients of one namespace, or for unknown ones, in their order.
+type chain []step
+
+// step decides about the clients that it matches.
+type step struct {
+	// accounts are their service accounts; empty if they are all.
+	accounts []string
+	verdict  Verdict
+	// pass is set if the decision is left to what comes after the tier, which begins at next.
+	pass bool
+	next int
+}
+
+// maxChains is the number of chains that are kept. Other clusters say of which namespaces their clients are.
+const maxChains = 10_000
+
+func (r *Rules) chain(key chainKey) chain {
+	r.mu.RLock()
+	known, ok := r.chains[key]
+	r.mu.RUnlock()
+	if ok {
+		return known
+	}
+	computed := r.compute(key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.chains) >= maxChains {
+		clear(r.chains)
+	}
+	r.chains[key] = computed
+	return computed
+}
+
+// compute returns the steps for a service and the clients of a cluster. A namespace that this cluster does not know has no clients: it
+// may have been deleted.
+func (r *Rules) compute(key chainKey) chain {
+	labels, known := r.namespaces[key.service.Key.Namespace]
+	if !known {
+		return chain{{verdict: Verdict{Rule: NamespaceUnknown}}}
+	}
+	result := appendTier(nil, r.admin, key, labels)
+	granted := false
+	for _, g := range r.grants[key.service.Key.Namespace] {
+		if containsOrEmpty(g.exports, key.service.Key.Name) {
+			granted = true
+			result = appendStep(result, g.to, key, step{verdict: Verdict{Allowed: true, Rule: g.rule}})
+		}
+	}
+	switch {
+	case granted:
+		return append(result, step{verdict: Verdict{Rule: NotGranted}})
+	case key.service.GrantedOnly:
+		return append(result, step{verdict: Verdict{Rule: GrantedOnly}})
+	}
+	return appendTier(result, r.baseline, key, labels)
+}
+
+// appendTier appends the steps of the policies of a tier that select a service.
+func appendTier(to chain, policies []policy, key chainKey, labels labels.Set) chain {
+	begin := len(to)
+	for _, p := range policies {
+		if containsOrEmpty(p.services, key.service.Key.Name) && p.namespaces.Matches(labels) {
+			to = appendStep(to, p.peers, key, p.step)
+		}
+	}
+	for i := range to[begin:] {
+		to[begin+i].next = len(to)
+	}
+	return to
+}
+
+// appendStep appends a step if some of its peers are clients of the key. No peers are all clients. Of an unknown client, a peer with
+// namespaces is none, unless the step denies (A3).
+func appendStep(to chain, peers []peer, key chainKey, s step) chain {
+	denies := !s.pass && !s.verdict.Allowed
+	matches := len(peers) == 0
+	for _, p := range peers {
+		isUnknown := len(p.namespaces) > 0 && key.namespace == ""
+		switch {
+		case !containsOrEmpty(p.clusters, string(key.cluster)):
+		case isUnknown && !denies, !isUnknown && !containsOrEmpty(p.namespaces, key.namespace):
+		case isUnknown || len(p.accounts) == 0: // all of them
+			s.accounts = nil
+			return append(to, s)
+		default:
+			matches = true
+			s.accounts = append(s.accounts, p.accounts...)
+		}
+	}
+	if matches {
+		return append(to, s)
+	}
+	return to
+}
+
+// containsOrEmpty reports whether a list contains a name; an empty list stands for all names.
+func containsOrEmpty(list []string, name string) bool {
+	return len(list) == 0 || slices.Contains(list, name)
+}

@@ -1,0 +1,367 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+type (
+	accessPolicy = policyv1alpha1.ClusterServiceAccessPolicy
+	policySpec   = policyv1alpha1.ClusterServiceAccessPolicySpec
+	exportGrant  = policyv1alpha1.ServiceExportGrant
+	apiPeer      = policyv1alpha1.Peer
+)
+
+const (
+	admin, baseline        = policyv1alpha1.TierAdmin, policyv1alpha1.TierBaseline
+	accept, deny, pass     = policyv1alpha1.ActionAccept, policyv1alpha1.ActionDeny, policyv1alpha1.ActionPass
+	exporting, importing   = policyv1alpha1.DirectionExport, policyv1alpha1.DirectionImport
+	production, unknownKey = "production", "gone"
+)
+
+var (
+	web = Service{Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}
+	// frontend and strangers are clients of the cluster east: a pod that is known, and one that is not.
+	frontend   = Client{Cluster: "east", Namespace: "shop", ServiceAccount: "frontend"}
+	strangers  = Client{Cluster: "east"}
+	namespaces = map[string]labels.Set{"shop": {"stage": production}, "test": {"stage": "test"}}
+)
+
+func policyOf(name string, spec policySpec) accessPolicy {
+	spec.Tier, spec.Direction = cmp.Or(spec.Tier, baseline), cmp.Or(spec.Direction, exporting)
+	return accessPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+}
+
+func grantOf(name string, spec policyv1alpha1.ServiceExportGrantSpec) exportGrant {
+	return exportGrant{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: spec}
+}
+
+// spec: A1, A2, A3
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	toShop := []apiPeer{{Namespaces: []policyv1alpha1.NamespaceName{"shop"}}}
+	toFrontend := []apiPeer{{Namespaces: toShop[0].Namespaces, ServiceAccounts: []policyv1alpha1.ObjectName{"frontend"}}}
+	toEast := []apiPeer{{Clusters: []policyv1alpha1.ClusterID{"east"}}}
+	toWest := []apiPeer{{Clusters: []policyv1alpha1.ClusterID{"west"}}}
+	grantTo := func(peers []apiPeer) []exportGrant {
+		return []exportGrant{grantOf("some", policyv1alpha1.ServiceExportGrantSpec{To: peers})}
+	}
+	granted := web
+	granted.GrantedOnly = true
+	isProduction := &metav1.LabelSelector{MatchLabels: map[string]string{"stage": production}}
+	isTest := &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "test"}}
+	for name, test := range map[string]struct {
+		policies []accessPolicy
+		grants   []exportGrant
+		service  Service
+		client   Client
+		allowed  bool
+		rule     string
+	}{
+		"nothing":                     {service: web, client: frontend, allowed: true, rule: NoRule},
+		"nothing, an unknown client":  {service: web, client: strangers, allowed: true, rule: NoRule},
+		"granted only, without grant": {service: granted, client: frontend, rule: GrantedOnly},
+		"granted only, with grant":    {service: granted, grants: grantTo(toEast), client: frontend, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"an unknown namespace": {
+			service: Service{Key: clusterset.ServiceKey{Namespace: unknownKey, Name: "web"}}, client: frontend, rule: NamespaceUnknown,
+		},
+		"a grant to the cluster":         {service: web, grants: grantTo(toEast), client: strangers, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"a grant to another cluster":     {service: web, grants: grantTo(toWest), client: frontend, rule: NotGranted},
+		"a grant to the account":         {service: web, grants: grantTo(toFrontend), client: frontend, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"a grant to the unknown account": {service: web, grants: grantTo(toFrontend), client: strangers, rule: NotGranted},
+		"a renamed account": {
+			service: web, grants: grantTo(toFrontend), client: Client{Cluster: "east", Namespace: "shop", ServiceAccount: "front"}, rule: NotGranted,
+		},
+		"an account of another namespace": {
+			service: web, grants: grantTo(toFrontend), client: Client{Cluster: "east", Namespace: "test", ServiceAccount: "frontend"}, rule: NotGranted,
+		},
+		"a grant of another export": {
+			service: web, client: frontend, allowed: true, rule: NoRule,
+			grants: []exportGrant{grantOf("db", policyv1alpha1.ServiceExportGrantSpec{Exports: []policyv1alpha1.ObjectName{"db"}, To: toWest})},
+		},
+		"one of two grants": {
+			service: web, client: frontend, allowed: true, rule: "ServiceExportGrant shop/east",
+			grants: []exportGrant{grantOf("a", policyv1alpha1.ServiceExportGrantSpec{To: toWest}), grantOf("east", policyv1alpha1.ServiceExportGrantSpec{To: toEast})},
+		},
+		"Admin before a grant": {
+			service: web, client: frontend, grants: grantTo(toEast), rule: "ClusterServiceAccessPolicy no",
+			policies: []accessPolicy{policyOf("no", policySpec{Tier: admin, Action: deny})},
+		},
+		"a grant before Baseline": {
+			service: web, client: frontend, grants: grantTo(toEast), allowed: true, rule: "ServiceExportGrant shop/some",
+			policies: []accessPolicy{policyOf("no", policySpec{Action: deny})},
+		},
+		"Admin passes to a grant": {
+			service: web, client: frontend, grants: grantTo(toWest), rule: NotGranted,
+			policies: []accessPolicy{policyOf("pass", policySpec{Tier: admin, Priority: 1, Action: pass}), policyOf("yes", policySpec{Tier: admin, Priority: 2, Action: accept})},
+		},
+		"Baseline passes to the default": {
+			service: web, client: frontend, allowed: true, rule: NoRule,
+			policies: []accessPolicy{policyOf("pass", policySpec{Priority: 1, Action: pass, Peers: toFrontend}), policyOf("no", policySpec{Priority: 2, Action: deny})},
+		},
+		"the smaller priority": {
+			service: web, client: frontend, allowed: true, rule: "ClusterServiceAccessPolicy yes",
+			policies: []accessPolicy{policyOf("no", policySpec{Priority: 2, Action: deny}), policyOf("yes", policySpec{Priority: 1, Action: accept})},
+		},
+		"of equal priority, Deny first": {
+			service: web, client: frontend, rule: "ClusterServiceAccessPolicy z",
+			policies: []accessPolicy{policyOf("a", policySpec{Action: accept}), policyOf("b", policySpec{Action: pass}), policyOf("z", policySpec{Action: deny})},
+		},
+		"of equal priority, Pass before Accept": {
+			service: web, client: frontend, grants: grantTo(toWest), rule: NotGranted,
+			policies: []accessPolicy{policyOf("a", policySpec{Tier: admin, Action: accept}), policyOf("b", policySpec{Tier: admin, Action: pass})},
+		},
+		"Accept does not match an unknown client, Deny does": {
+			service: web, client: strangers, rule: "ClusterServiceAccessPolicy no",
+			policies: []accessPolicy{policyOf("yes", policySpec{Priority: 1, Action: accept, Peers: toShop}), policyOf("no", policySpec{Priority: 2, Action: deny, Peers: toFrontend})},
+		},
+		"Pass does not match an unknown client": {
+			service: web, client: strangers, rule: "ClusterServiceAccessPolicy no",
+			policies: []accessPolicy{policyOf("pass", policySpec{Priority: 1, Action: pass, Peers: toShop}), policyOf("no", policySpec{Priority: 2, Action: deny})},
+		},
+		"the namespace's labels": {
+			service: web, client: frontend, rule: "ClusterServiceAccessPolicy production",
+			policies: []accessPolicy{
+				policyOf("test", policySpec{Priority: 1, Action: accept, NamespaceSelector: isTest}), policyOf("production", policySpec{Priority: 2, Action: deny, NamespaceSelector: isProduction}),
+			},
+		},
+		"another service, another direction": {
+			service: web, client: frontend, allowed: true, rule: NoRule,
+			policies: []accessPolicy{
+				policyOf("db", policySpec{Action: deny, Services: []policyv1alpha1.ObjectName{"db"}}), policyOf("import", policySpec{Action: deny, Direction: importing}),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules, err := New(exporting, Objects{Policies: test.policies, Grants: test.grants, Namespaces: namespaces})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // computed, and known
+				if got := rules.Decide(test.service, test.client); got != (Verdict{test.allowed, test.rule}) {
+					t.Errorf("%+v, want %t by %s", got, test.allowed, test.rule)
+				}
+			}
+		})
+	}
+}
+
+// A policy whose selector is not valid cannot say what it is about: it denies everything, or accepts nothing.
+//
+// spec: A2
+func TestInvalidSelector(t *testing.T) {
+	t.Parallel()
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Like"}}}
+	for action, want := range map[policyv1alpha1.Action]Verdict{
+		deny: {Rule: "ClusterServiceAccessPolicy broken"}, accept: {Rule: "ClusterServiceAccessPolicy no"}, pass: {Rule: "ClusterServiceAccessPolicy no"},
+	} {
+		rules, err := New(exporting, Objects{Namespaces: namespaces, Policies: []accessPolicy{
+			policyOf("broken", policySpec{Priority: 1, Action: action, NamespaceSelector: selector}), policyOf("no", policySpec{Priority: 2, Action: deny}),
+		}})
+		if err == nil || rules.Decide(web, frontend) != want {
+			t.Errorf("%s: %+v, %v, want %+v and an error", action, rules.Decide(web, frontend), err, want)
+		}
+	}
+}
+
+// A grant says nothing about imports.
+func TestImportsHaveNoGrants(t *testing.T) {
+	t.Parallel()
+	rules, err := New(importing, Objects{Namespaces: namespaces, Grants: []exportGrant{
+		grantOf("west", policyv1alpha1.ServiceExportGrantSpec{To: []apiPeer{{Clusters: []policyv1alpha1.ClusterID{"west"}}}}),
+	}})
+	if got := rules.Decide(web, frontend); err != nil || !got.Allowed {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// spec: A1, A2, A3
+func TestDecideAsWritten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		objects := Objects{Namespaces: namespaces}
+		direction := rapid.SampledFrom([]policyv1alpha1.Direction{exporting, importing}).Draw(t, "direction")
+		for i := range rapid.IntRange(0, 6).Draw(t, "policies") {
+			objects.Policies = append(objects.Policies, drawPolicy(t, fmt.Sprint(i)))
+		}
+		for i := range rapid.IntRange(0, 3).Draw(t, "grants") {
+			g := grantOf(fmt.Sprint(i), policyv1alpha1.ServiceExportGrantSpec{Exports: drawNames(t, "exports"), To: drawPeers(t, 1)})
+			g.Namespace = drawOf(t, "namespace", "shop", "test")
+			objects.Grants = append(objects.Grants, g)
+		}
+		rules, err := New(direction, objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			service := Service{
+				clusterset.ServiceKey{Namespace: drawOf(t, "of", "shop", "test", unknownKey), Name: drawOf(t, "service", "web", "db")}, rapid.Bool().Draw(t, "granted only"),
+			}
+			client := Client{Cluster: clusterset.ClusterID(drawOf(t, "cluster", "east", "west"))}
+			if rapid.Bool().Draw(t, "known") {
+				client.Namespace, client.ServiceAccount = drawOf(t, "client", "shop", "test"), drawOf(t, "account", "frontend", "default")
+			}
+			if got, want := rules.Decide(service, client), asWritten(direction, objects, service, client); got != want {
+				t.Fatalf("%+v of %+v: %+v, want %+v", client, service, got, want)
+			}
+		}
+	})
+}
+
+func drawOf(t *rapid.T, label string, values ...string) string {
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
+func drawNames(t *rapid.T, label string) []policyv1alpha1.ObjectName {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom([]policyv1alpha1.ObjectName{"web", "db"}), 0, 1, rapid.ID[policyv1alpha1.ObjectName]).Draw(t, label)
+}
+
+func drawPeers(t *rapid.T, least int) []apiPeer {
+	var result []apiPeer
+	for range rapid.IntRange(least, 2).Draw(t, "peers") {
+		var p apiPeer
+		if rapid.Bool().Draw(t, "by cluster") {
+			p.Clusters = []policyv1alpha1.ClusterID{policyv1alpha1.ClusterID(drawOf(t, "peer", "east", "west"))}
+		}
+		if len(p.Clusters) == 0 || rapid.Bool().Draw(t, "by namespace") {
+			p.Namespaces = []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(drawOf(t, "of peer", "shop", "test"))}
+			if rapid.Bool().Draw(t, "by account") {
+				p.ServiceAccounts = []policyv1alpha1.ObjectName{"frontend"}
+			}
+		}
+		result = append(result, p)
+	}
+	return result
+}
+
+func drawPolicy(t *rapid.T, name string) accessPolicy {
+	spec := policySpec{
+		Tier: rapid.SampledFrom([]policyv1alpha1.Tier{admin, baseline}).Draw(t, "tier"), Priority: rapid.Int32Range(0, 2).Draw(t, "priority"),
+		Direction: rapid.SampledFrom([]policyv1alpha1.Direction{exporting, importing}).Draw(t, "of"),
+		Action:    rapid.SampledFrom([]policyv1alpha1.Action{accept, deny, pass}).Draw(t, "action"), Services: drawNames(t, "services"), Peers: drawPeers(t, 0),
+	}
+	if rapid.Bool().Draw(t, "selects") {
+		spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": drawOf(t, "stage", production, "test")}}
+	}
+	return accessPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+}
+
+// asWritten decides as docs/access.md says, one rule after the other.
+func asWritten(direction policyv1alpha1.Direction, objects Objects, service Service, client Client) Verdict {
+	stage, known := namespaces[service.Key.Namespace]["stage"]
+	if !known {
+		return Verdict{Rule: NamespaceUnknown}
+	}
+	tier := func(which policyv1alpha1.Tier) (Verdict, bool) {
+		for priority := range int32(3) {
+			for _, action := range []policyv1alpha1.Action{deny, pass, accept} {
+				for _, p := range objects.Policies {
+					s := p.Spec
+					about := s.Tier == which && s.Priority == priority && s.Action == action && s.Direction == direction &&
+						(s.NamespaceSelector == nil || s.NamespaceSelector.MatchLabels["stage"] == stage) &&
+						(len(s.Services) == 0 || string(s.Services[0]) == service.Key.Name) && (len(s.Peers) == 0 || matchAny(s.Peers, client, action == deny))
+					switch {
+					case about && action == pass:
+						return Verdict{}, false
+					case about:
+						return Verdict{action == accept, "ClusterServiceAccessPolicy " + p.Name}, true
+					}
+				}
+			}
+		}
+		return Verdict{}, false
+	}
+	if verdict, decided := tier(admin); decided {
+		return verdict
+	}
+	selected := false
+	for _, g := range objects.Grants {
+		if direction == exporting && g.Namespace == service.Key.Namespace && (len(g.Spec.Exports) == 0 || string(g.Spec.Exports[0]) == service.Key.Name) {
+			selected = true
+			if matchAny(g.Spec.To, client, false) {
+				return Verdict{true, "ServiceExportGrant " + g.Namespace + "/" + g.Name}
+			}
+		}
+	}
+	if selected {
+		return Verdict{Rule: NotGranted}
+	}
+	if service.GrantedOnly {
+		return Verdict{Rule: GrantedOnly}
+	}
+	if verdict, decided := tier(baseline); decided {
+		return verdict
+	}
+	return Verdict{true, NoRule}
+}
+
+func matchAny(peers []apiPeer, c Client, unknownMatches bool) bool {
+	return slices.ContainsFunc(peers, func(p apiPeer) bool {
+		if len(p.Clusters) > 0 && string(p.Clusters[0]) != string(c.Cluster) {
+			return false
+		}
+		if len(p.Namespaces) > 0 && c.Namespace == "" {
+			return unknownMatches
+		}
+		return (len(p.Namespaces) == 0 || string(p.Namespaces[0]) == c.Namespace) && (len(p.ServiceAccounts) == 0 || string(p.ServiceAccounts[0]) == c.ServiceAccount)
+	})
+}
+
+// thousand returns rules with 1,000 policies, of which each service of 100 namespaces has 10, and the others are of 20 clusters each.
+func thousand(t testing.TB, direction policyv1alpha1.Direction, all bool) *Rules {
+	t.Helper()
+	objects := Objects{Namespaces: map[string]labels.Set{}}
+	for i := range 100 {
+		name := fmt.Sprint("ns-", i)
+		objects.Namespaces[name] = labels.Set{"name": name}
+	}
+	for i := range 1000 {
+		spec := policySpec{Direction: direction, Priority: int32(i), Action: accept, Peers: []apiPeer{{
+			Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(fmt.Sprint("client-", i))},
+		}}}
+		if !all {
+			spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": fmt.Sprint("ns-", i%100)}}
+		}
+		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), spec))
+	}
+	rules, err := New(direction, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// A verdict allocates nothing.
+func TestDecideAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts all goroutines
+	rules := thousand(t, exporting, true)
+	service := Service{Key: clusterset.ServiceKey{Namespace: "ns-7", Name: "web"}}
+	if n := testing.AllocsPerRun(100, func() { rules.Decide(service, frontend) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for name, all := range map[string]bool{"10 of 1,000 policies select the service": false, "all do, and none matches": true} {
+		b.Run(name, func(b *testing.B) {
+			rules := thousand(b, exporting, all)
+			service := Service{Key: clusterset.ServiceKey{Namespace: "ns-7", Name: "web"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				rules.Decide(service, frontend)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+)
+
+// policy is a ClusterServiceAccessPolicy.
+type policy struct {
+	name       string
+	priority   int32
+	namespaces labels.Selector
+	services   []string
+	peers      []peer
+	step       step
+}
+
+// grant is a ServiceExportGrant.
+type grant struct {
+	exports []string
+	to      []peer
+	rule    string
+}
+
+// peer matches clients. Empty lists match all; there are accounts only with namespaces.
+type peer struct{ clusters, namespaces, accounts []string }
+
+// Objects are the objects that Rules are made of.
+type Objects struct {
+	Policies []policyv1alpha1.ClusterServiceAccessPolicy
+	Grants   []policyv1alpha1.ServiceExportGrant
+	// Namespaces are the labels of this cluster's namespaces.
+	Namespaces map[string]labels.Set
+}
+
+// New returns the rules of one direction, and which objects are not valid. A policy that is not valid denies whatever it may be about,
+// unless its action is another than Deny: then it is left out.
+func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
+	r := &Rules{namespaces: objects.Namespaces, grants: map[string][]grant{}, chains: map[chainKey]chain{}}
+	var invalid []error
+	for i := range objects.Policies {
+		spec := &objects.Policies[i].Spec
+		if spec.Direction != direction {
+			continue
+		}
+		p, err := newPolicy(&objects.Policies[i])
+		if err != nil {
+			invalid = append(invalid, err)
+			if spec.Action != policyv1alpha1.ActionDeny {
+				continue
+			}
+		}
+		if spec.Tier == policyv1alpha1.TierAdmin {
+			r.admin = append(r.admin, p)
+		} else {
+			r.baseline = append(r.baseline, p)
+		}
+	}
+	slices.SortFunc(r.admin, comparePolicies)
+	slices.SortFunc(r.baseline, comparePolicies)
+	if direction == policyv1alpha1.DirectionExport {
+		for i := range objects.Grants {
+			g := &objects.Grants[i]
+			r.grants[g.Namespace] = append(r.grants[g.Namespace], grant{
+				exports: strings(g.Spec.Exports), to: peersOf(g.Spec.To), rule: fmt.Sprintf("ServiceExportGrant %s/%s", g.Namespace, g.Name),
+			})
+		}
+		for _, grants := range r.grants {
+			slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.rule, b.rule) })
+		}
+	}
+	return r, errors.Join(invalid...)
+}
+
+// newPolicy returns a policy. If it is not valid, the result selects all namespaces.
+func newPolicy(object *policyv1alpha1.ClusterServiceAccessPolicy) (policy, error) {
+	spec := &object.Spec
+	p := policy{
+		name: object.Name, priority: spec.Priority, namespaces: labels.Everything(), services: strings(spec.Services), peers: peersOf(spec.Peers),
+		step: step{
+			verdict: Verdict{Allowed: spec.Action == policyv1alpha1.ActionAccept, Rule: "ClusterServiceAccessPolicy " + object.Name},
+			pass:    spec.Action == policyv1alpha1.ActionPass,
+		},
+	}
+	if spec.NamespaceSelector == nil {
+		return p, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	if err != nil {
+		return p, fmt.Errorf("ClusterServiceAccessPolicy %s: spec.namespaceSelector: %w", object.Name, err)
+	}
+	p.namespaces = selector
+	return p, nil
+}
+
+// comparePolicies orders the policies of a tier. Of equal priority, those that deny come first, and those that accept last.
+func comparePolicies(a, b policy) int {
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.leniency(), b.leniency()), cmp.Compare(a.name, b.name))
+}
+
+func (p policy) leniency() int {
+	switch {
+	case p.step.pass:
+		return 1
+	case p.step.verdict.Allowed:
+		return 2
+	}
+	return 0
+}
+
+func peersOf(peers []policyv1alpha1.Peer) []peer {
+	var result []peer
+	for _, p := range peers {
+		result = append(result, peer{strings(p.Clusters), strings(p.Namespaces), strings(p.ServiceAccounts)})
+	}
+	return result
+}
+
+func strings[T ~string](list []T) []string {
+	var result []string
+	for _, s := range list {
+		result = append(result, string(s))
+	}
+	return result
+}

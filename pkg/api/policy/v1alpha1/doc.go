@@ -1,0 +1,9 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 contains the kinds that say who may use exported services. Owners of applications write ServiceExportGrants,
+// administrators ClusterServiceAccessPolicies.
+//
+// +kubebuilder:object:generate=true
+// +groupName=policy.tombolo-mcs.io
+package v1alpha1

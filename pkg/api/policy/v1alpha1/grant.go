@@ -1,0 +1,48 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=serviceexportgrants,shortName=svcexgrant
+// +kubebuilder:printcolumn:name="Exports",type=string,JSONPath=`.spec.exports`
+// +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.spec.to[*].clusters`
+// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.to[*].namespaces`
+// +kubebuilder:printcolumn:name="Accounts",type=string,JSONPath=`.spec.to[*].serviceAccounts`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// ServiceExportGrant says who may use ServiceExports of its namespace. An export that at least one grant selects is for those only whom
+// one of its grants names. An export that no grant selects is for the whole clusterset.
+type ServiceExportGrant struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ServiceExportGrantSpec `json:"spec"`
+}
+
+// ServiceExportGrantSpec says which exports are granted to whom.
+type ServiceExportGrantSpec struct {
+	// exports are the names of the ServiceExports. If unset, these are all of the namespace.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	Exports []ObjectName `json:"exports,omitempty"`
+
+	// to are the clients that may use the exports. One entry must match.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	To []Peer `json:"to"`
+}
+
+// +kubebuilder:object:root=true
+
+// ServiceExportGrantList is a list of ServiceExportGrants.
+type ServiceExportGrantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ServiceExportGrant `json:"items"`
+}

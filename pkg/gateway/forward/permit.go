@@ -1,0 +1,78 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"sync"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// Permissions say which streams are allowed, and end those that no longer are (A4).
+type Permissions struct {
+	// Denied returns why a stream to or from a cluster is not allowed; nil if it is.
+	Denied func(cluster clusterset.ClusterID, request wire.Open) *wire.Refusal
+
+	mu      sync.Mutex
+	streams map[*admission]struct{}
+}
+
+// admission is a stream that was allowed.
+type admission struct {
+	cluster clusterset.ClusterID
+	request wire.Open
+	end     func(*wire.Refusal)
+}
+
+// admit counts a stream until the result is called, or returns why it is not allowed. end is called if it no longer is.
+func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end func(*wire.Refusal)) (func(), *wire.Refusal) {
+	if p == nil {
+		return func() {}, nil
+	}
+	stream := &admission{cluster, request, end}
+	p.mu.Lock()
+	if p.streams == nil {
+		p.streams = map[*admission]struct{}{}
+	}
+	p.streams[stream] = struct{}{} // before the decision, so that no change of the rules is missed
+	p.mu.Unlock()
+	release := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.streams, stream)
+	}
+	if refusal := p.Denied(cluster, request); refusal != nil {
+		release()
+		return nil, refusal
+	}
+	return release, nil
+}
+
+// begin makes the first attempt if the client is allowed to use the service. It resets the client if it is not, now or until the result
+// is called.
+func (o *outgoing) begin() func() {
+	forget, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
+	if refusal != nil {
+		o.fail(refusal)
+		return func() {}
+	}
+	go o.attempt(nil)
+	return forget
+}
+
+// Recheck ends the streams that are no longer allowed. It is called when the rules have changed.
+func (p *Permissions) Recheck() {
+	p.mu.Lock()
+	streams := make([]*admission, 0, len(p.streams))
+	for stream := range p.streams {
+		streams = append(streams, stream)
+	}
+	p.mu.Unlock()
+	for _, stream := range streams {
+		if refusal := p.Denied(stream.cluster, stream.request); refusal != nil {
+			stream.end(refusal)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// Each side denies new streams, and ends open ones when its rules change. Other streams go on.
+//
+// spec: A2, A4
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	for name, importing := range map[string]bool{"of the importing gateway": true, "of the exporting gateway": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var denied atomic.Bool
+			permissions := &Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+				if denied.Load() && request.Service == web.Service && (id == "east" || id == "west") {
+					return &wire.Refusal{Code: wire.CodeDenied, Text: "a rule denies the client"}
+				}
+				return nil
+			}}
+			backend, both := listen(t), trusts(t, "east", "west")
+			serve(backend, echo)
+			_, gateway := exporterWith(t, func(e *Exporter) {
+				if !importing {
+					e.Permissions = permissions
+				}
+			}, both["west"], backend.Addr())
+			i, address := importerWith(t, func(i *Importer) {
+				if importing {
+					i.Permissions = permissions
+				}
+			}, both["east"], gateway)
+			client := dial(t, address)
+			say(t, client)
+			permissions.Recheck()
+			say(t, client)
+			denied.Store(true)
+			say(t, client) // until the rules are read
+			permissions.Recheck()
+			if _, err := readAll(t, client); !isReset(err) {
+				t.Errorf("the open client got %v, want a reset", err)
+			}
+			if _, err := request(t, address); !isReset(err) {
+				t.Errorf("the new client got %v, want a reset", err)
+			}
+			if n := testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", "Denied")); n != 1 {
+				t.Errorf("%v refusals, want 1: a stream that is denied is not tried again", n)
+			}
+			denied.Store(false)
+			if got, err := request(t, address); got != "request" || err != nil {
+				t.Errorf("received %q, error %v", got, err)
+			}
+			permissions.mu.Lock()
+			defer permissions.mu.Unlock()
+			if len(permissions.streams) > 1 { // the last one may not have ended yet
+				t.Errorf("%d streams are counted", len(permissions.streams))
+			}
+		})
+	}
+}
