@@ -78,12 +78,8 @@ release-snapshot: ## build and verify the files of a release of kubectl-clusters
 	cd tools/release && go run . build -version='$(RELEASE)' -registry='$(REGISTRY)' -out='$(CURDIR)/out/release' && \
 	go run . check -version='$(RELEASE)' -out='$(CURDIR)/out/release' && echo "out/release holds together"
 
-# What complete clusters run beyond the control planes. make e2e OLDEST=no does without the oldest Kubernetes supported.
-OLDEST ?= yes
+# What complete clusters run beyond the control planes.
 LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr
-ifneq ($(OLDEST),no)
-LAB_PROGRAMS += $(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
-endif
 
 .PHONY: lab-assets
 lab-assets: assets kubectl ## build what complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
@@ -177,8 +173,12 @@ STORY ?=
 E2EFLAGS ?=
 # How many of the stories that keep to their own namespace run at a time.
 E2E_PARALLEL ?= 4
+# make e2e OLDEST=no does without the oldest Kubernetes supported. No other lab runs it.
+OLDEST ?= yes
+OLDEST_PROGRAMS := $(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
 .PHONY: e2e
 e2e: lab-assets ## run the users' stories on complete clusters with pods and traffic (Linux, root; STORY=)
+	@[ '$(OLDEST)' = no ] || tools/assets/build.sh $(OLDEST_PROGRAMS)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)'; \
 	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run "Complete|TestArea" ./e2e/framework/lab ./e2e/framework/wan; fi; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
