@@ -6,14 +6,22 @@ package export
 import (
 	"net/netip"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Available returns the number of available endpoints of each port, at most 2 (W2).
+// Available returns the number of available endpoints of each port, at most 2 (W2). A pod with addresses of both IP families is in two
+// slices, so the family with more endpoints counts.
 func Available(ports []clusterset.Port, sources []clusterset.Slice) clusterset.Availability {
 	result := clusterset.Availability{}
 	for _, port := range ports {
-		result[port.ID()] = int32(min(len(available(port, sources)), clusterset.MaxAvailable))
+		most, ofFamily := 0, map[discoveryv1.AddressType]int{}
+		for _, found := range available(port, sources) {
+			ofFamily[found.family]++
+			most = max(most, ofFamily[found.family])
+		}
+		result[port.ID()] = int32(min(most, clusterset.MaxAvailable))
 	}
 	return result
 }
@@ -34,6 +42,7 @@ func AvailableAddresses(port clusterset.Port, sources []clusterset.Slice) []neti
 
 type listening struct {
 	endpoint *clusterset.Endpoint
+	family   discoveryv1.AddressType
 	port     int32
 }
 
@@ -49,9 +58,9 @@ func available(port clusterset.Port, sources []clusterset.Slice) []listening {
 			for i := range source.Endpoints {
 				switch endpoint := &source.Endpoints[i]; {
 				case endpoint.IsReady():
-					ready = append(ready, listening{endpoint, p.Port})
+					ready = append(ready, listening{endpoint, source.AddressType, p.Port})
 				case endpoint.Serving != clusterset.False && endpoint.Terminating == clusterset.True:
-					terminating = append(terminating, listening{endpoint, p.Port})
+					terminating = append(terminating, listening{endpoint, source.AddressType, p.Port})
 				}
 			}
 			break // as kube-proxy, the first one of that name

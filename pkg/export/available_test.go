@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -55,7 +56,13 @@ func TestAvailable(t *testing.T) {
 	ended := clusterset.Endpoint{Ready: clusterset.False, Serving: clusterset.False, Terminating: clusterset.True}
 	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
 	slice := func(port string, protocol corev1.Protocol, endpoints ...clusterset.Endpoint) clusterset.Slice {
-		return clusterset.Slice{Ports: []clusterset.EndpointPort{{Name: port, Protocol: protocol}}, Endpoints: endpoints}
+		return clusterset.Slice{
+			AddressType: discoveryv1.AddressTypeIPv4, Ports: []clusterset.EndpointPort{{Name: port, Protocol: protocol}}, Endpoints: endpoints,
+		}
+	}
+	ipv6 := func(slice clusterset.Slice) clusterset.Slice {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+		return slice
 	}
 	for name, test := range map[string]struct {
 		slices []clusterset.Slice
@@ -70,6 +77,9 @@ func TestAvailable(t *testing.T) {
 		"another port":                {[]clusterset.Slice{slice("admin", "TCP", ready)}, 0},
 		"another protocol":            {[]clusterset.Slice{slice("http", "UDP", ready)}, 0},
 		"a slice of the port as well": {[]clusterset.Slice{slice("admin", "TCP", ready), slice("http", "TCP", ready)}, 1},
+		"both addresses of one pod":   {[]clusterset.Slice{slice("http", "TCP", ready), ipv6(slice("http", "TCP", ready))}, 1},
+		"one family has more":         {[]clusterset.Slice{slice("http", "TCP", ready), ipv6(slice("http", "TCP", ready, ready))}, 2},
+		"only the second family":      {[]clusterset.Slice{slice("http", "TCP", unready), ipv6(slice("http", "TCP", ready))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
