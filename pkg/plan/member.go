@@ -69,9 +69,22 @@ func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, existing *mcsv1
 }
 
 // EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different
-// address type is replaced, because the address type cannot change. Existing slices may be condensed.
+// address type is replaced, because the address type cannot change. The other deletions come last, so that a service always has endpoints
+// while a cluster changes from addresses to gateways, or back. Existing slices may be condensed.
 func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
-	return compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily)
+	replaced := map[string]bool{}
+	for _, d := range desired {
+		replaced[d.Name] = true
+	}
+	isLast := func(c Change[*discoveryv1.EndpointSlice]) int {
+		if c.Verb == Delete && !replaced[c.Object.Name] {
+			return 1
+		}
+		return 0
+	}
+	changes := compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily)
+	slices.SortStableFunc(changes, func(a, b Change[*discoveryv1.EndpointSlice]) int { return isLast(a) - isLast(b) })
+	return changes
 }
 
 // ConfigMap returns the changes from the existing to the desired ConfigMap; existing may be nil.

@@ -79,10 +79,10 @@ func TestEndpointSlices(t *testing.T) {
 			observed: []*discoveryv1.EndpointSlice{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
 			want:     []step{{"delete", "a", "1"}, {"delete", "b", "2"}, {"delete", "c", "3"}},
 		},
-		"deletions come first": {
+		"deletions come last": {
 			desired:  []*discoveryv1.EndpointSlice{slice("a"), slice("b", func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })},
 			observed: []*discoveryv1.EndpointSlice{stored(slice("b"), "2"), stored(slice("c"), "3")},
-			want:     []step{{"delete", "c", "3"}, {"create", "a", ""}, {"update", "b", "2"}},
+			want:     []step{{"create", "a", ""}, {"update", "b", "2"}, {"delete", "c", "3"}},
 		},
 		"another address type replaces": {
 			desired:  []*discoveryv1.EndpointSlice{slice("a", v6), slice("b")},
