@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
@@ -37,12 +38,25 @@ func (v view) paths() (map[clusterset.ClusterID]route.Path, []error) {
 		source := v.sources.Hub.Exporters[export.Cluster]
 		source.Gateway = source.Gateway || v.hasGatewaySlice(export.Cluster) // the hub may have lost its record
 		path, err := route.Choose(local, source, export)
+		if path == route.Direct && v.awaitsAddresses(export) {
+			source.Publish = hubv1alpha1.PublishAvailability
+			if instead, err := route.Choose(local, source, export); err == nil {
+				path = instead
+			}
+		}
 		result[export.Cluster] = path
 		if err != nil {
 			obstacles = append(obstacles, err)
 		}
 	}
 	return result, obstacles
+}
+
+// awaitsAddresses reports whether an exporter that this cluster has reached through gateways has available endpoints, and no addresses of
+// them on the hub that this cluster may use: since it came to this network, its agent has not published them again (W2).
+func (v view) awaitsAddresses(export clusterset.Export) bool {
+	hasAddresses := slices.ContainsFunc(v.sources.Hub.Slices, func(s clusterset.Slice) bool { return s.Cluster == export.Cluster })
+	return !hasAddresses && v.hasGatewaySlice(export.Cluster) && slices.Max(append(slices.Collect(maps.Values(export.Available)), 0)) > 0
 }
 
 // hasGatewaySlice reports whether the import has a slice of gateways for a source cluster.

@@ -178,6 +178,45 @@ func TestKeptGatewaySource(t *testing.T) {
 	}
 }
 
+// An exporter that has come from another network is reached through gateways until its addresses are on the hub. A service without
+// endpoints has none, and one that was never reached through gateways does not wait.
+// spec: W1, W2
+func TestSourceThatCameFromAnotherNetwork(t *testing.T) {
+	t.Parallel()
+	allocated := map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000}
+	gateway := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}
+	alone := map[string][]string{"a": {"http", "10.1.0.1", ""}}
+	for name, test := range map[string]struct {
+		change func(*view)
+		want   map[string][]string
+	}{
+		"no address is on the hub": {func(*view) {}, gateway},
+		"the addresses are on the hub": {func(v *view) {
+			slice := v.sources.Hub.Slices[0]
+			slice.Cluster, slice.Endpoints = "b", []clusterset.Endpoint{{Addresses: []string{"10.2.0.1"}}}
+			v.sources.Hub.Slices = append(v.sources.Hub.Slices, slice)
+		}, map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.2.0.1", ""}}},
+		"it has no endpoints":            {func(v *view) { v.sources.Hub.Exports[1].Available = clusterset.Availability{http.ID(): 0} }, alone},
+		"it has not been reached before": {func(v *view) { v.mirrored = nil }, alone},
+		"it has no gateway, as the hub says, but there are slices": {func(v *view) {
+			v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {}}
+		}, gateway},
+		"this cluster has no gateway": {func(v *view) { v.sources.Gateways = nil }, alone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := behindGateway()
+			v.mirrored = desiredSlices(decide(v))
+			v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Gateway: true}}
+			test.change(&v)
+			v.choose(allocated)
+			if diff := cmp.Diff(test.want, served(desiredSlices(decide(v)))); diff != "" || len(v.obstacles) > 0 {
+				t.Errorf("slices (-want +got):\n%s\nobstacles %v", diff, v.obstacles)
+			}
+		})
+	}
+}
+
 // notReachingB returns what the cluster's one gateway reports while it does not reach b.
 func notReachingB() *reach.Reach {
 	result := &reach.Reach{}
@@ -203,6 +242,7 @@ func TestSourceThatNoGatewayReaches(t *testing.T) {
 	}
 	v.mirrored = desiredSlices(decide(v))
 	v.sources.Hub.Exporters["b"] = route.Cluster{} // it has moved into the network of this cluster
+	v.sources.Hub.Slices = append(v.sources.Hub.Slices, clusterset.Slice{Cluster: "b", ID: "0", AddressType: "IPv4"})
 	v.states["b"] = liveness.Live
 	v.path, v.obstacles = v.paths()
 	v.chooseGateways(known)
