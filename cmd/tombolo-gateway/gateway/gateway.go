@@ -77,7 +77,7 @@ func newGateway(ctx context.Context, options Options, cache client.Reader) *gate
 		Backends:    backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }},
 		Permissions: g.rules.exports, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: g.importer.Access,
 	}
-	g.clients.addresses, g.clients.open = options.PodIPs, map[string]listener{}
+	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {
 		request := requestOf(to, from)
 		request.ClientNamespace, request.ServiceAccount = g.pods.of(ctx, from)
@@ -210,7 +210,8 @@ func (g *gateway) setProblem(err error) { g.problem.Store(&err) }
 // ready is the readiness check.
 func (g *gateway) ready(*http.Request) error { return *g.problem.Load() }
 
-// proxyLag is the time for which a gateway accepts clients after the slices no longer list it: each kube-proxy reads them by itself.
+// proxyLag is the time for which a gateway accepts clients after the slices no longer list it, or a port: each kube-proxy reads them by
+// itself.
 const proxyLag = 5 * time.Second
 
 // drain goes on accepting until no slice leads here and no kube-proxy sends clients here, at most for half of the time that is left, and
@@ -232,7 +233,7 @@ func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 	case <-time.After(min(proxyLag, g.options.DrainTimeout/4)):
 	}
 	peers.Close()
-	_ = g.clients.apply(ctx, nil)
+	g.clients.closeAll()
 	served := make(chan struct{})
 	go func() {
 		g.clients.running.Wait()

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -98,6 +99,52 @@ func TestListening(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A port that no slice has any more leads for a while where it led before, because kube-proxy may still send clients there; a port that
+// has got another owner does not. spec: G2, G8
+func TestReleasedPort(t *testing.T) {
+	one, other := ports.Owner{Cluster: "west", Port: 80}, ports.Owner{Cluster: "north", Port: 80}
+	served := make(chan ports.Owner, 1)
+	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour, open: map[string]*listener{}}
+	l.serve = func(_ context.Context, client *net.TCPConn, to ports.Owner, _ netip.Addr) {
+		client.Close()
+		served <- to
+	}
+	const number, address = 0, "127.0.0.1:0" // any that is free
+	apply := func(wanted map[int32]ports.Owner) {
+		t.Helper()
+		if err := l.apply(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leadsTo := func(step string, want ports.Owner) {
+		t.Helper()
+		conn, err := net.Dial("tcp", l.open[address].Addr().String())
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		defer conn.Close()
+		if got := <-served; got != want {
+			t.Errorf("%s: the port leads to %v, want %v", step, got, want)
+		}
+	}
+	apply(map[int32]ports.Owner{number: one})
+	leadsTo("wanted", one)
+	apply(nil)
+	leadsTo("released", one)
+	apply(map[int32]ports.Owner{number: other})
+	leadsTo("with another owner", other)
+	apply(nil)
+	apply(map[int32]ports.Owner{number: other})
+	l.expire(address, l.open[address])
+	leadsTo("wanted again", other)
+	l.lag = time.Nanosecond
+	apply(nil)
+	l.running.Wait() // for the end of all listeners
+	apply(map[int32]ports.Owner{number: one})
+	l.closeAll()
+	l.running.Wait()
 }
 
 func bundleOf(t *testing.T, authorities ...identity.Authority) gatewayv1alpha1.RemoteGateway {

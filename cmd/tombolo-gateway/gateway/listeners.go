@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -60,19 +61,24 @@ func listening(all []discoveryv1.EndpointSlice) (map[int32]ports.Owner, []error)
 type listeners struct {
 	addresses []string // of this gateway's pod
 	serve     func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr)
+	// lag is how long a listener accepts clients after no slice has its port any more.
+	lag time.Duration
 	// running counts the listeners that are open and the clients that are served.
 	running sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]listener // by host and port
+	open map[string]*listener // by host and port
 }
 
 type listener struct {
 	*net.TCPListener
 	owner ports.Owner
+	// closing closes the listener later; nil while its port is wanted.
+	closing *time.Timer
 }
 
-// apply opens and closes listeners, so that those that are wanted are open. The error says which ports cannot be opened.
+// apply opens listeners, so that those that are wanted are open, and closes the others: at once if its port has another owner, and after
+// the lag if it has none. The error says which ports cannot be opened.
 func (l *listeners) apply(ctx context.Context, wanted map[int32]ports.Owner) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,9 +89,14 @@ func (l *listeners) apply(ctx context.Context, wanted map[int32]ports.Owner) err
 		}
 	}
 	for address, open := range l.open {
-		if desired[address] != open.owner {
-			open.Close()
-			delete(l.open, address)
+		owner, wanted := desired[address]
+		switch {
+		case wanted && owner == open.owner:
+			open.keep()
+		case wanted:
+			l.close(address)
+		case open.closing == nil:
+			open.closing = time.AfterFunc(l.lag, func() { l.expire(address, open) })
 		}
 	}
 	var failed []error
@@ -99,14 +110,47 @@ func (l *listeners) apply(ctx context.Context, wanted map[int32]ports.Owner) err
 			failed = append(failed, fmt.Errorf("listen for service %s of cluster %s: %w", desired[address].Service, desired[address].Cluster, err))
 			continue
 		}
-		l.open[address] = listener{opened.(*net.TCPListener), desired[address]}
+		l.open[address] = &listener{TCPListener: opened.(*net.TCPListener), owner: desired[address]}
 		from := l.open[address]
 		l.running.Go(func() { l.accept(context.WithoutCancel(ctx), from) }) // its streams outlive the configuration
 	}
 	return errors.Join(failed...)
 }
 
-func (l *listeners) accept(ctx context.Context, from listener) {
+// keep undoes the decision to close the listener later.
+func (l *listener) keep() {
+	if l.closing != nil {
+		l.closing.Stop()
+		l.closing = nil
+	}
+}
+
+// expire closes a listener unless its port is wanted again.
+func (l *listeners) expire(address string, released *listener) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[address] == released && released.closing != nil {
+		l.close(address)
+	}
+}
+
+// close closes a listener now. The caller holds the lock.
+func (l *listeners) close(address string) {
+	l.open[address].keep()
+	l.open[address].Close()
+	delete(l.open, address)
+}
+
+// closeAll closes all listeners now.
+func (l *listeners) closeAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for address := range l.open {
+		l.close(address)
+	}
+}
+
+func (l *listeners) accept(ctx context.Context, from *listener) {
 	pause := rate.NewLimiter(10, 1)
 	for {
 		client, err := from.AcceptTCP()
