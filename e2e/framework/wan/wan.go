@@ -1,8 +1,6 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
 // Package wan is a wide area network between network namespaces of this machine, whose delay and loss can be set and which can be cut. Its
 // hosts are TUN devices, and this process forwards their packets, because kernels may lack netem. Root.
 package wan
@@ -15,13 +13,10 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -60,17 +55,19 @@ func (a *Area) SetLoss(perMille uint64) { a.loss.Store(perMille) }
 // Cut loses all packets, or none.
 func (a *Area) Cut(cut bool) { a.cut.Store(cut) }
 
-// Attach gives the network namespace of a process an interface with an address of the network, such as 198.19.0.1/24. It ends with the
+// Attach gives the network namespace of a process an interface with addresses of the network, such as 198.19.0.1/24. It ends with the
 // process that has called Attach.
-func (a *Area) Attach(ctx context.Context, pid int, name string, address netip.Prefix) error {
+func (a *Area) Attach(ctx context.Context, pid int, name string, addresses ...netip.Prefix) error {
 	device, err := openIn(pid, name)
 	if err != nil {
 		return fmt.Errorf("wide area network: interface %s for process %d: %w", name, pid, err)
 	}
 	in := []string{"--target", strconv.Itoa(pid), "--net", "ip"}
-	for _, command := range [][]string{
-		{"address", "add", address.String(), "dev", name}, {"link", "set", name, "mtu", strconv.Itoa(mtu), "txqueuelen", "10000", "up"},
-	} {
+	commands := [][]string{{"link", "set", name, "mtu", strconv.Itoa(mtu), "txqueuelen", "10000", "up"}}
+	for _, address := range addresses {
+		commands = append(commands, []string{"address", "add", address.String(), "dev", name})
+	}
+	for _, command := range commands {
 		if out, err := exec.CommandContext(ctx, "nsenter", append(in[:len(in):len(in)], command...)...).CombinedOutput(); err != nil {
 			return errors.Join(fmt.Errorf("wide area network: ip %v: %w: %s", command, err, out), device.Close())
 		}
@@ -80,7 +77,9 @@ func (a *Area) Attach(ctx context.Context, pid int, name string, address netip.P
 	if a.hosts == nil {
 		a.hosts = map[netip.Addr]*host{}
 	}
-	a.hosts[address.Addr()] = h
+	for _, address := range addresses {
+		a.hosts[address.Addr()] = h
+	}
 	a.mu.Unlock()
 	go a.receive(h)
 	go h.send()
@@ -93,7 +92,9 @@ func (a *Area) Close() error {
 	defer a.mu.Unlock()
 	var errs []error
 	for address, h := range a.hosts {
-		errs = append(errs, h.device.Close())
+		if err := h.device.Close(); !errors.Is(err, os.ErrClosed) { // it has another address, too
+			errs = append(errs, err)
+		}
 		delete(a.hosts, address)
 	}
 	return errors.Join(errs...)
@@ -115,12 +116,16 @@ func (a *Area) receive(from *host) {
 }
 
 func (a *Area) hostOf(data []byte) *host {
-	if len(data) < 20 || data[0]>>4 != 4 {
-		return nil
+	var to netip.Addr
+	switch {
+	case len(data) >= 20 && data[0]>>4 == 4:
+		to = netip.AddrFrom4([4]byte(data[16:20]))
+	case len(data) >= 40 && data[0]>>4 == 6:
+		to = netip.AddrFrom16([16]byte(data[24:40]))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.hosts[netip.AddrFrom4([4]byte(data[16:20]))]
+	return a.hosts[to]
 }
 
 // enqueue loses the packet if too many are under way.
@@ -142,54 +147,4 @@ func (h *host) send() {
 			_, _ = h.device.Write(p.data) // a device may be down, and then a packet is lost
 		}
 	}
-}
-
-// openIn creates a TUN device in the network namespace of a process. The device stays there, whichever process reads it.
-func openIn(pid int, name string) (device *os.File, err error) {
-	err = Within(pid, func() (err error) {
-		device, err = open(name)
-		return err
-	})
-	return device, err
-}
-
-// Within calls do in the network namespace of a process. What do opens stays in that namespace.
-func Within(pid int, do func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	own, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	other, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-	if err != nil {
-		return err
-	}
-	defer other.Close()
-	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("setns: %w", err)
-	}
-	err = do()
-	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		runtime.LockOSThread() // once more, so that nothing else runs on this thread
-		return errors.Join(err, fmt.Errorf("setns back: %w", back))
-	}
-	return err
-}
-
-func open(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("/dev/net/tun: %w", err)
-	}
-	request, err := unix.NewIfreq(name)
-	if err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
-	}
-	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-		return nil, errors.Join(fmt.Errorf("TUNSETIFF: %w", err), unix.Close(fd))
-	}
-	return os.NewFile(uintptr(fd), name), nil
 }

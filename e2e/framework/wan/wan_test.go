@@ -28,15 +28,18 @@ func TestArea(t *testing.T) {
 	for i := range 2 {
 		pid := namespace(t)
 		pids = append(pids, pid)
-		lab.Must(t, area.Attach(t.Context(), pid, "wan", netip.MustParsePrefix(fmt.Sprintf("198.19.0.%d/24", i+1))))
+		lab.Must(t, area.Attach(t.Context(), pid, "wan", netip.MustParsePrefix(fmt.Sprintf("198.19.0.%d/24", i+1)), netip.MustParsePrefix(fmt.Sprintf("fd00:19::%d/64", i+1))))
 	}
+	to := "198.19.0.2"
 	ping := func(count string) string {
 		out, _ := exec.CommandContext(t.Context(), "nsenter", "--target", fmt.Sprint(pids[0]), "--net",
-			"ping", "-q", "-c", count, "-i", "0.02", "-W", "1", "198.19.0.2").CombinedOutput()
+			"ping", "-q", "-c", count, "-i", "0.02", "-W", "1", to).CombinedOutput()
 		return string(out)
 	}
-	if out := ping("5"); !strings.Contains(out, " 0% packet loss") {
-		t.Errorf("no delay, no loss:\n%s", out)
+	for _, to = range []string{"fd00:19::2", "198.19.0.2"} {
+		if out := ping("5"); !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("no delay, no loss, to %s:\n%s", to, out)
+		}
 	}
 	area.SetDelay(25 * time.Millisecond)
 	if out := ping("5"); !strings.Contains(out, "= 5") { // rtt min/avg/max/mdev = 50.1/...
