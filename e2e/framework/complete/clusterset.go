@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -52,7 +53,7 @@ const (
 type Options struct {
 	// HubAmongMembers makes the first cluster the hub, too. Else the hub is a cluster of its own.
 	HubAmongMembers bool
-	// Members are the names of the clusters that join, which are their IDs too, in their order. Without one, nothing is installed.
+	// Members are the names of the clusters that join, which are their IDs too. Without one, nothing is installed.
 	Members []string
 	// Late are clusters that run, and have not joined.
 	Late []string
@@ -61,6 +62,8 @@ type Options struct {
 	// Networks are the networks of the clusters, by their names. If there are any, each cluster has gateways. Clusters of different
 	// networks have the same addresses.
 	Networks map[string]string
+	// IPv4Only is the name of a cluster whose machine, pods and Services have no IPv6. Empty: all have both.
+	IPv4Only string
 	// Oldest is the name of a cluster that runs the oldest Kubernetes that Tombolo supports. Empty: none does.
 	Oldest string
 	// Logs is as in lab.Options.
@@ -106,6 +109,9 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 		if name == o.Oldest {
 			c.Release = lab.Oldest
 		}
+		if name == o.IPv4Only {
+			c.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+		}
 		clusters = append(clusters, c)
 	}
 	l, err := lab.New(ctx, lab.Options{Clusters: clusters, Logs: o.Logs, Log: o.Log})
@@ -148,12 +154,16 @@ func (c *Clusterset) install(ctx context.Context) error {
 	if err := c.installHub(ctx); err != nil {
 		return err
 	}
+	g, gctx = errgroup.WithContext(ctx)
 	for _, name := range c.Options.Members {
-		if err := c.Join(ctx, name); err != nil {
-			return fmt.Errorf("cluster %s: %w", name, err)
-		}
+		g.Go(func() error {
+			if err := c.Join(gctx, name); err != nil {
+				return fmt.Errorf("cluster %s: %w", name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return g.Wait()
 }
 
 // prepare brings a cluster to where Tombolo finds one: with its images, and a DNS of its own.

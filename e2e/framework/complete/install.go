@@ -25,14 +25,15 @@ func (c *Clusterset) installHub(ctx context.Context) error {
 	return err
 }
 
-// Join makes a running cluster a member, and returns when the hub has its heartbeat and its DNS serves the clusterset.
-func (c *Clusterset) Join(ctx context.Context, name string) error {
+// Join makes a running cluster a member, or changes one, and returns when the hub has its heartbeat and its DNS serves the clusterset.
+// Flags are added to those of the command; an installation by kustomize has none.
+func (c *Clusterset) Join(ctx context.Context, name string, flags ...string) error {
 	how := c.Options.Installation(name)
 	c.sayf("cluster %s: join by %s, names served by plugin %s", name, how.Installer, how.DNS)
 	cluster := c.Cluster(name)
 	var err error
 	if how.Installer == ByCommand {
-		err = c.joinByCommand(ctx, cluster, how.DNS)
+		err = c.joinByCommand(ctx, cluster, how.DNS, flags)
 	} else {
 		err = c.joinByKustomize(ctx, cluster)
 	}
@@ -48,7 +49,7 @@ func (c *Clusterset) Leave(ctx context.Context, name string) error {
 	return err
 }
 
-func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, plugin DNS) error {
+func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, plugin DNS, flags []string) error {
 	parts, by := "quickstart", "tombolo"
 	if plugin == CoreDNSPlugin {
 		parts, by = "agent", "kubernetes"
@@ -65,7 +66,7 @@ func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, pl
 	if !c.hasServiceCIDRs(cluster) {
 		join = append(join, "--service-cidrs", Joined(cluster.ServiceCIDRs))
 	}
-	if _, err := c.Kubectl(ctx, "", join...); err != nil {
+	if _, err := c.Kubectl(ctx, "", append(join, flags...)...); err != nil {
 		return err
 	}
 	_, err := c.Kubectl(ctx, "", "clusterset", "dns", "--context", cluster.Name, "--by", by)

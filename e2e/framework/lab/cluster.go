@@ -77,7 +77,7 @@ func newCluster(l *Lab, index, number int, o ClusterOptions, b binaries, logs st
 	}
 	var addresses []netip.Addr
 	if o.Form != ControlPlane {
-		addresses = l.network.addresses(index)
+		addresses = l.network.addresses(index)[:len(c.ServiceCIDRs)]
 		c.machine = c.newMachine(addresses)
 		for _, cidr := range c.ServiceCIDRs {
 			addresses = append(addresses, cidr.Addr().Next()) // that of Service default/kubernetes

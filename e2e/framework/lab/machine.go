@@ -20,7 +20,7 @@ import (
 // it, pods and their shims too, ends with its first process, and so do its mounts and interfaces: the kernel sees to it.
 type machine struct {
 	init      *Process     // unshare, which waits for the machine's first process
-	addresses []netip.Addr // IPv4 and IPv6
+	addresses []netip.Addr // IPv4, and IPv6 if the cluster has it
 	folder    string       // of its cluster
 	cgroup    string       // relative to the root of each hierarchy
 }

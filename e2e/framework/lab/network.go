@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // maxNetworks is how many full labs can stand on one host: the third byte of their networks' addresses.
@@ -107,23 +108,44 @@ func (n *network) connect(ctx context.Context, index int, m *machine) error {
 	for _, command := range [][]string{
 		append(inWAN, "add", port, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(m.init.PID())),
 		append(inWAN, "set", port, "master", "wan", "up"),
-		m.enter("ip", "address", "add", m.addresses[0].String()+"/24", "dev", "eth0"),
-		m.enter("ip", "address", "add", m.addresses[1].String()+"/64", "dev", "eth0", "nodad"),
 		m.enter("ip", "link", "set", "eth0", "up"),
-		// No interface has the addresses of Services, and yet they must have a route to be translated on it.
-		m.enter("ip", "-4", "route", "add", "default", "dev", "eth0"),
-		m.enter("ip", "-6", "route", "add", "default", "dev", "eth0"),
 	} {
 		if _, err := execute(ctx, command...); err != nil {
 			return fmt.Errorf("linking a machine to the network: %w", err)
 		}
 	}
+	for i, address := range m.addresses {
+		family := families[i]
+		for _, command := range [][]string{
+			append([]string{"ip", "address", "add", address.String() + family.length, "dev", "eth0"}, family.flags...),
+			// No interface has the addresses of Services, and yet they must have a route to be translated on it.
+			{"ip", family.option, "route", "add", "default", "dev", "eth0"},
+		} {
+			if _, err := m.run(ctx, command...); err != nil {
+				return fmt.Errorf("linking a machine to the network: %w", err)
+			}
+		}
+	}
 	return nil
+}
+
+// families are what commands need to know of IPv4 and IPv6, in the order of a machine's addresses.
+var families = []struct {
+	option, length string
+	flags          []string
+	nft            string
+	everywhere     string
+}{
+	{option: "-4", length: "/24", nft: "ip", everywhere: "0.0.0.0/0"},
+	{option: "-6", length: "/64", flags: []string{"nodad"}, nft: "ip6", everywhere: "::/0"},
 }
 
 // route makes the pods of another cluster reachable from a machine: this is the flat network.
 func (n *network) route(ctx context.Context, m *machine, to *Cluster) error {
 	for i, cidr := range to.PodCIDRs() {
+		if i == len(m.addresses) { // the machine has no IPv6
+			break
+		}
 		if _, err := m.run(ctx, "ip", "route", "replace", cidr.String(), "via", to.machine.addresses[i].String()); err != nil {
 			return fmt.Errorf("routing to the pods of cluster %s: %w", to.Name, err)
 		}
@@ -134,15 +156,12 @@ func (n *network) route(ctx context.Context, m *machine, to *Cluster) error {
 // masquerade gives packets of a cluster's pods the address of its machine if they leave for other machines, as the nodes of a cluster
 // do whose pods the network does not route to.
 func (n *network) masquerade(ctx context.Context, c *Cluster) error {
-	pods := c.PodCIDRs()
-	rules := fmt.Sprintf(`table inet lab {
-		chain postrouting {
-			type nat hook postrouting priority srcnat + 1;
-			oifname "eth0" ip saddr %s ip daddr %s/24 masquerade
-			oifname "eth0" ip6 saddr %s ip6 daddr %s/64 masquerade
-		}
-	}`, pods[0], n.address4(0), pods[1], n.address6(0))
-	if _, err := c.machine.run(ctx, "nft", rules); err != nil {
+	rules := []string{"table inet lab {", "chain postrouting {", "type nat hook postrouting priority srcnat + 1;"}
+	for i, pods := range c.PodCIDRs() {
+		machines, family := []netip.Addr{n.address4(0), n.address6(0)}[i], families[i]
+		rules = append(rules, fmt.Sprintf("oifname eth0 %s saddr %s %s daddr %s%s masquerade", family.nft, pods, family.nft, machines, family.length))
+	}
+	if _, err := c.machine.run(ctx, "nft", strings.Join(append(rules, "}", "}"), "\n")); err != nil {
 		return fmt.Errorf("masquerading the pods: %w", err)
 	}
 	return nil

@@ -37,8 +37,8 @@ type Node struct {
 	network *network
 }
 
-// PodCIDRs returns the addresses of the cluster's pods, IPv4 and IPv6: 10.<200+i>.0.0/24 and fd00:20:<i>::/64 for
-// cluster i of its network. Nil if it has no node.
+// PodCIDRs returns the addresses of the cluster's pods, IPv4, and IPv6 if it has that: 10.<200+i>.0.0/24 and fd00:20:<i>::/64
+// for cluster i of its network. Nil if it has no node.
 func (c *Cluster) PodCIDRs() []netip.Prefix {
 	if c.options.Form != Complete {
 		return nil
@@ -46,10 +46,10 @@ func (c *Cluster) PodCIDRs() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/24", 200+c.number)),
 		netip.MustParsePrefix(fmt.Sprintf("fd00:20:%d::/64", c.number)),
-	}
+	}[:len(c.ServiceCIDRs)]
 }
 
-// MachineAddresses returns the addresses of the cluster's machine, IPv4 and IPv6. Nil if it has none.
+// MachineAddresses returns the addresses of the cluster's machine, IPv4, and IPv6 if the cluster has it. Nil if it has no machine.
 func (c *Cluster) MachineAddresses() []netip.Addr {
 	if c.machine == nil {
 		return nil

@@ -52,8 +52,8 @@ const cniConfig = `{
       "ipMasq": false,
       "ipam": {
         "type": "host-local",
-        "ranges": [[{"subnet": %[1]q}], [{"subnet": %[2]q}]],
-        "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]
+        "ranges": [%[1]s],
+        "routes": [%[2]s]
       }
     }
   ]
@@ -105,9 +105,14 @@ func (n *Node) writeConfigs() error {
 		}
 	}
 	pods := c.PodCIDRs()
+	var ranges, routes []string
+	for i, cidr := range pods {
+		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q}]`, cidr))
+		routes = append(routes, fmt.Sprintf(`{"dst": %q}`, families[i].everywhere))
+	}
 	resolvConf := "nameserver 127.0.0.1\n" // what pods with dnsPolicy Default get: nothing that answers
 	for name, content := range map[string]string{
-		"10-pods.conflist": fmt.Sprintf(cniConfig, pods[0], pods[1]),
+		"10-pods.conflist": fmt.Sprintf(cniConfig, strings.Join(ranges, ", "), strings.Join(routes, ", ")),
 		"containerd.toml": fmt.Sprintf(containerdConfig, c.binaries.cniPlugins, c.folder,
 			c.binaries.shim, c.binaries.runc),
 		"kubelet.yaml": fmt.Sprintf(kubeletConfig, c.machine.cgroup, c.DNSAddress(), n.path("resolv.conf"),

@@ -35,7 +35,7 @@ type Options struct {
 type ClusterOptions struct {
 	// Name is a DNS label, unique within the lab.
 	Name string
-	// IPFamilies of Services, the primary one first. Empty: IPv4 and IPv6.
+	// IPFamilies of Services, the primary one first, and of pods and machines. Empty: IPv4 and IPv6.
 	IPFamilies []corev1.IPFamily
 	// ServiceCIDRs: one, or one of each family, the primary one first. Empty: 10.<100+i>.0.0/16 and
 	// fd00:10:<100+i>::/112 for cluster i of a network, as far as IPFamilies has the family. Not both may be set.
@@ -144,8 +144,8 @@ func (o ClusterOptions) validate() error {
 		}
 	}
 	cidrs := o.serviceCIDRs(0)
-	if o.Form != ControlPlane && len(cidrs) != 2 {
-		return errors.New("a cluster with a machine has both IP families")
+	if o.Form != ControlPlane && !slices.ContainsFunc(cidrs, func(cidr netip.Prefix) bool { return cidr.Addr().Is4() }) {
+		return errors.New("a cluster with a machine has IPv4")
 	}
 	if len(cidrs) > 2 || len(cidrs) == 2 && cidrs[0].Addr().Is4() == cidrs[1].Addr().Is4() {
 		return fmt.Errorf("bad service CIDRs %v: it takes one, or one of each family", cidrs)
