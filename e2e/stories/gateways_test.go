@@ -6,14 +6,18 @@ package stories
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -22,8 +26,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
-// separateNetworks are the networks of clusters a and b, whose pods and Services have the same addresses.
-var separateNetworks = map[string]string{"a": "left", "b": "right"}
+// separateNetworks are the networks of the clusters. The pods and Services of a and b have the same addresses; the pods of a and c reach
+// each other.
+var separateNetworks = map[string]string{"a": hubv1alpha1.DefaultNetwork, "b": "right", "c": hubv1alpha1.DefaultNetwork}
 
 // acrossNetworks are the stories of clusters in separate networks, in their order: the later ones disturb the clusters.
 var acrossNetworks = []story{
@@ -31,10 +36,16 @@ var acrossNetworks = []story{
 	{"two exporters in two networks serve together", exportersInTwoNetworks},
 	{"the server speaks first, large transfers and half-close work across networks", streamsAcrossNetworks},
 	{"session affinity holds across networks", affinityAcrossNetworks},
+	{"three clusters in two networks serve together", threeClustersInTwoNetworks},
+	{"a cluster with IPv4 only and one with both families use each other's services", oneClusterHasIPv4Only},
+	{"a member moves to another network and back", memberMoves},
+	{"a backend is killed in the middle of a stream", backendIsKilled},
+	{"certificates and authorities are renewed under load", certificatesAreRenewed},
 	{"gateways restart under load", gatewaysRestart},
 	{"gateways serve without hub and agents", gatewaysWithoutHubAndAgents},
 	{"a gateway that is killed is left out", gatewayIsKilled},
 	{"a gateway that does not reach the other cluster is left out", gatewayWithoutNetwork},
+	{"the network between two clusters is slow, and then cut", slowPathIsCut},
 	{"a suspended member is cut off", suspendedMemberIsCutOff},
 }
 
@@ -188,6 +199,48 @@ func gatewayIsKilled(s *scene) {
 		b.awaitAnyAnswer("tcp", s.name("web"), 80)
 		b.expectAnswers("tcp", s.name("web"), 80, "a")
 	}
+}
+
+// backendIsKilled: a client that sends to a pod which is killed sees a reset, and its next connection works.
+func backendIsKilled(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	server := probeContainer("socat", "TCP6-LISTEN:8080,fork,reuseaddr", "SYSTEM:touch /tmp/open; sleep 1000000") // which reads nothing
+	server.Image = socatImage
+	a.deployPods("web", 2, corev1.PodSpec{Containers: []corev1.Container{server}})
+	a.create(service("web"), export("web"))
+	b.awaitImport("web", "a")
+	b.awaitAddress(s.name("web"))
+	upload := func(name string) (server corev1.Pod) {
+		sender := probeContainer("socat", "-u", "OPEN:/dev/zero", "TCP:"+s.name("web")+":80,retry=50,interval=0.2") // kube-proxy may read the slices later
+		sender.Image = socatImage
+		b.create(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{sender}},
+		})
+		a.within(podPatience, "a stream of "+name, func(ctx context.Context) error {
+			for _, server = range a.pods("web") {
+				if a.exec(ctx, server.Name, nil, io.Discard, "rm", "/tmp/open") == nil {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+		return server
+	}
+	killed := upload("first")
+	lab.Must(s, a.cluster.Node.KillContainer(s.Context(), client.ObjectKeyFromObject(&killed), "probe"))
+	b.eventually("the end of the stream", func(ctx context.Context) error {
+		var pod corev1.Pod
+		if err := b.client.Get(ctx, b.key("first"), &pod); err != nil || pod.Status.Phase == corev1.PodFailed {
+			return err
+		}
+		return fmt.Errorf("the pod is %s", pod.Status.Phase)
+	})
+	out, err := s.Kubectl(s.Context(), "", "--context", b.cluster.Name, "-n", s.namespace, "logs", "first")
+	if err != nil || !strings.Contains(out, "Connection reset by peer") {
+		s.Errorf("the client says %q, want a reset: %v", out, err)
+	}
+	upload("next")
 }
 
 // gatewayWithoutNetwork: a gateway whose packets no longer leave its cluster is ready, but slices do not list it, so that no request fails.

@@ -69,7 +69,7 @@ var serial = []story{
 // TestStories runs the stories, and the commands of two documents on clusters of their own. STORY in the environment, a regular expression,
 // chooses some by their names.
 //
-// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G6, G8, G10
+// spec: E1, E2, E3, E4, E5, E6, E8, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
@@ -93,7 +93,8 @@ func TestStories(t *testing.T) {
 	}
 	if across := choose(chosen, acrossNetworks); len(across) > 0 {
 		t.Run("networks", func(t *testing.T) {
-			st := startStage(t, complete.Options{Members: []string{"a", "b"}, Networks: separateNetworks})
+			st := startStage(t, complete.Options{Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c"})
+			st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"} // c takes part in the stories that open it
 			lab.Must(t, st.LoadConformanceImages(t.Context()))
 			for _, s := range across {
 				t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })

@@ -190,6 +190,23 @@ func (p *place) keepOn(args ...string) *load {
 	return l
 }
 
+// keepOpen sends requests to port 80 of a service on one connection.
+func (p *place) keepOpen(service string) *load {
+	p.Helper()
+	return p.keepOn("ask", "-keep", "-every", "100ms", "-count", "1000000", "-timeout", requestTimeout, net.JoinHostPort(p.name(service), "80"))
+}
+
+// endUnbroken ends what keepOpen has begun, and fails the story unless a cluster has answered each request.
+func (l *load) endUnbroken(cluster string) {
+	p := l.place
+	p.Helper()
+	answers := l.endAnswers()
+	if got := p.from(answers); got[cluster] != len(answers) {
+		p.Errorf("on the open connection %v answered, of %d requests", got, len(answers))
+	}
+	p.Logf("%d requests on one connection were answered", len(answers))
+}
+
 // endAnswers stops requests that are sent one after the other, and returns their answers.
 func (l *load) endAnswers() []answer {
 	l.place.Helper()

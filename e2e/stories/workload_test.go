@@ -134,10 +134,10 @@ func (p *place) podsOf(namespace, deployment string) []corev1.Pod {
 	return p.podsWith(namespace, d.Spec.Selector.MatchLabels)
 }
 
-// service returns a dual-stack Service for the pods of a Deployment of the same name: TCP 80 to 8080, named http, and UDP
-// 80 to 8080, named udp. Change it before it is created.
+// service returns a Service for the pods of a Deployment of the same name, with all IP families of its cluster: TCP 80 to 8080, named
+// http, and UDP 80 to 8080, named udp. Change it before it is created.
 func service(name string) *corev1.Service {
-	both := corev1.IPFamilyPolicyRequireDualStack
+	both := corev1.IPFamilyPolicyPreferDualStack
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{
