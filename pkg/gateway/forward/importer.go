@@ -55,7 +55,8 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(i.openTimeout, openTimeout), errOpenTimeout)
+	within := cmp.Or(i.openTimeout, openTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errOpenTimeout)
 	defer cancel()
 	o := &outgoing{
 		stream:   stream{local: local, bytes: record.counting(i.Metrics.bytes(cluster)), over: make(chan struct{})},
@@ -63,6 +64,9 @@ func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clust
 	}
 	o.changed = sync.NewCond(&o.mu)
 	defer context.AfterFunc(ctx, o.expire)()
+	o.answerTimeout = within / 2
+	o.unanswered = time.AfterFunc(o.answerTimeout, o.replace)
+	defer o.unanswered.Stop()
 	defer o.begin()()
 	if o.sendEarly() == open && !o.eof {
 		o.send()
@@ -94,17 +98,22 @@ type outgoing struct {
 	kept []byte
 	eof  bool
 	// sent is set if the current connection may have carried client bytes.
-	sent     bool
-	attempts int
-	failed   string // the address of the last gateway that did not open the stream
-	err      error
-	closed   func() // for the metrics; nil if the stream was never open
+	sent bool
+	// unanswered calls replace answerTimeout after OPEN was sent, which was at asked. silent is set if it has closed the connection.
+	unanswered    *time.Timer
+	answerTimeout time.Duration
+	asked         time.Time
+	silent        bool
+	attempts      int
+	failed        string // the address of the last gateway that did not open the stream
+	err           error
+	closed        func() // for the metrics; nil if the stream was never open
 }
 
 // attempt starts the stream on a connection. cause is why the one before did not open it.
 func (o *outgoing) attempt(cause error) {
 	for {
-		l, err := o.importer.Pool.get(o.ctx, o.cluster, o.failed)
+		l, err := o.importer.Pool.get(o.ctx, o.cluster, o.failed, o.choice())
 		o.attempts++
 		switch {
 		case err != nil && (o.attempts == maxAttempts || o.ctx.Err() != nil):
@@ -138,7 +147,9 @@ func (o *outgoing) firstFrames(l *link) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	o.conn, o.number, o.sent = l.conn, number, len(o.kept) > 0
+	o.conn, o.number, o.sent, o.silent = l.conn, number, len(o.kept) > 0, false
+	o.asked = time.Now()
+	o.unanswered.Reset(o.answerTimeout)
 	frames := wire.Append(nil, wire.TypeOpen, number, o.request.Encode())
 	if len(o.kept) > 0 {
 		frames = wire.Append(frames, wire.TypeData, number, o.kept)
@@ -220,6 +231,9 @@ func (o *outgoing) connNow() (*tunnel.Conn, uint32) {
 func (o *outgoing) isOpen() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.silent { // too late: the connection is closed
+		return errSilent
+	}
 	switch o.state {
 	case opening:
 		o.state, o.kept = open, nil
@@ -243,27 +257,6 @@ func (o *outgoing) isDone() error {
 	}
 	o.end()
 	return nil
-}
-
-// lost says that the connection of the stream has ended, and why. The stream is tried on another one if no client byte can have
-// reached a backend (G7).
-func (o *outgoing) lost(address string, cause error) {
-	o.mu.Lock()
-	var refusal *wire.Refusal
-	again := !o.sent
-	if errors.As(cause, &refusal) {
-		again = refusal.Code.Retryable()
-	}
-	again = again && o.state == opening && o.attempts < maxAttempts
-	if again {
-		o.conn, o.failed = nil, address
-	}
-	o.mu.Unlock()
-	if again {
-		o.attempt(cause)
-	} else {
-		o.fail(cause)
-	}
 }
 
 // expire resets the client if the stream is not open when its time is over.

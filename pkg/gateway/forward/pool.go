@@ -111,15 +111,25 @@ func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 	return result
 }
 
-// get returns an idle connection to a gateway of a cluster, or waits for one. It prefers addresses other than avoid.
-func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid string) (*link, error) {
+// choice says which connections get returns.
+type choice int
+
+const (
+	anyLink choice = iota // an idle one, if there is one
+	newLink               // none that is idle now
+)
+
+// get returns a connection to a gateway of a cluster, or waits for one. It prefers addresses other than avoid.
+func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid string, which choice) (*link, error) {
 	p.mu.Lock()
 	r := p.remote(cluster)
-	if l := r.take(avoid); l != nil {
-		p.count(r)
-		p.prewarm(r)
-		p.mu.Unlock()
-		return l, nil
+	if which == anyLink {
+		if l := r.take(avoid); l != nil {
+			p.count(r)
+			p.prewarm(r)
+			p.mu.Unlock()
+			return l, nil
+		}
 	}
 	wait := make(chan result, 1)
 	r.waiting = append(r.waiting, wait)
