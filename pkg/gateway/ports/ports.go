@@ -99,22 +99,35 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 	return maps.Clone(a.ports[service]), nil
 }
 
-// take returns the next free port; 0 if there is none.
+// take returns the next free port; 0 if there is none. It reserves no block in which no port is free.
 func (a *Allocator) take(now time.Time, reserve func(cursor int32) error) (int32, error) {
-	for range Last - First + 1 {
-		if a.left == 0 {
-			if err := reserve(after(a.next, Block)); err != nil {
+	for n := range Last - First + 1 {
+		port := after(a.next, int32(n))
+		if !a.isFree(port, now) {
+			continue
+		}
+		if n >= a.left {
+			if err := reserve(after(port, Block)); err != nil {
 				return 0, err
 			}
-			a.left = Block
+			a.left = n + Block
 		}
-		port := a.next
-		a.next, a.left = after(a.next, 1), a.left-1
-		if a.isFree(port, now) {
-			return port, nil
-		}
+		a.next, a.left = after(port, 1), a.left-n-1
+		return port, nil
 	}
 	return 0, nil
+}
+
+// NextFree returns the first time at which a port may be free, if none is free now: the end of the first quarantine. A port that has an
+// owner now is in quarantine longer than that.
+func (a *Allocator) NextFree(now time.Time) time.Time {
+	first := now.Add(Quarantine)
+	for _, at := range a.released {
+		if end := at.Add(Quarantine); end.Before(first) {
+			first = end
+		}
+	}
+	return first
 }
 
 // after returns the port n places after another; the first port follows the last.

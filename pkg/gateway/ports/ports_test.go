@@ -183,6 +183,32 @@ func TestLastFreePort(t *testing.T) {
 	}
 }
 
+// If no port is free, nothing is stored, however often it is tried, and NextFree says when it is worth another attempt.
+// spec: G2
+func TestExhausted(t *testing.T) {
+	t.Parallel()
+	a, web, all := New(0), service("web"), service("all")
+	everyPort := owners(all, "berlin", upTo(Last-First+1)...)
+	assign(t, a, all, epoch, everyPort...)
+	late := epoch.Add(time.Hour)
+	got, err := a.Assign(web, owners(web, "berlin", 80), late, func(int32) error { return errors.New("stored") })
+	if len(got) != 0 || err != nil {
+		t.Errorf("ports %v, %v although none is free", got, err)
+	}
+	if next := a.NextFree(late); !next.Equal(late.Add(Quarantine)) {
+		t.Errorf("the next port is free at %s, want %s", next, late.Add(Quarantine))
+	}
+	assign(t, a, all, late.Add(2*time.Minute), everyPort[1:]...)
+	assign(t, a, all, late.Add(3*time.Minute), everyPort[2:]...)
+	end := late.Add(2*time.Minute + Quarantine)
+	if next := a.NextFree(late.Add(5 * time.Minute)); !next.Equal(end) {
+		t.Errorf("the next port is free at %s, want %s", next, end)
+	}
+	if got := assign(t, a, web, end, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+		t.Errorf("ports %v, want %d", got, First)
+	}
+}
+
 func TestReserveFails(t *testing.T) {
 	t.Parallel()
 	a, web := New(0), service("web")
