@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -58,6 +59,20 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 		}
 	}
 	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(cursor int32) error { return g.store(ctx, cursor) })
+}
+
+// retryAfter returns the time after which an owner for which no port was free may get one.
+func (g *GatewayPorts) retryAfter() time.Duration {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.allocator == nil { // another service could not store the cursor
+		return time.Second
+	}
+	now := g.Clock.Now()
+	return max(g.allocator.NextFree(now).Sub(now), time.Second)
 }
 
 // load reads the cursor and the ports that all mirrored slices record. Slices that were created earlier keep a port that two record.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -51,8 +52,10 @@ type view struct {
 	obstacles []error
 	// gateways are the EndpointSlices of this cluster's gateways, with those to use for each source cluster.
 	gateways map[clusterset.ClusterID][]clusterset.Slice
-	// ports are the listening ports of this cluster's gateways for the service.
-	ports map[ports.Owner]int32
+	// ports are the listening ports of this cluster's gateways for the service. If some are not free, portsAfter is the time until more
+	// may be.
+	ports      map[ports.Owner]int32
+	portsAfter time.Duration
 
 	// serviceImport is the existing ServiceImport, nil if there is none. It may be unmanaged.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -119,8 +122,12 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		}
 	}
 	v.path, v.obstacles = v.paths()
-	if v.ports, err = r.GatewayPorts.assign(ctx, key, v.wantedPorts()); err != nil {
+	wanted := v.wantedPorts()
+	if v.ports, err = r.GatewayPorts.assign(ctx, key, wanted); err != nil {
 		return view{}, err
+	}
+	if slices.ContainsFunc(wanted, func(owner ports.Owner) bool { return v.ports[owner] == 0 }) {
+		v.portsAfter = r.GatewayPorts.retryAfter()
 	}
 	v.states = map[clusterset.ClusterID]liveness.State{}
 	for _, export := range v.sources.Hub.Exports {

@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: view.portsAfter}, nil // no event reports the end of a quarantine
 }
 
 // apply decides on the import and writes it.
