@@ -1,0 +1,100 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"crypto/x509"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+)
+
+// side is the trust of the gateways of a cluster, with what a fault changes.
+type side struct {
+	identity.Trust
+	clock *clocktesting.FakePassiveClock
+	pool  *atomic.Pointer[x509.CertPool] // if not nil, of the other cluster
+}
+
+func sideOf(trust identity.Trust) side {
+	s := side{trust, clocktesting.NewFakePassiveClock(time.Now()), &atomic.Pointer[x509.CertPool]{}}
+	s.Clock = s.clock
+	s.Authorities = func(other clusterset.ClusterID) *x509.CertPool {
+		if pool := s.pool.Load(); pool != nil {
+			return pool
+		}
+		return trust.Authorities(other)
+	}
+	return s
+}
+
+// jump sets the clock to a time from now, and returns what sets it right.
+func (s side) jump(by time.Duration) (repair func()) {
+	right := s.clock.Now()
+	s.clock.SetTime(right.Add(by))
+	return func() { s.clock.SetTime(right) }
+}
+
+// publish replaces the authority of the other cluster, and returns what restores it.
+func (s side) publish(t *testing.T, cluster clusterset.ClusterID) (repair func()) {
+	t.Helper()
+	another, err := identity.NewAuthority(cluster, time.Now())
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(another.Certificate)
+	s.pool.Store(pool)
+	return func() { s.pool.Store(nil) }
+}
+
+// A clock jumps across the validity of the certificates, or the bundle of another authority is published: the stream that is open
+// continues, a new client is reset and reaches no backend, and clients are answered as soon as the fault is repaired.
+//
+// spec: G5
+func TestTrustIsLost(t *testing.T) {
+	t.Parallel()
+	const ahead, back = 8 * 24 * time.Hour, -24 * time.Hour // leaves are valid for seven days, from ten minutes ago
+	for name, fault := range map[string]func(t *testing.T, importing, exporting side) func(){
+		"the clock of the importing gateway is ahead": func(_ *testing.T, i, _ side) func() { return i.jump(ahead) },
+		"the clock of the exporting gateway is ahead": func(_ *testing.T, _, e side) func() { return e.jump(ahead) },
+		"the clock of the importing gateway is back":  func(_ *testing.T, i, _ side) func() { return i.jump(back) },
+		"the clock of the exporting gateway is back":  func(_ *testing.T, _, e side) func() { return e.jump(back) },
+		"the wrong bundle of the exporting cluster":   func(t *testing.T, i, _ side) func() { t.Helper(); return i.publish(t, "west") },
+		"the wrong bundle of the importing cluster":   func(t *testing.T, _, e side) func() { t.Helper(); return e.publish(t, "east") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reached atomic.Int32
+			listener := listen(t)
+			serve(listener, func(conn *net.TCPConn) {
+				reached.Add(1)
+				echo(conn)
+			})
+			both := trusts(t, "east", "west")
+			importing, exporting := sideOf(both["east"]), sideOf(both["west"])
+			_, gateway := exporter(t, exporting.Trust, listener.Addr())
+			_, address := importer(t, importing.Trust, gateway)
+			open := dial(t, address) // it uses the only connection between the gateways
+			say(t, open)
+			repair := fault(t, importing, exporting)
+			if got, err := request(t, address); !isReset(err) {
+				t.Errorf("during the fault, a new client got %q, %v, want a reset", got, err)
+			}
+			if n := reached.Load(); n != 1 {
+				t.Errorf("%d connections to the backend, want that of the open stream", n)
+			}
+			say(t, open)
+			repair()
+			if got, err := request(t, address); got != "request" || err != nil {
+				t.Errorf("after the fault, a client got %q, %v", got, err)
+			}
+			say(t, open)
+		})
+	}
+}
