@@ -139,7 +139,7 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 		ended <- gateway.Run(ctx, gateway.Options{
 			Cluster: config, Namespace: manifests.AgentNamespace, PodName: "gateway-" + id, PodUID: "00000000-0000-0000-0000-000000000001",
 			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: probes.String(), DrainTimeout: 10 * time.Second,
-			MaxStreams: 1000, MaxStreamsEach: 1000, LargeBuffers: 16, Registry: registry,
+			MaxStreams: 2 * idleStreams, MaxStreamsEach: 2 * idleStreams, LargeBuffers: 16, Registry: registry,
 			Log: funcr.New(func(prefix, args string) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -346,6 +346,7 @@ func TestGateways(t *testing.T) {
 		lab.Must(t, e.Hub.APIServer.Start(t.Context()))
 		continues(t)
 	})
+	t.Run("idle streams stay open", func(t *testing.T) { holdStreams(t, address) })
 	t.Run("a gateway reports what it reaches", func(t *testing.T) {
 		world.Eventually(t, func(ctx context.Context) error {
 			status := &gatewayv1alpha1.GatewayStatus{}
