@@ -56,18 +56,34 @@ func bugs() []bug {
 	}
 }
 
+// testBug is a patch of bugs/ that a test of another kind must find, which then says a text.
+type testBug struct {
+	patch        string
+	folder, test string
+	says         string
+	// fault is the one that a test of this folder injects.
+	fault string
+}
+
+func testBugs() []testBug {
+	const forward = "pkg/gateway/forward"
+	return []testBug{
+		{"gateways-retry-after-client-bytes", forward, "TestOnce", "and the request arrived 2 times", ""},
+		{"gateways-wait-for-silent-connections", forward, "TestSilentPath", "of which no byte was sent", ""},
+		{"gateways-accept-expired-certificates", forward, "TestTrustIsLost", "want a reset", ""},
+		{"ports-are-given-twice", "e2e/chaos", "TestGatewayFaults", "has arrived at", "a service is withdrawn while all listening ports are in use"},
+		{"imports-wait-for-no-free-port", "e2e/chaos", "TestGatewayFaults", "waiting has no listening port", "all listening ports are in use"},
+		{"ports-are-not-quarantined", "e2e/chaos", "TestGatewayFaults", "has arrived at waiting", "a service is withdrawn while all listening ports are in use"},
+	}
+}
+
 // chosenBugs returns the bugs that CHAOS_BUGS names, separated by commas; all where it is 1.
-func chosenBugs(t *testing.T) []bug {
-	t.Helper()
+func chosenBugs() []bug {
 	names := os.Getenv("CHAOS_BUGS")
 	if names == "1" {
 		return bugs()
 	}
-	chosen := slices.DeleteFunc(bugs(), func(b bug) bool { return !slices.Contains(strings.Split(names, ","), b.patch) })
-	if len(chosen) == 0 {
-		t.Fatalf("CHAOS_BUGS=%s names no bug", names)
-	}
-	return chosen
+	return slices.DeleteFunc(bugs(), func(b bug) bool { return !slices.Contains(strings.Split(names, ","), b.patch) })
 }
 
 // dnsBug is the one that is not the agent's.
@@ -88,8 +104,13 @@ func TestEveryRuleHasABug(t *testing.T) {
 	var names []string
 	for _, b := range bugs() {
 		rules[b.rule] = true
-		names = append(names, filepath.Join("bugs", b.patch+".patch"))
-		if _, err := overlay(b.patch, t.TempDir()); err != nil {
+		names = append(names, patchOf(b.patch))
+	}
+	for _, b := range testBugs() {
+		names = append(names, patchOf(b.patch))
+	}
+	for _, name := range names {
+		if _, err := overlay(t.TempDir(), "few-ports.patch", name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -111,6 +132,9 @@ func TestBugs(t *testing.T) {
 	if os.Getenv("CHAOS_BUGS") == "" {
 		t.Skip("make chaos-bugs runs it")
 	}
+	if len(chosenBugs()) == 0 {
+		t.Skip("CHAOS_BUGS names no bug that the checker must find")
+	}
 	good, err := program()
 	lab.Must(t, err)
 	w := newWorld(t, good, rand.New(rand.NewPCG(1, 1)), "a", "b")
@@ -118,7 +142,7 @@ func TestBugs(t *testing.T) {
 	goodDNS, err := coreDNS()
 	lab.Must(t, err)
 	w.startDNS(t, w.members[1], goodDNS)
-	for _, b := range chosenBugs(t) {
+	for _, b := range chosenBugs() {
 		t.Run(b.patch, func(t *testing.T) {
 			w.t = t
 			bad := filepath.Join(t.TempDir(), commandOf(b.patch))
@@ -148,6 +172,35 @@ func TestBugs(t *testing.T) {
 			t.Logf("findings by rule: %v", seen)
 			lab.Must(t, w.resolver.become(goodDNS))
 			lab.Must(t, w.with(good, w.tidy))
+		})
+	}
+}
+
+// TestBugsOfTests: the test that each of these bugs names fails with it. It runs with make chaos-bugs.
+func TestBugsOfTests(t *testing.T) {
+	names := os.Getenv("CHAOS_BUGS")
+	if names == "" {
+		t.Skip("make chaos-bugs runs it")
+	}
+	for _, b := range testBugs() {
+		if names != "1" && !slices.Contains(strings.Split(names, ","), b.patch) {
+			continue
+		}
+		t.Run(b.patch, func(t *testing.T) {
+			if b.fault != "" && os.Geteuid() != 0 {
+				t.Skip("the faults of gateways need root")
+			}
+			file, err := overlay(t.TempDir(), patchOf(b.patch))
+			lab.Must(t, err)
+			command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=10m", "-overlay="+file, "-run=^"+b.test+"$", "./"+b.folder)
+			command.Dir = filepath.Join("..", "..")
+			command.Env = append(os.Environ(), "CHAOS_BUGS=", "CHAOS=1", "CHAOS_SEED=1", "CHAOS_FAULTS="+b.fault, "CHAOS_BUG="+b.patch)
+			output, err := command.CombinedOutput()
+			found := slices.DeleteFunc(strings.Split(string(output), "\n"), func(line string) bool { return !strings.Contains(line, b.says) })
+			if err == nil || len(found) == 0 {
+				t.Fatalf("%s.%s does not say %q: %v\n%s", b.folder, b.test, b.says, err, output)
+			}
+			t.Log(strings.TrimSpace(found[0]))
 		})
 	}
 }
@@ -320,49 +373,62 @@ func handScene(ctx context.Context, w *world) error {
 // buildBug builds the agent with a patch, of which the tree remains untouched.
 func buildBug(t *testing.T, patch, into string) error {
 	t.Helper()
-	file, err := overlay(patch, t.TempDir())
+	file, err := overlay(t.TempDir(), patchOf(patch))
 	if err != nil {
 		return err
 	}
 	return build(filepath.Join("..", ".."), commandOf(patch), into, "-overlay="+file)
 }
 
-// overlay applies a patch to copies of the files that it changes, and returns the path of a file from which the compiler reads
+// patchOf returns the file of a bug.
+func patchOf(bug string) string { return filepath.Join("bugs", bug+".patch") }
+
+// overlay applies patches to copies of the files that they change, and returns the path of a file from which the compiler reads
 // to take those.
-func overlay(patch, folder string) (string, error) {
+func overlay(folder string, patches ...string) (string, error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(filepath.Join("bugs", patch+".patch"))
-	if err != nil {
-		return "", err
-	}
 	replace := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
-		if !ok {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
+	for _, patch := range patches {
+		if err := patchCopies(root, folder, patch, replace); err != nil {
 			return "", err
 		}
-		into := filepath.Join(folder, name)
-		replace[filepath.Join(root, name)] = into
-		if err := errors.Join(os.MkdirAll(filepath.Dir(into), 0o755), os.WriteFile(into, content, 0o600)); err != nil {
-			return "", err
-		}
-	}
-	command := exec.Command("git", "apply", "-")
-	command.Dir, command.Stdin = folder, strings.NewReader(string(text))
-	command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s does not apply: %w\n%s", patch, err, output)
 	}
 	content, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(folder, "overlay.json"), os.WriteFile(filepath.Join(folder, "overlay.json"), content, 0o600)
+}
+
+// patchCopies applies a patch to copies of files of root in a folder. replace has the copies, and gets those that are missing.
+func patchCopies(root, folder, patch string, replace map[string]string) error {
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
+		if !ok || replace[filepath.Join(root, name)] != "" {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		into := filepath.Join(folder, name)
+		replace[filepath.Join(root, name)] = into
+		if err := errors.Join(os.MkdirAll(filepath.Dir(into), 0o755), os.WriteFile(into, content, 0o600)); err != nil {
+			return err
+		}
+	}
+	command := exec.Command("git", "apply", "-")
+	command.Dir, command.Stdin = folder, strings.NewReader(string(text))
+	command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not apply: %w\n%s", patch, err, output)
+	}
+	return nil
 }

@@ -61,6 +61,9 @@ func TestChaos(t *testing.T) {
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
 	}
+	if len(chosen(t)) == 0 {
+		t.Skip("CHAOS_FAULTS names only faults of gateways")
+	}
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
 	w := furnished(t, seed)
@@ -157,7 +160,7 @@ func printed(table map[string]*row) string {
 	return strings.Join(lines, "\n")
 }
 
-// chosen returns the faults that CHAOS_FAULTS names, separated by commas; all where it is empty.
+// chosen returns the faults that CHAOS_FAULTS names, separated by commas, besides those of gateways; all where it is empty.
 func chosen(t *testing.T) []fault {
 	t.Helper()
 	names := os.Getenv("CHAOS_FAULTS")
@@ -166,7 +169,9 @@ func chosen(t *testing.T) []fault {
 	}
 	var result []fault
 	for name := range strings.SplitSeq(names, ",") {
-		result = append(result, named(t, name))
+		if !slices.ContainsFunc(gatewayFaults(), func(f gatewayFault) bool { return f.name == name }) {
+			result = append(result, named(t, name))
+		}
 	}
 	return result
 }

@@ -26,8 +26,49 @@ type requests struct {
 	open    map[string]time.Time // when each began
 	arrived map[string]int
 	found   []string // what must not be
-	// addresses are those where a client finds each service, and old those where it found it at any time.
-	addresses, old map[string][]string
+	// addresses are those where a client finds each service, and listed says when it has found each of them last.
+	addresses map[string][]string
+	listed    map[string]map[string]time.Time
+}
+
+func newRequests() *requests {
+	return &requests{
+		open: map[string]time.Time{}, arrived: map[string]int{}, addresses: map[string][]string{}, listed: map[string]map[string]time.Time{},
+	}
+}
+
+// find notes where a client finds a service now.
+func (r *requests) find(service string, addresses []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addresses[service] = addresses
+	if r.listed[service] == nil {
+		r.listed[service] = map[string]time.Time{}
+	}
+	for _, address := range addresses {
+		r.listed[service][address] = time.Now()
+	}
+}
+
+// staleTime is how long a client uses an address that is no longer listed: as long as a kube-proxy may be late.
+const staleTime = quarantine / 2
+
+// stale returns where a client finds a service that has not read a change yet. The caller holds the lock.
+func (r *requests) stale(service string) (addresses []string) {
+	for address, last := range r.listed[service] {
+		if time.Since(last) < staleTime {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// line returns a line that no other request has. It is not counted.
+func (r *requests) line(service string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	return fmt.Sprintf("%s/%d", service, r.next)
 }
 
 type request struct {
@@ -74,7 +115,8 @@ func (r *requests) answer(conn net.Conn, service string) {
 	}
 }
 
-// ask begins a request each 10 ms until ctx ends, now and then at an address that is no longer listed. Such a request need not be answered.
+// ask begins a request each 10 ms until ctx ends, now and then at an address that may be no longer listed. Such a request
+// need not be answered.
 func (r *requests) ask(ctx context.Context, random *rand.Rand, services []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -85,7 +127,7 @@ func (r *requests) ask(ctx context.Context, random *rand.Rand, services []string
 		r.next++
 		from := r.addresses[service]
 		if stale {
-			from = r.old[service]
+			from = r.stale(service)
 		}
 		address := ""
 		if len(from) > 0 {

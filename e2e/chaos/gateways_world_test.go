@@ -11,7 +11,6 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,19 +61,20 @@ func newNetworks(t *testing.T) *networks {
 		t.Cleanup(func() { lab.Must(t, ip("del")) })
 	}
 	t.Cleanup(func() { _ = mendNetworks(context.WithoutCancel(t.Context()), nil) }) // if the test ends while they are cut
+	importing := lab.Member("a")
+	importing.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
 	n := &networks{
-		World: framework.New(t, membership.Hub(), lab.Member("a"), lab.Member("b")), agents: map[string]*agent{}, gateways: map[string][]*agent{},
-		requests: &requests{open: map[string]time.Time{}, arrived: map[string]int{}, addresses: map[string][]string{}, old: map[string][]string{}},
+		World: framework.New(t, membership.Hub(), importing, lab.Member("b")), agents: map[string]*agent{}, gateways: map[string][]*agent{},
+		requests: newRequests(),
 	}
 	a, b := n.Members["a"], n.Members["b"]
 	n.namespace = framework.Namespace(t, a, b)
 	var err error
 	n.port, err = lab.FreePort()
 	lab.Must(t, err)
-	gateway := filepath.Join(programFolder, "tombolo-gateway")
-	lab.Must(t, build(filepath.Join("..", ".."), "tombolo-gateway", gateway))
-	n.startMember(t, "a", gateway, []string{host(1), host(2)})
-	n.startMember(t, "b", gateway, []string{host(3), host(4)},
+	agent, gateway := fewPortsPrograms(t)
+	n.startMember(t, "a", agent, gateway, []string{host(1), host(2)})
+	n.startMember(t, "b", agent, gateway, []string{host(3), host(4)},
 		"--gateway-address="+n.between(host(3))+","+n.between(host(4)))
 	service := &corev1.Service{}
 	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
@@ -85,6 +85,7 @@ func newNetworks(t *testing.T) *networks {
 			corev1.ServicePort{Name: "lines", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(port)})
 		b.ExportService(t, exported, framework.Slice(exported, "v4", host(5), host(6))) // two, or clients use one gateway
 	}
+	n.offerFillers(t)
 	return n
 }
 
@@ -92,7 +93,7 @@ func newNetworks(t *testing.T) *networks {
 func (n *networks) between(host string) string { return net.JoinHostPort(host, strconv.Itoa(n.port)) }
 
 // startMember starts the agent and the gateways of a member, as processes with the rights of the released ones.
-func (n *networks) startMember(t *testing.T, id, gateway string, at []string, more ...string) {
+func (n *networks) startMember(t *testing.T, id, program, gateway string, at []string, more ...string) {
 	t.Helper()
 	m := n.Members[id]
 	n.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) {
@@ -119,9 +120,7 @@ func (n *networks) startMember(t *testing.T, id, gateway string, at []string, mo
 	for _, r := range m.Cluster.ServiceCIDRs {
 		ranges = append(ranges, r.String())
 	}
-	path, err := program()
-	lab.Must(t, err)
-	n.agents[id] = run("agent", path, append([]string{
+	n.agents[id] = run("agent", program, append([]string{
 		"--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--service-cidrs=" + strings.Join(ranges, ","), "--leader-elect=false",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--namespace=" + manifests.AgentNamespace,
 	}, more...)...)
@@ -144,14 +143,7 @@ func (n *networks) startClients(t *testing.T, random *rand.Rand) (stop func()) {
 		for ctx.Err() == nil {
 			for _, service := range servicesAcross {
 				if addresses, err := n.addresses(ctx, service); err == nil {
-					n.requests.mu.Lock()
-					n.requests.addresses[service] = addresses
-					for _, address := range addresses {
-						if !slices.Contains(n.requests.old[service], address) {
-							n.requests.old[service] = append(n.requests.old[service], address)
-						}
-					}
-					n.requests.mu.Unlock()
+					n.requests.find(service, addresses)
 				}
 			}
 			pause(ctx, 100*time.Millisecond)
