@@ -221,13 +221,15 @@ func publishAnother(ctx context.Context, n *networks) error {
 	if err != nil {
 		return err
 	}
-	published := &hubv1alpha1.PublishedGateway{}
 	key := client.ObjectKey{Namespace: clusterset.ClusterID("b").HubNamespace(), Name: hubv1alpha1.GatewayName}
-	if err := n.HubClient.Get(ctx, key, published); err != nil {
-		return err
-	}
-	published.Spec.Bundle = identity.EncodeBundle([]identity.Authority{another})
-	return n.HubClient.Update(ctx, published)
+	return soon(ctx, func(ctx context.Context) error { // a hub that has just started may refuse it for half a minute
+		published := &hubv1alpha1.PublishedGateway{}
+		if err := n.HubClient.Get(ctx, key, published); err != nil {
+			return err
+		}
+		published.Spec.Bundle = identity.EncodeBundle([]identity.Authority{another})
+		return n.HubClient.Update(ctx, published)
+	})
 }
 
 func startExporter(_ context.Context, n *networks) error { return n.agents["b"].start() }
