@@ -12,14 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 )
-
-// families are the two of IP, by which package net calls them.
-var families = []string{"4", "6"}
-
-// bindAttempts bounds the search for a port that is free in both families.
-const bindAttempts = 20
 
 // parsePorts returns the ports of a list such as 8080,81; none for "". Port 0 is any that is free.
 func parsePorts(flag, list string) ([]int, error) {
@@ -37,47 +34,50 @@ func parsePorts(flag, list string) ([]int, error) {
 	return ports, nil
 }
 
-// bindEach opens the port in every family that the host has, which must be one at least. There is one socket for each
-// family: a socket of both would know IPv4 peers by mapped addresses, and be refused by a host without IPv6.
-func bindEach[S io.Closer](ctx context.Context, port int, open func(ctx context.Context, family, address string) (S, int, error)) ([]S, int, error) {
-	var err error
-	for range bindAttempts {
-		var sockets []S
-		var bound int
-		sockets, bound, err = bindOnce(ctx, port, open)
-		// A port that the first family was given may be taken in the second.
-		if err == nil || port != 0 || !errors.Is(err, syscall.EADDRINUSE) {
-			return sockets, bound, err
-		}
-	}
-	return nil, 0, err
+// listenTCP listens on a port of all addresses of the host, in each IP family that it has.
+func listenTCP(ctx context.Context, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 }
 
-func bindOnce[S io.Closer](ctx context.Context, port int, open func(ctx context.Context, family, address string) (S, int, error)) ([]S, int, error) {
-	var sockets []S
-	bound := port
-	var missing []error
-	for _, family := range families {
-		host := map[string]string{"4": "0.0.0.0", "6": "::"}[family]
-		socket, got, err := open(ctx, family, net.JoinHostPort(host, strconv.Itoa(bound)))
-		switch {
-		case err == nil:
-			sockets, bound = append(sockets, socket), got
-		case isMissingFamily(err):
-			missing = append(missing, err)
-		default:
-			return nil, 0, errors.Join(err, closeAll(sockets))
-		}
+// datagrams is a UDP socket that answers from the address to which a datagram was sent. Without that, it would answer from the one
+// that the route suggests, and the peer would not take that for an answer where the host has several, as a pod with the host's
+// network has.
+type datagrams struct{ *net.UDPConn }
+
+// listenUDP is listenTCP for UDP.
+func listenUDP(ctx context.Context, port int) (datagrams, error) {
+	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return datagrams{}, err
 	}
-	if len(sockets) == 0 {
-		return nil, 0, errors.Join(missing...)
+	// A host may lack one family, and its socket the option of that family.
+	err6 := ipv6.NewPacketConn(conn).SetControlMessage(ipv6.FlagDst, true)
+	err4 := ipv4.NewPacketConn(conn).SetControlMessage(ipv4.FlagDst, true)
+	if err6 != nil && err4 != nil {
+		return datagrams{}, errors.Join(err6, err4, conn.Close())
 	}
-	return sockets, bound, nil
+	return datagrams{conn.(*net.UDPConn)}, nil
 }
 
-// isMissingFamily reports whether a host lacks a family, or all addresses of it.
-func isMissingFamily(err error) bool {
-	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL)
+// answerEach answers each datagram, until the socket is closed. An answer that cannot be sent concerns one peer: it is only reported.
+func (d datagrams) answerEach(report io.Writer, answer func(content []byte, peer string) ([]byte, error)) error {
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, session, err := dns.ReadFromSessionUDP(d.UDPConn, buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("udp %s: %w", d.LocalAddr(), err)
+		}
+		content, err := answer(buffer[:n], session.RemoteAddr().String())
+		if err != nil {
+			return err
+		}
+		if _, err := dns.WriteToSessionUDP(d.UDPConn, content, session); err != nil {
+			fmt.Fprintf(report, "probe: udp %s: answer %s: %v\n", d.LocalAddr(), session.RemoteAddr(), err)
+		}
+	}
 }
 
 func closeAll[S io.Closer](sockets []S) error {
@@ -88,15 +88,6 @@ func closeAll[S io.Closer](sockets []S) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func openTCP(ctx context.Context, family, address string) (net.Listener, int, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp"+family, address)
-	if err != nil {
-		return nil, 0, err
-	}
-	return listener, portOf(listener.Addr()), nil
 }
 
 // portOf returns the port of an address of TCP or UDP.

@@ -61,57 +61,6 @@ func decoded[T any](t *testing.T, from io.Reader) []T {
 	return all
 }
 
-// served is a server under test.
-type served struct {
-	tcp, udp []int
-	// terminate is SIGTERM.
-	terminate func()
-	// lingers gets what the server lingers for; over ends that.
-	lingers chan time.Duration
-	over    chan time.Time
-	// status gets the exit status.
-	status chan int
-}
-
-// startServer starts a server on free ports, which ends with the test.
-func startServer(t *testing.T, w world, args ...string) *served {
-	t.Helper()
-	reader, writer := io.Pipe()
-	s := &served{lingers: make(chan time.Duration, 1), over: make(chan time.Time, 1), status: make(chan int, 1)}
-	w.out, w.err = writer, t.Output()
-	w.after = func(d time.Duration) <-chan time.Time {
-		s.lingers <- d
-		return s.over
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s.terminate = cancel
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.status <- run(ctx, append([]string{"serve"}, args...), w)
-		writer.Close()
-	}()
-	t.Cleanup(func() {
-		cancel()
-		close(s.over)
-		<-done
-	})
-	var first serving
-	if err := json.NewDecoder(reader).Decode(&first); err != nil {
-		t.Fatalf("the server said nothing: %v", err)
-	}
-	s.tcp, s.udp = first.Serving.TCP, first.Serving.UDP
-	return s
-}
-
-// port returns the first port for a network.
-func (s *served) port(network string) int {
-	if strings.HasPrefix(network, "udp") {
-		return s.udp[0]
-	}
-	return s.tcp[0]
-}
-
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // eventually waits until a thing holds, which nothing announces.
@@ -148,13 +97,33 @@ func (b *text) String() string {
 	return b.content.String()
 }
 
-// needs skips a test whose loopback address the host lacks.
-func needs(t *testing.T, host string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if isMissingFamily(err) {
-		lab.Skip(t, "the host has no "+host)
+// TestServe: a server on free ports answers over TCP and UDP, in both IP families, from the address that was asked, and lingers
+// when it is to end.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	w, over := here(t), make(chan time.Time)
+	out, written := io.Pipe()
+	w.out, w.err, w.after = written, t.Output(), func(time.Duration) <-chan time.Time { return over }
+	ctx, terminate := context.WithCancel(t.Context())
+	defer terminate()
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"serve", "-tcp", "0", "-udp", "0"}, w) }()
+	var first serving
+	lab.Must(t, json.NewDecoder(out).Decode(&first))
+	ask := func(network, client, host string, port int) {
+		got := said[result](t, here(t), "ask", "-network", network, "-timeout", patience.String(), hostPort(host, port))[0]
+		if got.Error != "" || got.Pod != "pod-1" || got.Cluster != "cluster-1" || got.Port != port || got.Client != client {
+			t.Errorf("%s to %s port %d: %+v", network, host, port, got)
+		}
 	}
-	lab.Must(t, err)
-	listener.Close()
+	tcp, udp := first.Serving.TCP[0], first.Serving.UDP[0]
+	ask("tcp4", "127.0.0.1", "127.0.0.1", tcp)
+	ask("tcp6", "::1", "::1", tcp)
+	ask("udp4", "127.0.0.1", "127.0.0.2", udp)
+	ask("udp6", "::1", "::1", udp)
+	terminate()
+	over <- time.Now()
+	if status := <-ended; status != 0 {
+		t.Errorf("status %d", status)
+	}
 }

@@ -22,6 +22,9 @@ import (
 // headerTimeout is how long a client may take to say what it wants, and so how long one that says nothing can delay the end.
 const headerTimeout = 10 * time.Second
 
+// maxDatagram is more than any question or answer of probe has, and maxEcho is how much of a datagram an answer repeats: in bytes.
+const maxDatagram, maxEcho = 2048, 64
+
 // answer is what a server says of itself and of who asked.
 type answer struct {
 	Cluster string `json:"cluster"`
@@ -53,7 +56,6 @@ type server struct {
 
 	listeners []net.Listener
 	sockets   []datagrams
-	udpPorts  []int // of sockets
 }
 
 func serve(ctx context.Context, args []string, w world) error {
@@ -94,23 +96,20 @@ func serve(ctx context.Context, args []string, w world) error {
 func (s *server) open(ctx context.Context, tcp, udp []int) (serving, error) {
 	var said serving
 	for _, port := range tcp {
-		listeners, bound, err := bindEach(ctx, port, openTCP)
+		listener, err := listenTCP(ctx, port)
 		if err != nil {
 			return serving{}, err
 		}
-		s.listeners = append(s.listeners, listeners...)
-		said.Serving.TCP = append(said.Serving.TCP, bound)
+		s.listeners = append(s.listeners, listener)
+		said.Serving.TCP = append(said.Serving.TCP, portOf(listener.Addr()))
 	}
 	for _, port := range udp {
-		sockets, bound, err := bindEach(ctx, port, openUDP)
+		socket, err := listenUDP(ctx, port)
 		if err != nil {
 			return serving{}, err
 		}
-		for range sockets {
-			s.udpPorts = append(s.udpPorts, bound)
-		}
-		s.sockets = append(s.sockets, sockets...)
-		said.Serving.UDP = append(said.Serving.UDP, bound)
+		s.sockets = append(s.sockets, socket)
+		said.Serving.UDP = append(said.Serving.UDP, portOf(socket.LocalAddr()))
 	}
 	return said, nil
 }
@@ -138,8 +137,8 @@ func (s *server) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	for i, socket := range s.sockets {
-		group.Go(func() error { return s.echo(socket, s.udpPorts[i]) })
+	for _, socket := range s.sockets {
+		group.Go(func() error { return s.echo(socket) })
 	}
 	group.Go(func() error {
 		select {
@@ -188,6 +187,16 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	default:
 		fmt.Fprintln(w, "ok")
 	}
+}
+
+// echo answers the datagrams of a socket until it is closed.
+func (s *server) echo(socket datagrams) error {
+	return socket.answerEach(s.world.err, func(content []byte, peer string) ([]byte, error) {
+		a := s.answer(portOf(socket.LocalAddr()), peer)
+		a.Echo = string(content[:min(len(content), maxEcho)])
+		text, err := json.Marshal(a)
+		return append(text, '\n'), err
+	})
 }
 
 // answer returns the answer to a peer, whose port is unknown.
