@@ -4,15 +4,12 @@
 package stories
 
 import (
-	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -53,56 +50,6 @@ func (p *place) expectEndpoints(name string, want ...netip.Addr) {
 	if !slices.Equal(got, want) {
 		p.Errorf("cluster %s: the endpoints of %s are %v, want %v", p.cluster.Name, name, got, want)
 	}
-}
-
-// slicesOfTheUser: a Service without a selector, whose EndpointSlices a user writes, is exported with just these, and
-// follows them from one pod to another.
-func slicesOfTheUser(s *scene) {
-	a := s.in("a")
-	a.deploy("one", 1)
-	a.deploy("two", 1)
-	web := service("web")
-	web.Spec.Selector = nil
-	a.create(web, export("web"))
-	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-		a.create(userSlice("web", family, a.endpoint("one", family)))
-	}
-	s.webIsServedBy("a/one-")
-	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-		slice := userSlice("web", family, a.endpoint("two", family))
-		change(a, slice.Name, &discoveryv1.EndpointSlice{}, func(o *discoveryv1.EndpointSlice) { o.Endpoints = slice.Endpoints })
-	}
-	s.webIsServedBy("a/two-")
-}
-
-// webIsServedBy waits until web reaches one pod, whose cluster and name begin so, from everywhere.
-func (s *scene) webIsServedBy(prefix string) {
-	s.Helper()
-	for _, p := range s.members() {
-		p.awaitImport("web", "a")
-		for _, network := range networks {
-			p.eventually("answers of "+prefix+" in cluster "+p.cluster.Name+" over "+network, func(context.Context) error {
-				answers := p.ask(network, s.name("web"), 80, everyone)
-				got := answering(answers)
-				if len(got) != 1 || !strings.HasPrefix(got[0], prefix) {
-					return fmt.Errorf("%v answered", got)
-				}
-				return answeredBy(answers, []string{"a"})
-			})
-		}
-	}
-}
-
-// endpoint returns the one pod of a Deployment as an endpoint of a slice.
-func (p *place) endpoint(deployment string, family discoveryv1.AddressType) discoveryv1.Endpoint {
-	p.Helper()
-	for _, address := range p.podAddresses(deployment) {
-		if address.Is4() == (family == discoveryv1.AddressTypeIPv4) {
-			return discoveryv1.Endpoint{Addresses: []string{address.String()}}
-		}
-	}
-	p.Fatalf("cluster %s: Deployment %s has no pod with an address of family %s", p.cluster.Name, deployment, family)
-	return discoveryv1.Endpoint{}
 }
 
 // podAddresses returns the addresses of a Deployment's pods.

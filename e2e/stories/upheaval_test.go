@@ -58,15 +58,7 @@ func hubRestartsUnnoticed(s *scene) {
 	a.offer("web", 2)
 	t := b.traffic("web")
 
-	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
-	start := func() {
-		if !s.Hub.APIServer.Running() {
-			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
-				s.Error(err)
-			}
-		}
-	}
-	s.Cleanup(start)
+	start := s.stopHub()
 	b.offer("meanwhile", 1)
 	start()
 	back := time.Now()
@@ -80,6 +72,21 @@ func hubRestartsUnnoticed(s *scene) {
 	s.awaitHealth()
 }
 
+// stopHub stops the hub's API server until start is called or the story ends.
+func (s *scene) stopHub() (start func()) {
+	s.Helper()
+	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
+	start = func() {
+		if !s.Hub.APIServer.Running() {
+			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
+				s.Error(err)
+			}
+		}
+	}
+	s.Cleanup(start)
+	return start
+}
+
 // importDeletedWhileHubIsUnreachable: the hub's API server is stopped, an importer's agent is replaced, and a user deletes a
 // ServiceImport. It returns with its addresses, and a connection that was open all the time goes on.
 func importDeletedWhileHubIsUnreachable(s *scene) {
@@ -89,15 +96,7 @@ func importDeletedWhileHubIsUnreachable(s *scene) {
 	before := b.imported("web")
 	open := b.keepOpen("web")
 
-	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
-	start := func() {
-		if !s.Hub.APIServer.Running() {
-			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
-				s.Error(err)
-			}
-		}
-	}
-	s.Cleanup(start)
+	start := s.stopHub()
 	b.deleteAgent()
 	b.remove(before.DeepCopy())
 	restored := func() error {
