@@ -15,10 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // labArchives returns a folder with the archives of the images that only labs have.
@@ -33,29 +30,6 @@ func labArchives(t *testing.T) string {
 	// Without the project's own images, which take minutes.
 	must(t, (builder{root: productRoot, log: io.Discard}).run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, ""))
 	return dir
-}
-
-// load returns the name and the image that a runtime finds in an archive.
-func load(t *testing.T, archive string) (string, v1.Image) {
-	t.Helper()
-	dir := t.TempDir()
-	must(t, unpack(t.Context(), read(t, archive), dir))
-	top, err := layout.ImageIndexFromPath(dir)
-	must(t, err)
-	must(t, validate.Index(top))
-	manifest, err := top.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 1 {
-		t.Fatalf("%+v, %v", manifest, err)
-	}
-	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
-	must(t, err)
-	platforms, err := index.IndexManifest()
-	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != "linux/"+runtime.GOARCH {
-		t.Fatalf("%+v, %v", platforms, err)
-	}
-	i, err := index.Image(platforms.Manifests[0].Digest)
-	must(t, err)
-	return manifest.Manifests[0].Annotations[containerdName], i
 }
 
 // TestLab: the names and configurations of the archives, and that their programs run with nothing but the image.
@@ -89,7 +63,8 @@ func TestLab(t *testing.T) {
 	} {
 		t.Run(archive, func(t *testing.T) {
 			t.Parallel()
-			name, i := load(t, filepath.Join(dir, archive))
+			name, images := load(t, read(t, filepath.Join(dir, archive)))
+			i := images["linux/"+runtime.GOARCH]
 			config, err := i.ConfigFile()
 			must(t, err)
 			if got, err := json.Marshal(config.Config); name != want.name || string(got) != want.config || err != nil {

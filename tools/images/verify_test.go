@@ -4,18 +4,24 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/binary"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 func someRelease() release { return release{version: "v1.2.3", revision: "abc", time: commitTime} }
@@ -34,89 +40,122 @@ var tinyFiles = sync.OnceValues(func() (map[string][]file, error) {
 	return all, nil
 })
 
-// tinyImage returns the tiny image, whose files a test may change by their names.
-func tinyImage(t *testing.T, change map[string]func(*file)) image {
-	t.Helper()
-	all, err := tinyFiles()
-	must(t, err)
-	i := tiny("", io.Discard).images(someRelease())[0]
-	i.files = func(_ context.Context, p v1.Platform) ([]file, error) {
-		files := slices.Clone(all[p.String()])
-		for n := range files {
-			if by, ok := change[files[n].Name]; ok {
-				by(&files[n])
-				files[n].Size = int64(len(files[n].content))
-			}
-		}
-		return files, nil
-	}
-	return i
-}
-
-// replaced returns a change of the content of a file. The content must have the old text.
-func replaced(t *testing.T, from, to string) func(*file) {
-	t.Helper()
-	return func(f *file) {
-		if !bytes.Contains(f.content, []byte(from)) {
-			t.Errorf("%s does not contain %q", f.Name, from)
-		}
-		f.content = bytes.ReplaceAll(f.content, []byte(from), []byte(to))
-	}
-}
-
-// TestVerify: an archive is compared with what is wanted, and each difference is found.
+// TestVerify: the files of an image are compared with what is wanted, and each difference is found.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	amd64, arm64 := v1.Platform{OS: "linux", Architecture: "amd64"}, v1.Platform{OS: "linux", Architecture: "arm64"}
-	type parts struct {
-		image     image
-		release   release
-		platforms []v1.Platform
-		archive   func([]byte) []byte
+	replaced := func(from, to string) func(*file) {
+		return func(f *file) {
+			if !bytes.Contains(f.content, []byte(from)) {
+				t.Errorf("%s does not contain %q", f.Name, from)
+			}
+			f.content = bytes.ReplaceAll(f.content, []byte(from), []byte(to))
+		}
 	}
-	change := func(name string, by func(*file)) func(*parts) {
-		return func(p *parts) { p.image = tinyImage(t, map[string]func(*file){name: by}) }
-	}
+	all, err := tinyFiles()
+	must(t, err)
 	for name, test := range map[string]struct {
-		change func(*parts)
+		file   string
+		change func(*file)
 		want   string
 	}{
-		"good":             {func(*parts) {}, ""},
-		"another platform": {func(p *parts) { p.platforms = p.platforms[:1] }, "the platforms are [linux/amd64], want [linux/amd64 linux/arm64]"},
-		"another name":     {func(p *parts) { p.image.ref = "example.com/team/other:v1.2.3" }, "were the sources changed since it was built?"},
-		"another tag":      {func(p *parts) { p.image.ref = "example.com/team/tiny:v1" }, "were the sources changed since it was built?"},
-		"root":             {func(p *parts) { p.image.config.User = "" }, `linux/amd64: the configuration is {"`},
-		"a shell":          {func(p *parts) { p.image.config.Entrypoint = []string{"/bin/sh"} }, `linux/amd64: the configuration is {"`},
-		"another label":    {func(p *parts) { p.image.config.Labels = nil }, `linux/amd64: the configuration is {"`},
-		"another date":     {func(p *parts) { p.release.time = commitTime.AddDate(1, 0, 0) }, "of 2027-05-04 03:02:01 +0000 UTC, want {"},
-		"a changed blob": {func(p *parts) {
-			p.archive = func(a []byte) []byte { return bytes.ReplaceAll(a, []byte("Tiny"), []byte("Tony")) }
-		}, "the digest of blob "},
-		"swapped programs": {func(p *parts) {
-			files := p.image.files
-			p.image.files = func(ctx context.Context, _ v1.Platform) ([]file, error) { return files(ctx, arm64) }
-		}, "linux/amd64: tiny: it is for EM_AARCH64, want EM_X86_64"},
-		"another file":       {change("etc/group", func(f *file) { f.Name = "etc/shadow" }), `linux/amd64: the files are ["-rw-r--r-- etc/passwd" "-rw-r--r-- etc/shadow" `},
-		"setuid":             {change("tiny", func(f *file) { f.Mode = 0o4755 }), `"urwxr-xr-x tiny"], want [`},
-		"another owner":      {change("tiny", func(f *file) { f.Uid = 1 }), "tiny belongs to 1:0 (:) and is of 2026-05-04 03:02:01 +0000 UTC, want root and "},
-		"no user":            {change("etc/passwd", replaced(t, "nologin", "login")), `the users are "nonroot:x:65532:65532:nonroot:/:/sbin/login\n" and `},
-		"a certificate less": {change("etc/ssl/certs/ca-certificates.crt", func(f *file) { _, f.content = pem.Decode(f.content) }), "the certificates are not those that Mozilla trusts"},
-		"no program":         {change("tiny", func(f *file) { f.content = []byte("#!/bin/sh v1.2.3") }), "linux/amd64: tiny: bad magic number"},
-		"another version":    {change("tiny", replaced(t, "v1.2.3", "v1.2.4")), "linux/amd64: tiny does not contain its version v1.2.3"},
-		"symbols":            {change("tiny", replaced(t, ".typelink\x00", ".symtab\x00\x00\x00")), "linux/amd64: tiny: it has a section .symtab: it is not stripped"},
-		"an interpreter": {change("tiny", func(f *file) {
+		"good":               {"tiny", func(*file) {}, ""},
+		"for others":         {"tiny", func(f *file) { f.content = all["linux/arm64"][3].content }, "tiny: it is for EM_AARCH64, want EM_X86_64"},
+		"another file":       {"etc/group", func(f *file) { f.Name = "etc/shadow" }, `the files are ["-rw-r--r-- etc/passwd" "-rw-r--r-- etc/shadow" `},
+		"setuid":             {"tiny", func(f *file) { f.Mode = 0o4755 }, `"urwxr-xr-x tiny"], want [`},
+		"no user":            {"etc/passwd", replaced("nologin", "login"), `the users are "nonroot:x:65532:65532:nonroot:/:/sbin/login\n" and `},
+		"a certificate less": {"etc/ssl/certs/ca-certificates.crt", func(f *file) { _, f.content = pem.Decode(f.content) }, "the certificates are not those that Mozilla trusts"},
+		"no program":         {"tiny", func(f *file) { f.content = []byte("#!/bin/sh v1.2.3") }, "tiny: bad magic number"},
+		"another version":    {"tiny", replaced("v1.2.3", "v1.2.4"), "tiny does not contain its version v1.2.3"},
+		"symbols":            {"tiny", replaced(".typelink\x00", ".symtab\x00\x00\x00"), "tiny: it has a section .symtab: it is not stripped"},
+		"an interpreter": {"tiny", func(f *file) {
 			f.content = slices.Clone(f.content)
 			binary.LittleEndian.PutUint32(f.content[binary.LittleEndian.Uint64(f.content[32:]):], 3) // the type of the first segment: PT_INTERP
-		}), "linux/amd64: tiny: it has a segment PT_INTERP: it is not static"},
+		}, "tiny: it has a segment PT_INTERP: it is not static"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := parts{tinyImage(t, nil), someRelease(), []v1.Platform{amd64, arm64}, slices.Clone[[]byte]}
-			test.change(&p)
-			archive, err := p.image.archive(t.Context(), p.release, p.platforms)
-			must(t, err)
-			wantError(t, verify(t.Context(), p.archive(archive), tinyImage(t, nil), someRelease(), []v1.Platform{amd64, arm64}), test.want)
+			files := slices.Clone(all["linux/amd64"])
+			test.change(&files[slices.IndexFunc(files, func(f file) bool { return f.Name == test.file })])
+			wantError(t, verifyFiles(files, "tiny", "v1.2.3", v1.Platform{OS: "linux", Architecture: "amd64"}), test.want)
 		})
+	}
+}
+
+// load returns the name and the images, by platform, that a runtime finds in an archive.
+func load(t *testing.T, archive []byte) (string, map[string]v1.Image) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, unpack(t.Context(), archive, dir))
+	top, err := layout.ImageIndexFromPath(dir)
+	must(t, err)
+	must(t, validate.Index(top))
+	manifest, err := top.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%+v, %v", manifest, err)
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	must(t, err)
+	platforms, err := index.IndexManifest()
+	must(t, err)
+	all := map[string]v1.Image{}
+	for _, one := range platforms.Manifests {
+		all[one.Platform.String()], err = index.Image(one.Digest)
+		must(t, err)
+	}
+	return manifest.Manifests[0].Annotations[containerdName], all
+}
+
+// TestArchive: what a runtime finds in an archive: an image for each platform, whose files belong to root and are of the commit's date.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	b := tiny("", io.Discard)
+	i := b.images(someRelease())[0]
+	i.files = func(_ context.Context, p v1.Platform) ([]file, error) {
+		all, err := tinyFiles()
+		return all[p.String()], err
+	}
+	archive, err := i.archive(t.Context(), someRelease(), b.platforms)
+	must(t, err)
+	name, images := load(t, archive)
+	if name != "example.com/team/tiny:v1.2.3" || len(images) != 2 {
+		t.Errorf("%s for %v", name, images)
+	}
+	for _, p := range b.platforms {
+		config, err := images[p.String()].ConfigFile()
+		must(t, err)
+		text, err := json.Marshal(config.Config)
+		must(t, err)
+		for _, want := range []string{`"Entrypoint":["/tiny"]`, `"User":"65532:65532"`, `"org.opencontainers.image.revision":"abc"`, `"1053/udp":{}`, `"WorkingDir":"/"`} {
+			if !strings.Contains(string(text), want) || !config.Created.Equal(commitTime) || config.Architecture != p.Architecture {
+				t.Errorf("the configuration is %s of %s for %s, without %s", text, config.Created, config.Architecture, want)
+			}
+		}
+		layers, err := images[p.String()].Layers()
+		must(t, err)
+		layer, err := layers[0].Uncompressed()
+		must(t, err)
+		isPacked(t, layer, commitTime.Unix())
+	}
+}
+
+// isPacked checks the files of a layer of the tiny image.
+func isPacked(t *testing.T, layer io.Reader, date int64) {
+	t.Helper()
+	want := "etc/ etc/ssl/ etc/ssl/certs/ etc/group etc/passwd etc/ssl/certs/ca-certificates.crt tiny"
+	var got []string
+	for archive := tar.NewReader(layer); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		got = append(got, h.Name)
+		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || h.ModTime.Unix() != date {
+			t.Errorf("%s belongs to %d:%d (%s:%s) and is of %s", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime.UTC())
+		}
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("the files are %q, want %s", got, want)
 	}
 }
 
