@@ -5,9 +5,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -123,55 +122,24 @@ func multiplier(took time.Duration) int {
 	return max(slack, int(math.Ceil(float64(floor)/float64(max(took, time.Millisecond)))))
 }
 
-// copySources copies the files of the module at from, apart from what is built, hidden, or a module of its own.
+// copySources copies the module, apart from what is built, what is hidden, and the tools, which are modules of their own.
 func copySources(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := entry.Name()
 		switch {
-		case entry.IsDir() && skipDir(path, rel):
-			return filepath.SkipDir
+		case strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "out", "tools"}, name):
 		case entry.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case entry.Type().IsRegular():
-			return copyFile(path, target)
+			err = errors.Join(err, os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(from, name))))
+		default:
+			text, readErr := os.ReadFile(filepath.Join(from, name))
+			err = errors.Join(err, readErr, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, name), text, 0o600))
 		}
-		return nil
-	})
-}
-
-func skipDir(path, rel string) bool {
-	if rel == "." {
-		return false
 	}
-	if rel == "bin" || rel == "out" || strings.HasPrefix(filepath.Base(rel), ".") {
-		return true
-	}
-	_, err := os.Stat(filepath.Join(path, "go.mod"))
-	return err == nil
-}
-
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(target, source); err != nil {
-		target.Close()
-		return err
-	}
-	return target.Close()
+	return err
 }
 
 // blockStart is where a covered block begins in a coverage profile: "file.go:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT".
