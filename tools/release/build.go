@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/CycloneDX/cyclonedx-go"
@@ -151,26 +150,4 @@ func billOf(binary, version string) ([]byte, error) {
 	var text bytes.Buffer
 	err = cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bill)
 	return text.Bytes(), err
-}
-
-// checkBill returns an error unless the bill of materials is one of CycloneDX, of this program and its modules.
-func (r release) checkBill(p platform) error {
-	text, err := os.ReadFile(filepath.Join(r.out, p.bill()))
-	if err != nil {
-		return err
-	}
-	var b cyclonedx.BOM
-	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&b); err != nil {
-		return fmt.Errorf("%s: %w", p.bill(), err)
-	}
-	if b.BOMFormat != cyclonedx.BOMFormat || b.Metadata == nil || b.Metadata.Component == nil || b.Components == nil {
-		return fmt.Errorf("%s: the format is %q, or there are no components", p.bill(), b.BOMFormat)
-	}
-	if c := b.Metadata.Component; c.Name != "github.com/tombolo-mcs/tombolo" || c.Version != r.version {
-		return fmt.Errorf("%s: it is the bill of %s %s", p.bill(), c.Name, c.Version)
-	}
-	if !slices.ContainsFunc(*b.Components, func(c cyclonedx.Component) bool { return c.Name == "k8s.io/client-go" }) {
-		return errors.New(p.bill() + ": client-go is not among the components")
-	}
-	return nil
 }

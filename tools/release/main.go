@@ -1,10 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what a release of kubectl-clusterset consists of, and verifies it:
-//
-//	release build   archives for each platform, their bills of materials, checksums and the manifest for krew, into -out
-//	release check   that all of it is in -out and fits together
+// Command release makes what a release of kubectl-clusterset consists of: archives for each platform, their bills of materials,
+// checksums and the manifest for krew, into -out.
 //
 // The images are another matter: see tools/images.
 package main
@@ -12,7 +10,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,16 +43,13 @@ type release struct {
 var versionForm = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return errors.New("usage: release build | check [flags]")
-	}
-	flags := flag.NewFlagSet("release "+args[0], flag.ContinueOnError)
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	r := release{}
 	flags.StringVar(&r.root, "root", "../..", "the repository's root")
-	flags.StringVar(&r.out, "out", "../../out/release", "folder of the results; build empties it first")
+	flags.StringVar(&r.out, "out", "../../out/release", "folder of the results, which is emptied first")
 	flags.StringVar(&r.version, "version", "v0.0.0-snapshot", "the release's version, a tag")
 	flags.StringVar(&r.registry, "registry", "", "where the release's images are, such as ghcr.io/tombolo-mcs; without it, the plugin is a development build, which knows no images")
-	if err := flags.Parse(args[1:]); err != nil {
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if !versionForm.MatchString(r.version) {
@@ -68,13 +62,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("SOURCE_DATE_EPOCH must be seconds since 1970: %w", err)
 	}
 	r.time = time.Unix(seconds, 0).UTC()
-	switch args[0] {
-	case "build":
-		return r.build(ctx, platforms())
-	case "check":
-		return r.check(platforms())
-	}
-	return fmt.Errorf("unknown command %q: it is build or check", args[0])
+	return r.build(ctx, platforms())
 }
 
 // platform is what a binary is for.

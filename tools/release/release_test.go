@@ -4,15 +4,23 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/CycloneDX/cyclonedx-go"
+	"sigs.k8s.io/yaml"
 )
 
 // fake makes the files of a release as build does, of binaries that are none.
@@ -24,8 +32,7 @@ func fake(t *testing.T) release {
 		put(t, sources, p.binary(), p.os+p.arch)
 		put(t, sources, license, "free")
 		must(t, r.pack(p.archive(), filepath.Join(sources, p.binary()), filepath.Join(sources, license)))
-		put(t, r.out, p.bill(), `{"bomFormat":"CycloneDX","metadata":{"component":{"name":"github.com/tombolo-mcs/tombolo","version":"v1.2.3"}},
-"components":[{"name":"k8s.io/client-go"}]}`)
+		put(t, r.out, p.bill(), "a bill")
 	}
 	sums, err := r.sums(platforms())
 	must(t, err)
@@ -57,65 +64,80 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// TestCheck: what build makes passes, and each fault is found.
-func TestCheck(t *testing.T) {
+// TestArchives: an archive holds the binary, which can be executed, and the license. The checksums are those of all files.
+func TestArchives(t *testing.T) {
 	t.Parallel()
-	first, last := platforms()[0], platforms()[5]
-	for name, test := range map[string]struct {
-		file     string            // what is replaced in which file; empty: nothing
-		old, new string            //
-		repack   map[string]string // files for the first archive instead of its own
-		want     string            // a part of the error
-	}{
-		"nothing":                {},
-		"another archive":        {file: last.archive(), old: "", new: "x", want: "checksums.txt is"},
-		"another bill":           {file: first.bill(), old: "CycloneDX", new: "SPDX", want: first.bill() + ": the format is \"SPDX\""},
-		"a bill of something":    {file: first.bill(), old: "tombolo-mcs/tombolo", new: "other/other", want: "it is the bill of github.com/other/other v1.2.3"},
-		"a bill of nothing":      {file: first.bill(), old: "client-go", new: "api", want: "client-go is not among the components"},
-		"another sum":            {file: checksums, old: first.archive(), new: "other", want: "checksums.txt is"},
-		"no license":             {repack: map[string]string{"kubectl-clusterset": "x"}, want: "it holds [kubectl-clusterset 755] instead of"},
-		"an empty binary":        {repack: map[string]string{"kubectl-clusterset": "", license: "free"}, want: "kubectl-clusterset is empty"},
-		"another program":        {repack: map[string]string{"kubectl": "x", license: "free"}, want: "it holds [LICENSE 644 kubectl 755] instead of"},
-		"krew: another version":  {file: krewFile, old: "version: v1.2.3", new: "version: v1.2.4", want: "it is of version v1.2.4, not v1.2.3"},
-		"krew: another tag":      {file: krewFile, old: "download/v1.2.3", new: "download/v1.2.4", want: "clusterset.yaml: linux/amd64: kubectl-clusterset in https"},
-		"krew: another sum":      {file: krewFile, old: "sha256: ", new: "sha256: 0", want: "clusterset.yaml: linux/amd64: kubectl-clusterset in https"},
-		"krew: another binary":   {file: krewFile, old: "bin: kubectl-clusterset", new: "bin: kubectl", want: "clusterset.yaml: linux/amd64: kubectl in https"},
-		"krew: a platform twice": {file: krewFile, old: "arch: arm64", new: "arch: amd64", want: "linux/amd64 is none of the platforms, or there twice"},
-		"krew: another name":     {file: krewFile, old: "name: clusterset", new: "name: tombolo", want: "so it is not found as"},
-		"krew: unknown field":    {file: krewFile, old: "homepage:", new: "page:", want: `unknown field "page"`},
-		"krew: a long text":      {file: krewFile, old: "shortDescription: ", new: "shortDescription: " + strings.Repeat("x", 50), want: "krew wants 1 to 50"},
-		"krew: another kind":     {file: krewFile, old: "kind: Plugin", new: "kind: Plug", want: "it is a Plug of"},
-		"krew: no homepage":      {file: krewFile, old: "homepage: https://github.com/tombolo-mcs/tombolo", new: `homepage: ""`, want: "homepage or description is missing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := fake(t)
-			if test.file != "" {
-				text, err := os.ReadFile(filepath.Join(r.out, test.file))
-				must(t, err)
-				put(t, r.out, test.file, strings.Replace(string(text), test.old, test.new, 1))
+	r := fake(t)
+	sums, err := os.ReadFile(filepath.Join(r.out, checksums))
+	must(t, err)
+	if lines := strings.Count(string(sums), "\n"); lines != 2*len(platforms()) {
+		t.Errorf("%d checksums:\n%s", lines, sums)
+	}
+	for _, p := range platforms() {
+		text, err := os.ReadFile(filepath.Join(r.out, p.archive()))
+		must(t, err)
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), p.archive()); !strings.Contains(string(sums), line) {
+			t.Errorf("the checksums lack %s", line)
+		}
+		compressed, err := gzip.NewReader(bytes.NewReader(text))
+		must(t, err)
+		contents := tar.NewReader(compressed)
+		for _, want := range []string{p.binary() + " 755 " + p.os + p.arch, license + " 644 free"} {
+			header, err := contents.Next()
+			must(t, err)
+			text, err := io.ReadAll(contents)
+			must(t, err)
+			if got := fmt.Sprintf("%s %o %s", header.Name, header.Mode, text); got != want {
+				t.Errorf("%s holds %s, want %s", p.archive(), got, want)
 			}
-			if test.repack != nil {
-				repack(t, r, first, test.repack)
-			}
-			err := r.check(platforms())
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("check: %v; it should say %q", err, test.want)
-			}
-		})
+		}
+		if _, err := contents.Next(); !errors.Is(err, io.EOF) {
+			t.Errorf("%s holds more: %v", p.archive(), err)
+		}
 	}
 }
 
-// repack makes an archive of other files, sorted by their names.
-func repack(t *testing.T, r release, p platform, files map[string]string) {
-	t.Helper()
-	folder := t.TempDir()
-	for name, text := range files {
-		put(t, folder, name, text)
+// krewPlugin is what krew knows of a plugin (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
+type krewPlugin struct {
+	APIVersion, Kind string
+	Metadata         struct{ Name string }
+	Spec             struct {
+		Version, Homepage, ShortDescription, Description string
+		Platforms                                        []struct {
+			Selector         struct{ MatchLabels map[string]string }
+			URI, SHA256, Bin string
+		}
 	}
-	paths, err := filepath.Glob(filepath.Join(folder, "*"))
+}
+
+// TestKrew: krew would install each platform's archive.
+func TestKrew(t *testing.T) {
+	t.Parallel()
+	r := fake(t)
+	text, err := os.ReadFile(filepath.Join(r.out, krewFile))
 	must(t, err)
-	must(t, r.pack(p.archive(), paths...))
+	var plugin krewPlugin
+	must(t, yaml.UnmarshalStrict(text, &plugin))
+	s := plugin.Spec
+	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata.Name != "clusterset" || s.Version != r.version {
+		t.Errorf("the manifest is of %s %s %q %s", plugin.APIVersion, plugin.Kind, plugin.Metadata.Name, s.Version)
+	}
+	if n := len(s.ShortDescription); s.Homepage == "" || s.Description == "" || n == 0 || n > 50 {
+		t.Errorf("homepage or description is missing, or the short one has %d characters: krew wants 1 to 50", n)
+	}
+	var found []platform
+	for _, k := range s.Platforms {
+		p := platform{k.Selector.MatchLabels["os"], k.Selector.MatchLabels["arch"]}
+		found = append(found, p)
+		sum, err := r.digest(p.archive())
+		must(t, err)
+		if k.Bin != p.binary() || k.SHA256 != sum || !strings.HasSuffix(k.URI, "/releases/download/v1.2.3/"+p.archive()) {
+			t.Errorf("%v: %s in %s with SHA-256 %s", p, k.Bin, k.URI, k.SHA256)
+		}
+	}
+	if !slices.Equal(found, platforms()) {
+		t.Errorf("the platforms are %v, want %v", found, platforms())
+	}
 }
 
 // TestPack: the same files give the same bytes.
@@ -125,15 +147,6 @@ func TestPack(t *testing.T) {
 	must(t, err)
 	if other, err := fake(t).sums(platforms()); one != other || err != nil {
 		t.Errorf("two archives of the same files differ, %v", err)
-	}
-}
-
-// TestMissing: a platform that the manifest for krew lacks.
-func TestMissing(t *testing.T) {
-	t.Parallel()
-	err := fake(t).checkKrew(append(platforms(), platform{"plan9", "amd64"}))
-	if want := "clusterset.yaml: [{plan9 amd64}] are missing"; err == nil || err.Error() != want {
-		t.Errorf("check: %v instead of %s", err, want)
 	}
 }
 
@@ -153,7 +166,7 @@ func TestBill(t *testing.T) {
 	for _, c := range *b.Components {
 		found[c.Name] = c.Version != ""
 	}
-	if !found["sigs.k8s.io/yaml"] || !found["std"] {
+	if !found["github.com/rs/zerolog"] || !found["std"] {
 		t.Errorf("the bill is\n%s", text)
 	}
 	if again, err := billOf(self, "v1.2.3"); !bytes.Equal(again, text) || err != nil {
@@ -161,17 +174,12 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// TestCommand: a wrong command line is refused with the reason.
-func TestCommand(t *testing.T) {
+// TestVersion: a version that is no semantic one is refused.
+func TestVersion(t *testing.T) {
 	t.Parallel()
-	for want, args := range map[string][]string{
-		"usage: release build | check [flags]":           nil,
-		`unknown command "fly": it is build or check`:    {"fly"},
-		"-version=1.2: must be as v1.2.3 or v1.2.3-rc.1": {"check", "-version=1.2"},
-	} {
-		if err := run(t.Context(), args); err == nil || err.Error() != want {
-			t.Errorf("release %v: %v instead of %s", args, err, want)
-		}
+	const want = "-version=1.2: must be as v1.2.3 or v1.2.3-rc.1"
+	if err := run(t.Context(), []string{"-version=1.2"}); err == nil || err.Error() != want {
+		t.Errorf("%v instead of %s", err, want)
 	}
 }
 
