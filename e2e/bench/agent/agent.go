@@ -10,14 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -46,11 +44,6 @@ func (b *bench) startAgent(ctx context.Context, w *world, m *member) (*agentProc
 	if err != nil {
 		return nil, err
 	}
-	if b.proxy != "" {
-		if err := errors.Join(setProxy(local, b.proxy), setProxy(remote, b.proxy)); err != nil {
-			return nil, err
-		}
-	}
 	if m.agent == nil {
 		free, err := lab.FreeAddresses(2)
 		if err != nil {
@@ -67,18 +60,6 @@ func (b *bench) startAgent(ctx context.Context, w *world, m *member) (*agentProc
 	}
 	m.agent.began = time.Now()
 	return m.agent, m.agent.Start(ctx)
-}
-
-// setProxy adds a proxy to a kubeconfig.
-func setProxy(path, proxy string) error {
-	file, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return err
-	}
-	for _, c := range file.Clusters {
-		c.ProxyURL = proxy
-	}
-	return clientcmd.WriteToFile(*file, path)
 }
 
 // startAgents starts the agents of all members, and returns when each has reported a complete publication, with a function
@@ -201,55 +182,4 @@ func fetch(ctx context.Context, connection *http.Client, url string) ([]byte, er
 		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
 	return io.ReadAll(response.Body)
-}
-
-// startSlowProxy starts a proxy that delays everything that its clients send, and returns its URL. With it between agents
-// and API servers, the benchmark shows that it detects a slow agent.
-func startSlowProxy(ctx context.Context, delay time.Duration) (url string, stop func() error, err error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tunnel(w, r, delay)
-	})}
-	go func() { _ = server.Serve(listener) }() // ends with an error when it is closed
-	return "http://" + listener.Addr().String(), server.Close, nil
-}
-
-// tunnel serves a CONNECT request (RFC 9110, 9.3.6) until either end closes.
-func tunnel(w http.ResponseWriter, r *http.Request, delay time.Duration) {
-	server, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer server.Close()
-	client, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return // the client has closed the connection
-	}
-	defer client.Close()
-	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-		return // the same
-	}
-	go func() {
-		_, _ = io.Copy(client, server) // ends with the connection
-		_ = client.Close()
-	}()
-	_, _ = io.CopyBuffer(struct{ io.Writer }{server}, &slowReader{client, delay}, make([]byte, 64<<10)) // the same
-}
-
-// slowReader returns what it has read after a delay.
-type slowReader struct {
-	io.Reader
-	delay time.Duration
-}
-
-func (s *slowReader) Read(into []byte) (int, error) {
-	n, err := s.Reader.Read(into)
-	if n > 0 {
-		<-time.After(s.delay)
-	}
-	return n, err
 }

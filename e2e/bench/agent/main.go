@@ -31,15 +31,13 @@ type settings struct {
 	size, rounds int
 	program      string
 	cpuProfile   bool
-	delay        time.Duration
 }
 
 // bench is the run of one part.
 type bench struct {
 	settings
 	results.Results
-	log   logFunc
-	proxy string // URL of a proxy between agents and API servers; empty: none
+	log logFunc
 }
 
 // logFunc reports progress.
@@ -77,7 +75,6 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
-	flag.DurationVar(&s.delay, "agent-delay", 0, "delay everything that agents send, to check that the benchmark detects it")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -106,11 +103,7 @@ func run(ctx context.Context, s settings, name string) (err error) {
 	if _, err := os.Stat(s.program); err != nil {
 		return fmt.Errorf("%w: run \"make bench\"", err)
 	}
-	b, end, err := p.newBench(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
+	b := p.newBench(s)
 	members := p.members
 	if members == asSize {
 		members = b.size
@@ -128,10 +121,10 @@ func run(ctx context.Context, s settings, name string) (err error) {
 	return errors.Join(b.Write(path), b.WriteTargets(os.Stdout))
 }
 
-// newBench returns a run of the part, and a function that ends its proxy.
-func (p part) newBench(ctx context.Context, s settings) (b *bench, end func() error, err error) {
+// newBench returns a run of the part.
+func (p part) newBench(s settings) *bench {
 	began := time.Now()
-	b = &bench{settings: s, log: func(format string, args ...any) {
+	b := &bench{settings: s, log: func(format string, args ...any) {
 		fmt.Printf("%6.1f s  %s: %s\n", time.Since(began).Seconds(), p.name, fmt.Sprintf(format, args...))
 	}}
 	if b.size == 0 {
@@ -140,9 +133,5 @@ func (p part) newBench(ctx context.Context, s settings) (b *bench, end func() er
 	if b.rounds == 0 {
 		b.rounds = p.rounds
 	}
-	end = func() error { return nil }
-	if b.delay > 0 {
-		b.proxy, end, err = startSlowProxy(ctx, b.delay)
-	}
-	return b, end, err
+	return b
 }
