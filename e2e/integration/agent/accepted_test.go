@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
@@ -29,29 +28,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// TestAccepted: whatever clusters export, and whatever they export next, a real API server takes what is rendered, and
-// holds then what was rendered: the next plan is empty. A cluster without IPv6 does so too, and both names of a derived Service do.
+// testAccepted: whatever clusters export, and whatever they export next, a real API server accepts what is rendered, and has then what
+// was rendered: the next plan is empty. A cluster without IPv6 does so too, and both names of a derived Service do.
 //
 // spec: R1, R2, R5, I3, I4, I5, I6, D1, D2, D3, D4, D6, D7, D8, C3
-func TestAccepted(t *testing.T) {
-	t.Parallel()
-	single := lab.Member("single")
-	single.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-	l := lab.Start(t, lab.Member("dual"), single)
-	importers := map[string]*importer{}
-	for _, cluster := range []*lab.Cluster{l.Cluster("dual"), l.Cluster("single")} {
-		lab.Must(t, membership.InstallCRDs(t.Context(), cluster))
-		c := membership.Client(t, cluster)
-		lab.Must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clustersettest.Extreme().Key.Namespace}}))
-		importers[cluster.Name] = &importer{Client: c, families: clusterset.FamiliesOf(cluster.ServiceCIDRs)}
+func testAccepted(t *testing.T, members ...*member) {
+	var importers []*importer
+	for _, m := range members {
+		world.CreateNamespace(t, clustersettest.Extreme().Key.Namespace, m)
+		importers = append(importers, &importer{Client: m, families: clusterset.FamiliesOf(m.Cluster.ServiceCIDRs)})
 	}
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
-		i := importers[rapid.SampledFrom([]string{"dual", "single"}).Draw(t, "importer")]
+		i := rapid.SampledFrom(importers).Draw(t, "importer")
 		i.clear(ctx, t)
 		service := clustersettest.Extreme().Key.Name
 		names := []string{clusterset.ShortDerivedName(service), clusterset.LongDerivedName(service)}
 		i.take(ctx, t, i.take(ctx, t, holding{derivedName: rapid.SampledFrom(names).Draw(t, "derived name")}))
+		i.clear(ctx, t)
 	})
 }
 

@@ -47,12 +47,15 @@ func (m *member) hasFamilies(t *testing.T, k key, want ...corev1.IPFamily) *mcsv
 // TestSingleStack: clusters with one family, or with the other, or both.
 //
 // spec: I5, R5, C6, D5
+//
+//nolint:tparallel // the part comes before the agents
 func TestSingleStack(t *testing.T) {
 	t.Parallel()
 	four, six := lab.Member("b"), lab.Member("c")
 	four.IPFamilies, six.IPFamilies = families("IPv4"), families("IPv6")
 	w := newEnv(t, membership.Hub(), lab.Member("a"), four, six)
 	a, b, c := w.members["a"], w.members["b"], w.members["c"]
+	t.Run("Accepted", func(t *testing.T) { testAccepted(t, a, b) }) // without agents
 	for _, m := range []*member{a, b, c} {
 		m.Start(t)
 	}

@@ -42,7 +42,7 @@ func TestUnknownSettings(t *testing.T) {
 	old := lab.Member("b")
 	old.Audit = true
 	old.APIServerArgs = []string{"--emulated-version=1.33"} // before PreferSameNode
-	w := newEnv(t, membership.Hub(), lab.Member("a"), old, lab.Member("c"))
+	w := newEnv(t, membership.Hub(), lab.Member("a"), old)
 	t.Run("forged", func(t *testing.T) { testForgedSettings(t, w) })
 	t.Run("older", func(t *testing.T) { testOlderImporter(t, w) })
 }
@@ -115,34 +115,34 @@ func testForgedSettings(t *testing.T, w *env) {
 	b.distributes(t, web, "PreferClose", imported)
 }
 
-// testOlderImporter has member c export what its own API server knows and b's does not, and then an admission policy of
-// c drop it in silence.
+// testOlderImporter has member a export what its own API server knows and b's does not, and then an admission policy of
+// a drop it in silence.
 func testOlderImporter(t *testing.T, w *env) {
-	b, c := w.members["b"], w.members["c"]
-	stop := c.Start(t)
+	a, b := w.members["a"], w.members["b"]
+	stop := a.Start(t)
 	b.Start(t)
-	k := key{Namespace: world.Namespace(t, b, c), Name: "web"}
+	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	service := world.Service(k, world.Port("http", 80))
 	service.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferSameNode)
-	c.ExportService(t, service, world.Slice(service, "v4", "10.3.0.1"))
-	c.distributes(t, k, "PreferSameNode", imported)
-	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
+	a.ExportService(t, service, world.Slice(service, "v4", "10.1.0.9"))
+	a.distributes(t, k, "PreferSameNode", imported)
+	a.hints(t, k, map[string]string{"10.1.0.9": "zone-1"})
 	b.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
-	b.hints(t, k, map[string]string{"10.3.0.1": ""})
+	b.hints(t, k, map[string]string{"10.1.0.9": ""})
 
 	stop()
-	dropping := c.dropDistribution(t)
-	stop = c.Start(t)
-	lab.Must(t, c.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: c.derivedName(t, k)}}))
-	c.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
-	c.Event(t, k, "SettingLeftOut", "")
+	dropping := a.dropDistribution(t)
+	stop = a.Start(t)
+	lab.Must(t, a.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: a.derivedName(t, k)}}))
+	a.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
+	a.Event(t, k, "SettingLeftOut", "")
 
 	// The API server has learnt it, and a restarted agent tries again.
 	dropping()
 	stop()
-	c.Start(t)
-	c.distributes(t, k, "PreferSameNode", imported)
-	c.hints(t, k, map[string]string{"10.3.0.1": "zone-1"})
+	a.Start(t)
+	a.distributes(t, k, "PreferSameNode", imported)
+	a.hints(t, k, map[string]string{"10.1.0.9": "zone-1"})
 }
 
 // dropDistribution has the member's API server drop the traffic distribution of derived Services, until stop is called.
