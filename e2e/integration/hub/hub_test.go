@@ -41,7 +41,6 @@ func TestHub(t *testing.T) {
 	h.b = h.join(t, manifests.MemberOptions{ClusterID: "b", PodCIDRs: prefixes("0.0.0.0/0", "::/0")})
 
 	t.Run("Rights", h.testRights)
-	t.Run("Tokens", h.testTokens)
 	t.Run("Members", h.testMembers)
 	t.Run("Addresses", h.testAddresses)
 	t.Run("Networks", h.testNetworks)
@@ -55,7 +54,6 @@ func TestHub(t *testing.T) {
 	t.Run("Ages", h.testAges)
 	t.Run("Limits", h.testLimits)
 	t.Run("Quota", h.testQuota)
-	t.Run("Columns", h.testColumns)
 	t.Run("WithoutMember", h.testWithoutMember)
 	t.Run("Leave", h.testLeave)
 }

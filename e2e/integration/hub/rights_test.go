@@ -62,22 +62,6 @@ func (h *hub) testRights(t *testing.T) {
 	lab.Equal(t, "rights", want, got)
 }
 
-// A member renews its own token, and gets no token of another.
-func (h *hub) testTokens(t *testing.T) {
-	httpClient, err := rest.HTTPClientFor(h.a.config)
-	lab.Must(t, err)
-	for account, want := range map[string]int{
-		"member-a/serviceaccounts/tombolo-agent": http.StatusBadRequest, // there is no body: it may
-		"member-a/serviceaccounts/default":       http.StatusForbidden,
-		"member-b/serviceaccounts/tombolo-agent": http.StatusForbidden,
-		"kube-system/serviceaccounts/default":    http.StatusForbidden,
-	} {
-		if got := status(t, httpClient, http.MethodPost, h.a.config.Host+"/api/v1/namespaces/"+account+"/token"); got != want {
-			t.Errorf("a token of %s: status %d, want %d", account, got, want)
-		}
-	}
-}
-
 // notForbidden returns the verbs that a member may use, by place and resource.
 func (h *hub) notForbidden(t *testing.T, m *member) map[string][]string {
 	t.Helper()
