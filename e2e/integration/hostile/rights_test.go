@@ -23,138 +23,75 @@ const other = "member-b"
 // beyondRights are acts that no token of a member allows, whatever else guards the hub.
 func beyondRights() []act {
 	record := hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: web.Namespace + "." + web.Name}}
+	forbidden := func(name, says string, try try) act {
+		return act{name: name, try: try, refused: []refusal{byRights("cannot " + says)}}
+	}
+	creating := func(o client.Object) try {
+		return func(ctx context.Context, a *attempt) error { return a.Create(ctx, o) }
+	}
+	deleting := func(o client.Object) try {
+		return func(ctx context.Context, a *attempt) error { return a.Delete(ctx, o) }
+	}
+	listing := func(l client.ObjectList) try {
+		return func(ctx context.Context, a *attempt) error { return a.List(ctx, l) }
+	}
+	asking := func(namespace, account string) try {
+		return func(ctx context.Context, a *attempt) error { return a.token(ctx, namespace, account) }
+	}
 	return []act{
-		{
-			name: "a record in another member's namespace",
-			try: func(ctx context.Context, a *attempt) error {
+		forbidden("a record in another member's namespace", `create resource "publishedservices" in API group "hub.tombolo-mcs.io" in the namespace "member-b"`,
+			func(ctx context.Context, a *attempt) error {
 				service, _ := a.records()
 				service.Namespace = other
 				return a.Create(ctx, service)
-			},
-			refused: []refusal{byRights(`cannot create resource "publishedservices" in API group "hub.tombolo-mcs.io" in the namespace "member-b"`)},
-		},
-		{
-			name: "a change of another member's record",
-			try: func(ctx context.Context, a *attempt) error {
-				honest := record.DeepCopy()
-				if err := a.HubClient.Get(ctx, client.ObjectKeyFromObject(honest), honest); err != nil {
-					return err
-				}
-				honest.Spec.Ports[0].Port = 81
-				return a.Update(ctx, honest)
-			},
-			refused: []refusal{byRights(`cannot update resource "publishedservices"`)},
-		},
-		{
-			name:    "the deletion of another member's record",
-			try:     func(ctx context.Context, a *attempt) error { return a.Delete(ctx, record.DeepCopy()) },
-			refused: []refusal{byRights(`cannot delete resource "publishedservices"`)},
-		},
-		{
-			name: "the deletion of all that another member has",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.DeleteAllOf(ctx, &hubv1alpha1.PublishedEndpoints{}, client.InNamespace(other))
-			},
-			refused: []refusal{byRights(`cannot deletecollection resource "publishedendpoints"`)},
-		},
-		{
-			name: "another member's heartbeat",
-			try: func(ctx context.Context, a *attempt) error {
-				beat := &hubv1alpha1.Heartbeat{}
-				if err := a.HubClient.Get(ctx, key{Namespace: other, Name: hubv1alpha1.HeartbeatName}, beat); err != nil {
-					return err
-				}
-				beat.Spec.Publication = hubv1alpha1.PublicationPartial
-				return a.Update(ctx, beat)
-			},
-			refused: []refusal{byRights(`cannot update resource "heartbeats"`)},
-		},
-		{
-			name: "another cluster's ID",
-			try: func(ctx context.Context, a *attempt) error {
-				member := &hubv1alpha1.Member{}
-				if err := a.HubClient.Get(ctx, key{Namespace: own, Name: hubv1alpha1.MemberName}, member); err != nil {
-					return err
-				}
-				member.Spec.ClusterID = "b"
-				return a.Update(ctx, member)
-			},
-			refused: []refusal{byRights(`cannot update resource "members"`)},
-		},
-		{
-			name: "a Member of its own making",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.Create(ctx, &hubv1alpha1.Member{
-					ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "another"},
-					Spec:       hubv1alpha1.MemberSpec{ClusterID: "b", PodCIDRs: []hubv1alpha1.CIDR{"0.0.0.0/0"}},
-				})
-			},
-			refused: []refusal{byRights(`cannot create resource "members"`)},
-		},
-		{
-			name: "a status that changes the spec",
-			try: func(ctx context.Context, a *attempt) error {
-				service, _ := a.records()
-				return a.Status().Update(ctx, service)
-			},
-			refused: []refusal{byRights(`cannot update resource "publishedservices/status"`)},
-		},
-		{
-			name: "a token of another member",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.token(ctx, other, manifests.MemberServiceAccount)
-			},
-			refused: []refusal{byRights(`cannot create resource "serviceaccounts/token" in API group "" in the namespace "member-b"`)},
-		},
-		{
-			name:    "a token of another account",
-			try:     func(ctx context.Context, a *attempt) error { return a.token(ctx, own, "default") },
-			refused: []refusal{byRights(`cannot create resource "serviceaccounts/token"`)},
-		},
-		{
-			name: "a token of the hub's controllers",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.token(ctx, metav1.NamespaceSystem, "namespace-controller")
-			},
-			refused: []refusal{byRights(`cannot create resource "serviceaccounts/token"`)},
-		},
-		{
-			name:    "the hub's Secrets",
-			try:     func(ctx context.Context, a *attempt) error { return a.List(ctx, &corev1.SecretList{}) },
-			refused: []refusal{byRights(`cannot list resource "secrets" in API group "" at the cluster scope`)},
-		},
-		{
-			name: "the hub's namespaces",
-			try:  func(ctx context.Context, a *attempt) error { return a.List(ctx, &corev1.NamespaceList{}) },
-			refused: []refusal{
-				byRights(`cannot list resource "namespaces" in API group "" at the cluster scope`),
-			},
-		},
-		{
-			name: "more rights for itself",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.Create(ctx, &rbacv1.RoleBinding{
-					ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "more"},
-					RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-				})
-			},
-			refused: []refusal{byRights(`cannot create resource "rolebindings"`)},
-		},
-		{
-			name: "the end of a policy",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "addresses.hub.tombolo-mcs.io"}})
-			},
-			refused: []refusal{byRights(`cannot delete resource "validatingadmissionpolicybindings"`)},
-		},
-		{
-			name: "the end of its quota",
-			try: func(ctx context.Context, a *attempt) error {
-				return a.Delete(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberResourceQuota}})
-			},
-			refused: []refusal{byRights(`cannot delete resource "resourcequotas"`)},
-		},
+			}),
+		forbidden("a change of another member's record", `update resource "publishedservices"`, func(ctx context.Context, a *attempt) error {
+			honest := record.DeepCopy()
+			return a.changed(ctx, honest, func() { honest.Spec.Ports[0].Port = 81 })
+		}),
+		forbidden("the deletion of another member's record", `delete resource "publishedservices"`, deleting(record.DeepCopy())),
+		forbidden("the deletion of all that another member has", `deletecollection resource "publishedendpoints"`, func(ctx context.Context, a *attempt) error {
+			return a.DeleteAllOf(ctx, &hubv1alpha1.PublishedEndpoints{}, client.InNamespace(other))
+		}),
+		forbidden("another member's heartbeat", `update resource "heartbeats"`, func(ctx context.Context, a *attempt) error {
+			beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: hubv1alpha1.HeartbeatName}}
+			return a.changed(ctx, beat, func() { beat.Spec.Publication = hubv1alpha1.PublicationPartial })
+		}),
+		forbidden("another cluster's ID", `update resource "members"`, func(ctx context.Context, a *attempt) error {
+			member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: hubv1alpha1.MemberName}}
+			return a.changed(ctx, member, func() { member.Spec.ClusterID = "b" })
+		}),
+		forbidden("a Member of its own making", `create resource "members"`, creating(&hubv1alpha1.Member{
+			ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "another"},
+			Spec:       hubv1alpha1.MemberSpec{ClusterID: "b", PodCIDRs: []hubv1alpha1.CIDR{"0.0.0.0/0"}},
+		})),
+		forbidden("a status that changes the spec", `update resource "publishedservices/status"`, func(ctx context.Context, a *attempt) error {
+			service, _ := a.records()
+			return a.Status().Update(ctx, service)
+		}),
+		forbidden("a token of another member", `create resource "serviceaccounts/token" in API group "" in the namespace "member-b"`, asking(other, manifests.MemberServiceAccount)),
+		forbidden("a token of another account", `create resource "serviceaccounts/token"`, asking(own, "default")),
+		forbidden("a token of the hub's controllers", `create resource "serviceaccounts/token"`, asking(metav1.NamespaceSystem, "namespace-controller")),
+		forbidden("the hub's Secrets", `list resource "secrets" in API group "" at the cluster scope`, listing(&corev1.SecretList{})),
+		forbidden("the hub's namespaces", `list resource "namespaces" in API group "" at the cluster scope`, listing(&corev1.NamespaceList{})),
+		forbidden("more rights for itself", `create resource "rolebindings"`, creating(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "more"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		})),
+		forbidden("the end of a policy", `delete resource "validatingadmissionpolicybindings"`,
+			deleting(&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "addresses.hub.tombolo-mcs.io"}})),
+		forbidden("the end of its quota", `delete resource "resourcequotas"`,
+			deleting(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberResourceQuota}})),
 	}
+}
+
+// changed reads an object as the hub's administrator, and writes it back, changed, as the hostile member.
+func (a *attempt) changed(ctx context.Context, o client.Object, change func()) error {
+	if err := a.HubClient.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	change()
+	return a.Update(ctx, o)
 }
 
 // token asks for a token of an account.
