@@ -20,6 +20,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -71,7 +72,7 @@ func killedInALife(ctx context.Context, w *world) error {
 // life has a service be exported, change in every way, and be withdrawn.
 func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
 	k := oracle.Key{Namespace: aside, Name: "life"}
-	s, slice, export := service(k, 0), &discoveryv1.EndpointSlice{ObjectMeta: meta(k)}, exportOf(k)
+	s, slice, export := service(k, 0), &discoveryv1.EndpointSlice{ObjectMeta: meta(k)}, framework.Export(k)
 	slice.Name += "-v4"
 	for _, step := range []func() error{
 		func() error { return w.offer(ctx, m, s, random) },
@@ -87,7 +88,7 @@ func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
 		},
 		func() error { return m.edit(ctx, slice, func() { slice.Endpoints = nil }) },
 		func() error { return m.Delete(ctx, export) },
-		func() error { return m.Create(ctx, exportOf(k)) },
+		func() error { return m.Create(ctx, framework.Export(k)) },
 		func() error { return m.Delete(ctx, s) },
 		func() error { return m.Create(ctx, service(k, 1)) },
 		func() error { return w.withdraw(ctx, m, k) },
@@ -182,7 +183,7 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 	err := atOnce(services, func(i int) error {
 		for shape, m := range w.members {
 			w.watch.will(oracle.Source, m.id, key(i))
-			if err := errors.Join(m.Create(ctx, service(key(i), uint(shape))), m.Create(ctx, exportOf(key(i)))); err != nil {
+			if err := errors.Join(m.Create(ctx, service(key(i), uint(shape))), m.Create(ctx, framework.Export(key(i)))); err != nil {
 				return err
 			}
 		}
@@ -210,7 +211,7 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 	}
 	return atOnce(services, func(i int) error {
 		for _, m := range w.members {
-			if err := errors.Join(m.Delete(ctx, exportOf(key(i))), m.Delete(ctx, &corev1.Service{ObjectMeta: meta(key(i))})); err != nil {
+			if err := errors.Join(m.Delete(ctx, framework.Export(key(i))), m.Delete(ctx, &corev1.Service{ObjectMeta: meta(key(i))})); err != nil {
 				return err
 			}
 		}

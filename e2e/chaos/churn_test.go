@@ -16,11 +16,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
 // The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault says so:
@@ -50,9 +50,9 @@ func aloneKey(id string) oracle.Key { return oracle.Key{Namespace: still, Name: 
 func service(k oracle.Key, shape uint) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: meta(k)}
 	s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
-	s.Spec.Ports = []corev1.ServicePort{port("http", 80+int32(shape%2))}
+	s.Spec.Ports = []corev1.ServicePort{framework.Port("http", 80+int32(shape%2))}
 	if shape%3 == 1 {
-		s.Spec.Ports = append(s.Spec.Ports, port("extra", 90))
+		s.Spec.Ports = append(s.Spec.Ports, framework.Port("extra", 90))
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	}
 	if shape%3 == 2 {
@@ -67,37 +67,22 @@ func service(k oracle.Key, shape uint) *corev1.Service {
 	return s
 }
 
-func port(name string, number int32) corev1.ServicePort {
-	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number, TargetPort: intstr.FromInt32(number + 8000)}
-}
-
 // slice returns an EndpointSlice of a Service as Kubernetes would write it, with as many endpoints as are asked for.
 func (m *member) slice(s *corev1.Service, family discoveryv1.AddressType, endpoints int, random *rand.Rand) *discoveryv1.EndpointSlice {
-	result := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: s.Name + map[discoveryv1.AddressType]string{"IPv4": "-v4", "IPv6": "-v6"}[family],
-			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"},
-		},
-		AddressType: family,
+	suffix, format := "v4", "10.%d.%d.%d"
+	if family == discoveryv1.AddressTypeIPv6 {
+		suffix, format = "v6", "fd00:%d::%x:%x"
 	}
-	for _, p := range s.Spec.Ports {
-		result.Ports = append(result.Ports, discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(p.TargetPort.IntVal)})
-	}
+	var addresses []string
 	for i := range endpoints {
-		address := fmt.Sprintf("10.%d.%d.%d", m.index, random.IntN(250), i+1)
-		if family == discoveryv1.AddressTypeIPv6 {
-			address = fmt.Sprintf("fd00:%d::%x:%x", m.index, random.IntN(250)+1, i+1)
-		}
-		result.Endpoints = append(result.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address}, NodeName: new("node-1"), Zone: new("zone-1"),
-			Conditions: discoveryv1.EndpointConditions{Ready: new(random.IntN(4) > 0), Serving: new(true), Terminating: new(false)},
-		})
+		addresses = append(addresses, fmt.Sprintf(format, m.index, random.IntN(250)+1, i+1))
+	}
+	result := framework.Slice(s, suffix, addresses...)
+	result.AddressType = family
+	for i := range result.Endpoints {
+		result.Endpoints[i].Conditions.Ready = new(random.IntN(4) > 0)
 	}
 	return result
-}
-
-func exportOf(k oracle.Key) *mcsv1beta1.ServiceExport {
-	return &mcsv1beta1.ServiceExport{ObjectMeta: meta(k)}
 }
 
 // offer creates a Service with slices, and the export, whatever is there already.
@@ -115,7 +100,7 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 			return err
 		}
 	}
-	export := exportOf(k)
+	export := framework.Export(k)
 	w.watch.offers(m.id, export)
 	return m.Create(ctx, export)
 }
@@ -239,7 +224,7 @@ func (c *churn) change(ctx context.Context) error {
 	case 0:
 		return c.w.withdraw(ctx, m, k)
 	case 1:
-		return m.Delete(ctx, exportOf(k))
+		return m.Delete(ctx, framework.Export(k))
 	case 2:
 		return m.Delete(ctx, found)
 	case 3:
@@ -272,7 +257,7 @@ func (w *world) renew(ctx context.Context, m *member, s *corev1.Service, random 
 			return err
 		}
 	}
-	if err := client.IgnoreNotFound(m.Delete(ctx, exportOf(k))); err != nil {
+	if err := client.IgnoreNotFound(m.Delete(ctx, framework.Export(k))); err != nil {
 		return err
 	}
 	return w.offer(ctx, m, s, random)
@@ -282,7 +267,7 @@ func (w *world) renew(ctx context.Context, m *member, s *corev1.Service, random 
 func (w *world) withdraw(ctx context.Context, m *member, k oracle.Key) error {
 	w.watch.will(oracle.Source, m.id, k)
 	for _, o := range []client.Object{
-		exportOf(k), &corev1.Service{ObjectMeta: meta(k)},
+		framework.Export(k), &corev1.Service{ObjectMeta: meta(k)},
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name + "-v4"}},
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name + "-v6"}},
 	} {

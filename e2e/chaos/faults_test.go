@@ -22,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -199,8 +200,8 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "web"}
 	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	for range 200 {
-		w.must(m.Delete(ctx, exportOf(k)))
-		w.must(m.Create(ctx, exportOf(k)))
+		w.must(m.Delete(ctx, framework.Export(k)))
+		w.must(m.Create(ctx, framework.Export(k)))
 	}
 	export := &mcsv1beta1.ServiceExport{}
 	err := shown(ctx, m, k, export, func() error {

@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -54,8 +55,8 @@ func (w *world) offerRecords(ctx context.Context, m *member, records int) ([]ora
 		keys = append(keys, k)
 		if records < 3 {
 			w.watch.will(oracle.Source, m.id, k)
-			w.watch.offers(m.id, exportOf(k))
-			if err := errors.Join(m.Create(ctx, service(k, 0)), m.Create(ctx, exportOf(k))); err != nil {
+			w.watch.offers(m.id, framework.Export(k))
+			if err := errors.Join(m.Create(ctx, service(k, 0)), m.Create(ctx, framework.Export(k))); err != nil {
 				return nil, err
 			}
 			records--
@@ -174,7 +175,7 @@ func invalidExport(ctx context.Context, w *world) error {
 		annotated: func(e *mcsv1beta1.ServiceExport) { e.Spec.ExportedAnnotations = annotations },
 		labelled:  func(e *mcsv1beta1.ServiceExport) { e.Spec.ExportedLabels = labels },
 	} {
-		export := exportOf(k)
+		export := framework.Export(k)
 		w.must(w.offer(ctx, m, service(k, 0), w.random))
 		w.must(m.edit(ctx, export, func() { change(export) }))
 		err := shown(ctx, m, k, export, func() error {
