@@ -170,9 +170,9 @@ func answers(ctx context.Context, address, line string) error {
 
 // objectsIPv4 returns the Service and its slice of a workload whose pods have IPv4 addresses only.
 func (w workload) objectsIPv4() []client.Object {
-	service := w.objects()[0].(*corev1.Service)
-	service.Spec.IPFamilies, service.Spec.IPFamilyPolicy = service.Spec.IPFamilies[:1], new(corev1.IPFamilyPolicySingleStack)
-	return []client.Object{service, w.slice(discoveryv1.AddressTypeIPv4, func(p pod) string { return p.ipv4 })}
+	service := w.service()
+	service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	return []client.Object{service, w.slice("ipv4", func(p pod) string { return p.ipv4 })}
 }
 
 // installGateway prepares a member for gateways: its agent gets the rights of a released one, because only it may write the slices of

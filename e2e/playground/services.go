@@ -6,23 +6,23 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
 // workload is a Service in one cluster and the pods behind it. There are no nodes, so no pods either: their EndpointSlices
 // are written by hand, as Kubernetes' own controller would.
 type workload struct {
-	name      string
-	clusterIP string // as in the Service: "None" for a headless one
-	ports     []corev1.ServicePort
-	pods      []pod
+	name     string
+	headless bool
+	ports    []corev1.ServicePort
+	pods     []pod
 }
 
 type pod struct{ hostname, ipv4, ipv6 string }
@@ -40,9 +40,9 @@ var (
 		pods:  []pod{{ipv4: "10.2.0.21", ipv6: "fd00:2::21"}},
 	}
 	dbInA = workload{
-		name:      "db",
-		clusterIP: corev1.ClusterIPNone,
-		ports:     []corev1.ServicePort{servicePort("sql", 5432, 5432)},
+		name:     "db",
+		headless: true,
+		ports:    []corev1.ServicePort{servicePort("sql", 5432, 5432)},
 		pods: []pod{
 			{hostname: "db-0", ipv4: "10.1.0.31", ipv6: "fd00:1::31"},
 			{hostname: "db-1", ipv4: "10.1.0.32", ipv6: "fd00:1::32"},
@@ -54,45 +54,32 @@ func servicePort(name string, number, target int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number, TargetPort: intstr.FromInt32(target)}
 }
 
+// service returns the Service.
+func (w workload) service() *corev1.Service {
+	k := world.Key{Namespace: namespace, Name: w.name}
+	if w.headless {
+		return world.Headless(k, w.ports...)
+	}
+	return world.Service(k, w.ports...)
+}
+
 // objects returns the Service and its slices.
 func (w workload) objects() []client.Object {
 	return []client.Object{
-		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.name},
-			Spec: corev1.ServiceSpec{
-				ClusterIP:      w.clusterIP,
-				IPFamilies:     []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
-				IPFamilyPolicy: new(corev1.IPFamilyPolicyRequireDualStack),
-				Ports:          w.ports,
-			},
-		},
-		w.slice(discoveryv1.AddressTypeIPv4, func(p pod) string { return p.ipv4 }),
-		w.slice(discoveryv1.AddressTypeIPv6, func(p pod) string { return p.ipv6 }),
+		w.service(), w.slice("ipv4", func(p pod) string { return p.ipv4 }), w.slice("ipv6", func(p pod) string { return p.ipv6 }),
 	}
 }
 
-func (w workload) slice(family discoveryv1.AddressType, address func(pod) string) *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: w.name + "-" + strings.ToLower(string(family)),
-			Labels: map[string]string{discoveryv1.LabelServiceName: w.name},
-		},
-		AddressType: family,
-	}
-	for _, p := range w.ports {
-		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{
-			Name: new(p.Name), Protocol: new(p.Protocol), Port: new(p.TargetPort.IntVal),
-		})
-	}
+func (w workload) slice(suffix string, address func(pod) string) *discoveryv1.EndpointSlice {
+	var addresses []string
 	for _, p := range w.pods {
-		endpoint := discoveryv1.Endpoint{
-			Addresses:  []string{address(p)},
-			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
-		}
+		addresses = append(addresses, address(p))
+	}
+	slice := world.Slice(w.service(), suffix, addresses...)
+	for i, p := range w.pods {
 		if p.hostname != "" {
-			endpoint.Hostname = new(p.hostname)
+			slice.Endpoints[i].Hostname = &p.hostname
 		}
-		slice.Endpoints = append(slice.Endpoints, endpoint)
 	}
 	return slice
 }
@@ -119,5 +106,5 @@ func endpoint(cluster, port string, number int32, address string) string {
 }
 
 func serviceExport(name string) *mcsv1beta1.ServiceExport {
-	return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	return world.Export(world.Key{Namespace: namespace, Name: name})
 }
