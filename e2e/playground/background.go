@@ -19,12 +19,6 @@ import (
 // endPatience is how long a lab may take to clean up.
 const endPatience = time.Minute
 
-// Files that Up hands over.
-const (
-	lockFile = 3
-	tellFile = 4
-)
-
 // errNotUp says that nothing runs.
 var errNotUp = errors.New("none is running: start one with make demo-up or make lab-up")
 
@@ -41,78 +35,71 @@ func newInstance(name string) (*instance, error) {
 }
 
 // up starts this program with args in a process of its own, which continues when this one has ended, and copies its output
-// until everything runs. The program must call Serve then.
+// until everything runs. The program must call serve then.
 func (l *instance) up(ctx context.Context, out io.Writer, args ...string) error {
-	lock, err := l.home.claim()
-	if errors.Is(err, errRuns) {
-		return l.alreadyUp(out)
-	}
-	if err != nil {
-		return err
-	}
-	if err := l.home.clear(); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	told, server, err := l.startServer(lock, args)
-	if err := errors.Join(err, lock.Close()); err != nil { // the server holds it now
-		return err
-	}
-	ended := context.AfterFunc(ctx, func() { _ = server.Process.Signal(syscall.SIGTERM) }) // fails only if it has ended
-	_, err = io.Copy(out, told)
-	s, readErr := l.home.read()
+	s, err := l.running()
 	switch {
-	case ctx.Err() != nil || !ended():
-		_ = server.Wait() // it cleans up
-		return context.Cause(ctx)
-	case err != nil || readErr != nil:
-		return errors.Join(err, readErr)
-	case s.Guide == "":
-		_ = server.Wait() // its output has the reason
-		return errors.New("see above. Nothing is left running")
-	}
-	_, err = io.WriteString(out, s.Guide)
-	return err
-}
-
-func (l *instance) alreadyUp(out io.Writer) error {
-	s, err := l.home.read()
-	if err != nil {
+	case err == nil:
+		_, err = fmt.Fprintf(out, "The %s runs already.\n%s", l.what, s.Guide)
+		return err
+	case !errors.Is(err, errNotUp):
 		return err
 	}
-	if s.Guide == "" {
-		_, err = fmt.Fprintf(out, "The %s is about to start or to end. Try again in a few seconds.\n", l.what)
-		return err
-	}
-	_, err = fmt.Fprintf(out, "The %s runs already.\n%s", l.what, s.Guide)
-	return err
-}
-
-// startServer starts a process of its own session, which takes over the lock. What it has to tell can be read until it is
-// ready, or has failed.
-func (l *instance) startServer(lock *os.File, args []string) (*os.File, *exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	log, err := os.Create(l.home.path("log"))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer log.Close()
-	told, tells, err := os.Pipe()
+	told, err := os.Open(log.Name())
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer tells.Close()
+	defer told.Close()
 	server := exec.Command(self, args...)
 	server.Stdout, server.Stderr = log, log
-	server.ExtraFiles = []*os.File{lock, tells}
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = server.Start()
-	return told, server, err
+	if err := server.Start(); err != nil {
+		return err
+	}
+	return l.awaitReady(ctx, out, told, server)
 }
 
-// down ends what Up started, if it runs, and returns when all of it has gone.
+// awaitReady copies what a server tells until everything runs, and prints what there is to try.
+func (l *instance) awaitReady(ctx context.Context, out io.Writer, told io.Reader, server *exec.Cmd) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // its output has the reason
+	}()
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_ = server.Process.Signal(syscall.SIGTERM) // fails only if it has ended
+			<-ended                                    // it cleans up
+			return context.Cause(ctx)
+		case <-ended:
+			_, err := io.Copy(out, told)
+			return errors.Join(err, errors.New("see above. Nothing is left running"))
+		case <-ticks.C:
+		}
+		s, err := l.home.read()
+		if _, copyErr := io.Copy(out, told); err != nil || copyErr != nil {
+			return errors.Join(err, copyErr)
+		}
+		if s.PID == server.Process.Pid && s.Guide != "" {
+			_, err := io.WriteString(out, s.Guide)
+			return err
+		}
+	}
+}
+
+// down ends what up started, if it runs, and returns when all of it has gone.
 func (l *instance) down(ctx context.Context, out io.Writer) error {
 	var signalled int
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, endPatience, true, func(context.Context) (bool, error) {
@@ -141,7 +128,7 @@ func (l *instance) down(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// running returns what the lab that Up left running says of itself, or errNotUp.
+// running returns what the lab that up left running says of itself, or errNotUp.
 func (l *instance) running() (state, error) {
 	switch lock, err := l.home.claim(); {
 	case err == nil:
@@ -156,29 +143,26 @@ func (l *instance) running() (state, error) {
 	return s, err
 }
 
-// server is the process that Up starts. Close ends what it says of itself.
-type server struct {
-	lab   *instance
-	lock  *os.File
-	tells *os.File
+// serve starts clusters and keeps them until ctx ends. It holds the instance's lock for as long.
+func (l *instance) serve(ctx context.Context, start start) (err error) {
+	lock, err := l.home.claim()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.home.clear(), lock.Close()) }()
+	if err := l.home.write(state{PID: os.Getpid()}); err != nil {
+		return err
+	}
+	s, stop, err := start(ctx, os.Stdout)
+	if err == nil {
+		s.PID = os.Getpid()
+		err = l.home.write(s)
+	}
+	if err == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return stop(err)
 }
-
-// serve takes over what Up has handed over.
-func (l *instance) serve() (*server, error) {
-	syscall.CloseOnExec(lockFile) // the programs of the lab must not hold it
-	syscall.CloseOnExec(tellFile)
-	s := &server{lab: l, lock: os.NewFile(lockFile, "lock"), tells: os.NewFile(tellFile, "pipe")}
-	return s, l.home.write(state{PID: os.Getpid()})
-}
-
-// Write prints to the caller of Up, until Ready.
-func (s *server) Write(text []byte) (int, error) { return s.tells.Write(text) }
-
-// ready says that everything runs, and lets Up return.
-func (s *server) ready(state state) error {
-	state.PID = os.Getpid()
-	return errors.Join(s.lab.home.write(state), s.tells.Close())
-}
-
-// Close says that nothing runs any more.
-func (s *server) Close() error { return errors.Join(s.lab.home.clear(), s.lock.Close()) }

@@ -119,30 +119,7 @@ func background(ctx context.Context, name string, args []string, start start) er
 		fmt.Println(strings.Join(words, " "))
 		return nil
 	case serveCommand:
-		return serve(ctx, l, start)
+		return l.serve(ctx, start)
 	}
 	return fmt.Errorf("unknown command %q: it is up, down or env", args[1])
-}
-
-// serve starts clusters and keeps them until ctx ends.
-func serve(ctx context.Context, l *instance, start start) error {
-	server, err := l.serve()
-	if err != nil {
-		return err
-	}
-	s, stop, err := start(ctx, server)
-	if err == nil {
-		err = server.ready(s)
-	}
-	if err == nil {
-		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	err = stop(err)
-	if err != nil && !errors.Is(err, errInterrupted) {
-		fmt.Fprintf(server, "\n%v\n", err) // after the start it has no reader; the log has it
-	}
-	return errors.Join(err, server.Close())
 }
