@@ -40,153 +40,130 @@ type fault struct {
 	scope scope
 	// only is the type of service that can be broken so; empty for all.
 	only shape
-	// inject breaks the service sick of the scene until the test ends, and returns what a trace should say.
-	inject func(*testing.T, *scene) verdict
+	// want is what a trace should say.
+	want verdict
+	// inject breaks the service sick of the scene until the test ends.
+	inject func(*testing.T, *scene)
 }
 
 var faults = []fault{
-	{"the Service is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the Service is deleted", oneService, "", verdict{"a", survey.HopService}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), &corev1.Service{ObjectMeta: s.meta()}))
-		return verdict{"a", survey.HopService}
 	}},
-	{"the Service becomes an ExternalName", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the Service becomes an ExternalName", oneService, "", verdict{"a", survey.HopService}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {
 			*spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
 		})
-		return verdict{"a", survey.HopService}
 	}},
-	{"the ServiceExport is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the ServiceExport is deleted", oneService, "", verdict{"", survey.HopExport}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: s.meta()}))
-		return verdict{"", survey.HopExport}
 	}},
-	{"no pod is ready", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"no pod is ready", oneService, "", verdict{"a", survey.HopEndpoints}, func(t *testing.T, s *scene) {
 		s.changeEnds(t, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Conditions.Ready = new(false) })
-		return verdict{"a", survey.HopEndpoints}
 	}},
-	{"the Service selects no pod", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the Service selects no pod", oneService, "", verdict{"a", survey.HopEndpoints}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), s.ends))
-		return verdict{"a", survey.HopEndpoints}
 	}},
-	{"the slices name another port than the Service", oneService, clusterIP, func(t *testing.T, s *scene) verdict {
+	{"the slices name another port than the Service", oneService, clusterIP, verdict{"a", survey.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeEnds(t, func(slice *discoveryv1.EndpointSlice) { slice.Ports[0].Name = new("web") })
-		return verdict{"a", survey.HopProxy}
 	}},
-	{"the exporter's agent is down when the Service changes", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the exporter's agent is down when the Service changes", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		s.changeService(t, func(spec *corev1.ServiceSpec) { spec.Ports[0].Port = 81 })
-		return verdict{"a", survey.HopAgent}
 	}},
-	{"the exporter's agent is down when the record is deleted by hand", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the exporter's agent is down when the record is deleted by hand", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		lab.Must(t, s.HubClient.Delete(t.Context(), s.record(t)))
-		return verdict{"a", survey.HopAgent}
 	}},
-	{"the exporter's agent is down when the record is edited by hand", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the exporter's agent is down when the record is edited by hand", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		record := s.record(t)
 		record.Spec.Ports[0].Port = 82
 		lab.Must(t, s.HubClient.Update(t.Context(), record))
-		return verdict{"a", survey.HopAgent}
 	}},
-	{"the member's quota on the hub is used up", oneService, "", quotaUsedUp},
-	{"the Member has other ranges than the pods", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the member's quota on the hub is used up", oneService, "", verdict{"a", survey.HopRecord}, quotaUsedUp},
+	{"the Member has other ranges than the pods", allServices, "", verdict{"a", survey.HopRecord}, func(t *testing.T, s *scene) {
 		s.changeMember(t, func(spec *hubv1alpha1.MemberSpec) { spec.PodCIDRs = []hubv1alpha1.CIDR{"10.99.0.0/16"} })
-		return verdict{"a", survey.HopRecord}
 	}},
-	{"the Member may not publish the namespace", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the Member may not publish the namespace", allServices, "", verdict{"a", survey.HopRecord}, func(t *testing.T, s *scene) {
 		s.changeMember(t, func(spec *hubv1alpha1.MemberSpec) { spec.Namespaces = []hubv1alpha1.NamespaceName{"other"} })
-		return verdict{"a", survey.HopRecord}
 	}},
-	{"the Member is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the Member is deleted", allServices, "", verdict{"a", survey.HopMembership}, func(t *testing.T, s *scene) {
 		member := s.memberOf(t)
 		lab.Must(t, s.HubClient.Delete(t.Context(), member))
 		member = &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: member.Name}, Spec: member.Spec}
 		atEnd(t, func(ctx context.Context) error { return s.HubClient.Create(ctx, member) })
-		return verdict{"a", survey.HopMembership}
 	}},
-	{"the importer's namespace is deleted", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's namespace is deleted", allServices, "", verdict{"b", survey.HopNamespace}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.sick.Namespace}}))
-		return verdict{"b", survey.HopNamespace}
 	}},
-	{"somebody's ServiceImport is in the way", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"somebody's ServiceImport is in the way", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
 		s.whileDown(t, func() {
 			lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 			lab.Must(t, s.b.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta(), Spec: mcsv1beta1.ServiceImportSpec{
 				Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
 			}}))
 		})
-		return verdict{"b", survey.HopImport}
 	}},
-	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		object := &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}
 		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
-		return verdict{"b", survey.HopAgent}
 	}},
-	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, func(t *testing.T, s *scene) verdict {
+	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", survey.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {
 			spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
 		})
-		return verdict{"b", survey.HopProxy}
 	}},
-	{"somebody's Services have both names of the derived one", oneService, "", derivedNamesTaken},
-	{"the importer's agent is down when the derived Service is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"somebody's Services have both names of the derived one", oneService, "", verdict{"b", survey.HopDerived}, derivedNamesTaken},
+	{"the importer's agent is down when the derived Service is deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
-		return verdict{"b", survey.HopAgent}
 	}},
-	{"the importer's agent is down when the derived Service is edited", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's agent is down when the derived Service is edited", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		derived := s.derived(t)
 		derived.Spec.Ports[0].Port = 83
 		lab.Must(t, s.b.Update(t.Context(), derived))
-		return verdict{"b", survey.HopAgent}
 	}},
-	{"the importer's agent is down when the mirrored slices are deleted", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's agent is down when the mirrored slices are deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		s.deleteMirrored(t)
-		return verdict{"b", survey.HopAgent}
 	}},
-	{"the importer's agent is down when the ServiceImport is deleted", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's agent is down when the ServiceImport is deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
-		return verdict{"b", survey.HopAgent}
 	}},
-	{"a policy of the importer refuses derived Services", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"a policy of the importer refuses derived Services", oneService, "", verdict{"b", survey.HopDerived}, func(t *testing.T, s *scene) {
 		s.forbid(t, "", "services", &corev1.Service{ObjectMeta: s.probe(), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
-		return verdict{"b", survey.HopDerived}
 	}},
-	{"a policy of the importer refuses mirrored slices", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"a policy of the importer refuses mirrored slices", oneService, "", verdict{"b", survey.HopSlices}, func(t *testing.T, s *scene) {
 		s.forbid(t, "discovery.k8s.io", "endpointslices", &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: "IPv4"})
 		s.deleteMirrored(t)
-		return verdict{"b", survey.HopSlices}
 	}},
-	{"a policy of the importer refuses ServiceImports", oneService, "", func(t *testing.T, s *scene) verdict {
+	{"a policy of the importer refuses ServiceImports", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
 		s.forbid(t, mcsv1beta1.GroupName, "serviceimports", &mcsv1beta1.ServiceImport{ObjectMeta: s.probe(), Spec: mcsv1beta1.ServiceImportSpec{
 			Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
 		}})
 		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
-		return verdict{"b", survey.HopImport}
 	}},
-	{"the importer's agent has lost the right to write slices", oneService, "", rightsLost},
-	{"the importer's DNS is down", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's agent has lost the right to write slices", oneService, "", verdict{"b", survey.HopSlices}, rightsLost},
+	{"the importer's DNS is down", allServices, "", verdict{"b", survey.HopDNS}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.dns.Stop())
 		t.Cleanup(func() { s.startDNS(t, corefile) })
-		return verdict{"b", survey.HopDNS}
 	}},
-	{"the importer's DNS does not know the clusterset", allServices, "", func(t *testing.T, s *scene) verdict {
+	{"the importer's DNS does not know the clusterset", allServices, "", verdict{"b", survey.HopDNS}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.dns.Stop())
 		s.startDNS(t, otherCorefile)
 		t.Cleanup(func() {
 			lab.Must(t, s.dns.Stop())
 			s.startDNS(t, corefile)
 		})
-		return verdict{"b", survey.HopDNS}
 	}},
 }
 
-func quotaUsedUp(t *testing.T, s *scene) verdict {
+func quotaUsedUp(t *testing.T, s *scene) {
 	const name = "nothing-more"
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.a.id.HubNamespace(), Name: name},
@@ -198,10 +175,9 @@ func quotaUsedUp(t *testing.T, s *scene) verdict {
 	atEnd(t, func(ctx context.Context) error { return s.HubClient.Delete(ctx, quota) })
 	lab.Must(t, membership.AwaitFullQuota(t.Context(), s.HubClient, s.a.id))
 	lab.Must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
-	return verdict{"a", survey.HopRecord}
 }
 
-func derivedNamesTaken(t *testing.T, s *scene) verdict {
+func derivedNamesTaken(t *testing.T, s *scene) {
 	derived := s.derived(t)
 	s.whileDown(t, func() {
 		lab.Must(t, s.b.Delete(t.Context(), derived))
@@ -212,10 +188,9 @@ func derivedNamesTaken(t *testing.T, s *scene) verdict {
 			}))
 		}
 	})
-	return verdict{"b", survey.HopDerived}
 }
 
-func rightsLost(t *testing.T, s *scene) verdict {
+func rightsLost(t *testing.T, s *scene) {
 	role := &rbacv1.ClusterRole{}
 	lab.Must(t, s.b.Get(t.Context(), client.ObjectKey{Name: "tombolo-agent"}, role))
 	before := role.DeepCopy()
@@ -241,5 +216,4 @@ func rightsLost(t *testing.T, s *scene) verdict {
 		return nil
 	})
 	s.deleteMirrored(t)
-	return verdict{"b", survey.HopSlices}
 }

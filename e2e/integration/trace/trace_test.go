@@ -12,13 +12,10 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -50,14 +47,14 @@ func TestTrace(t *testing.T) {
 		fault := faults[i%len(faults)]
 		t.Run(fmt.Sprintf("%d %s", i+1, fault.name), func(t *testing.T) {
 			s := w.stage(t, fmt.Sprintf("draw-%d", i+1), i+1, fault.shape(random))
-			want := fault.inject(t, s)
+			fault.inject(t, s)
 			traced, named := w.comesTo(t, s.sick, func(traced survey.TraceResult) bool {
 				got := traced.Broken()
-				return got != nil && got.Hop == want.hop && got.Cluster == want.cluster && got.Fix != ""
+				return got != nil && got.Hop == fault.want.hop && got.Cluster == fault.want.cluster && got.Fix != ""
 			})
 			if !named {
 				wrong++
-				t.Errorf("want %+v, got\n%s", want, show(traced))
+				t.Errorf("want %+v, got\n%s", fault.want, show(traced))
 			}
 			if broken := traced.Broken(); broken != nil {
 				t.Logf("%s, %s: %s\nfix: %s", broken.Hop, broken.Cluster, broken.Found, broken.Fix)
@@ -104,9 +101,7 @@ const (
 // stage exports two services, and returns when a trace finds nothing wrong with either.
 func (w *env) stage(t *testing.T, namespace string, network int, kind shape) *scene {
 	t.Helper()
-	for _, m := range []*member{w.a, w.b} {
-		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	}
+	world.CreateNamespace(t, namespace, w.a, w.b)
 	s := &scene{
 		env: w, network: network,
 		sick: clusterset.ServiceKey{Namespace: namespace, Name: "sick"}, well: clusterset.ServiceKey{Namespace: namespace, Name: "well"},
@@ -117,33 +112,21 @@ func (w *env) stage(t *testing.T, namespace string, network int, kind shape) *sc
 	return s
 }
 
-// export creates a Service of a, its slice and its export.
+// export exports a Service of a with one endpoint, and returns its slice.
 func (s *scene) export(t *testing.T, key clusterset.ServiceKey, kind shape, host int) *discoveryv1.EndpointSlice {
 	t.Helper()
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}}},
-	}
+	service := world.Service(key, world.Port("http", 80))
 	if kind == headless {
-		service.Spec.ClusterIP = corev1.ClusterIPNone
+		service = world.Headless(key, world.Port("http", 80))
 	}
-	lab.Must(t, s.a.Create(t.Context(), service))
 	ends := s.slice(key, "1", host)
-	lab.Must(t, s.a.Create(t.Context(), ends))
-	lab.Must(t, s.a.Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	s.a.ExportService(t, service, ends)
 	return ends
 }
 
 // slice returns one with a single endpoint.
 func (s *scene) slice(key clusterset.ServiceKey, suffix string, host int) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name + "-" + suffix, Labels: map[string]string{discoveryv1.LabelServiceName: key.Name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))}},
-		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{fmt.Sprintf("10.1.%d.%d", s.network, host)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
-		}},
-	}
+	return world.Slice(world.Service(key, world.Port("http", 80)), suffix, fmt.Sprintf("10.1.%d.%d", s.network, host))
 }
 
 // shape returns a type of service for which the fault makes sense.
