@@ -48,7 +48,7 @@ func startAndEnd(how string) int {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println("started")
+	fmt.Println("started", l.Cluster("a").Config().Host)
 	if how == "panic" {
 		panic("on purpose")
 	}
@@ -126,7 +126,7 @@ func runUntilDeath(t *testing.T, folder, how string, signal syscall.Signal, duri
 	lab.Must(t, cmd.Start())
 	if during != nil {
 		awaitMoment(t, folder, during)
-	} else if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "started\n" {
+	} else if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "started ") {
 		t.Errorf("the lab did not start: %q, %v", line, err)
 	}
 	if signal != 0 {
