@@ -5,13 +5,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -28,9 +25,6 @@ import (
 
 // namespace is that of the demo's services, in both members.
 const namespace = "demo"
-
-// portAttempts bounds the search for a port that no other process takes before CoreDNS does.
-const portAttempts = 5
 
 // member is a member cluster of the demo.
 type member struct {
@@ -119,28 +113,15 @@ func (m *member) startCoreDNS(ctx context.Context, plugin string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(m.folder(), "Corefile")
-	p := m.Program(path, func(ctx context.Context) error {
-		values, err := exchange(ctx, m.dns, "dns-version.clusterset.local", dns.TypeTXT)
+	corefile := func(port int) string { return fmt.Sprintf(corefiles[plugin], port, m.Kubeconfig()) }
+	m.dns, err = membership.StartDNS(ctx, m.Cluster, path, corefile, func(ctx context.Context, address string) error {
+		values, err := exchange(ctx, address, "dns-version.clusterset.local", dns.TypeTXT)
 		if err == nil && slices.Contains(values, "NXDOMAIN") || slices.Contains(values, "SERVFAIL") {
 			err = fmt.Errorf("the version of the zone is %v", values)
 		}
 		return err
-	}, "-conf", file)
-	for range portAttempts {
-		port, err := lab.FreePort()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, fmt.Appendf(nil, corefiles[plugin], port, m.Kubeconfig()), 0o600); err != nil {
-			return err
-		}
-		m.dns = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if err := p.Start(ctx); err == nil || ctx.Err() != nil || lab.IsPortFree(port) {
-			return err
-		}
-	}
-	return errors.New("no port for CoreDNS: others take each that is found free")
+	})
+	return err
 }
 
 // findProgram returns the path of a program in bin/ of this repository.

@@ -5,20 +5,16 @@ package cli_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -32,24 +28,21 @@ func (w *world) resolves(t *testing.T, cluster, namespace, service string) {
 		t.Fatalf("derived Services of %s: %d, %v", service, len(services.Items), err)
 	}
 	corefile := w.corefile(t, cluster)
-	server, starts := startDNS(t, w.Cluster(cluster), corefile), 1
-	question := new(dns.Msg)
-	question.SetQuestion(service+"."+namespace+".svc.clusterset.local.", dns.TypeA)
-	var got string
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		if server.hasEnded() && starts < portAttempts { // another process has taken its port
-			server, starts = startDNS(t, w.Cluster(cluster), corefile), starts+1
-		}
-		reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, server.address)
-		got = ""
-		if err == nil && len(reply.Answer) == 1 {
-			got = reply.Answer[0].(*dns.A).A.String()
-		}
-		return got == services.Items[0].Spec.ClusterIP, nil
-	})
-	if err != nil {
-		t.Fatalf("%s resolves to %q, not to %s: %v", question.Question[0].Name, got, services.Items[0].Spec.ClusterIP, err)
-	}
+	kubeconfig, err := w.Cluster(cluster).ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, "tombolo-dns")
+	lab.Must(t, err)
+	program, err := coredns()
+	lab.Must(t, err)
+	question := new(dns.Msg).SetQuestion(service+"."+namespace+".svc.clusterset.local.", dns.TypeA)
+	_, err = membership.StartDNS(t.Context(), w.Cluster(cluster), program,
+		func(port int) string { return membership.Corefile(corefile, port, kubeconfig, "127.0.0.1:0") },
+		func(ctx context.Context, address string) error {
+			reply, _, err := (&dns.Client{Timeout: time.Second}).ExchangeContext(ctx, question, address)
+			if err == nil && (len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != services.Items[0].Spec.ClusterIP) {
+				err = fmt.Errorf("it does not resolve to %s: %s", services.Items[0].Spec.ClusterIP, reply)
+			}
+			return err
+		})
+	lab.Must(t, err)
 }
 
 // corefile returns that of the DNS's ConfigMap.
@@ -64,50 +57,4 @@ func (w *world) corefile(t *testing.T, cluster string) string {
 	}
 	t.Fatalf("%s has no Corefile", cluster)
 	return ""
-}
-
-// portAttempts bounds the search for a port that no other process takes before CoreDNS does.
-const portAttempts = 5
-
-// dnsServer is a CoreDNS of which the test is the only client.
-type dnsServer struct {
-	address string
-	ended   chan struct{} // closed when it has
-}
-
-func (s *dnsServer) hasEnded() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// startDNS runs CoreDNS as the DNS's pods do, but for the ports, which others may have.
-func startDNS(t *testing.T, cluster *lab.Cluster, corefile string) *dnsServer {
-	t.Helper()
-	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, "tombolo-dns")
-	lab.Must(t, err)
-	program, err := coredns()
-	lab.Must(t, err)
-	free, err := lab.FreePort()
-	lab.Must(t, err)
-	port := strconv.Itoa(free)
-	text := strings.NewReplacer(
-		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+kubeconfig+"\n    }\n",
-		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus 127.0.0.1:0",
-	).Replace(corefile)
-	path := filepath.Join(t.TempDir(), "Corefile")
-	lab.Must(t, os.WriteFile(path, []byte(text), 0o600))
-	cmd := exec.CommandContext(t.Context(), program, "-conf", path)
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	lab.Must(t, cmd.Start())
-	s := &dnsServer{address: "127.0.0.1:" + port, ended: make(chan struct{})}
-	go func() {
-		defer close(s.ended)
-		_ = cmd.Wait() // killed with the test's context, or it has said why it ends
-	}()
-	t.Cleanup(func() { <-s.ended })
-	return s
 }

@@ -9,12 +9,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -43,7 +40,7 @@ func TestScrape(t *testing.T) {
 		agents[id] = startAgent(t, program, w.Hub, m.Cluster)
 		m.ExportWeb(t, world.Key{Namespace: metav1.NamespaceDefault, Name: "web"})
 	}
-	server, dnsMetrics := startDNS(t, coredns, w.Members["a"].Cluster)
+	dnsMetrics := startDNS(t, coredns, w.Members["a"].Cluster, "web.default.svc.clusterset.local.")
 
 	world.KeepScrape(t, "agent.prom", awaitScrape(t, agents["a"],
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
@@ -52,7 +49,6 @@ func TestScrape(t *testing.T) {
 		`tombolo_propagation_seconds_count{source="local"}`, `tombolo_propagation_seconds_count{source="remote"}`,
 	))
 	zones := `zones="clusterset.local."`
-	world.Eventually(t, func(context.Context) error { return ask(server, "web.default.svc.clusterset.local.") })
 	world.KeepScrape(t, "dns.prom", awaitScrape(t, dnsMetrics,
 		"coredns_clusterset_synced{"+zones+"} 1", "coredns_clusterset_crd_served{"+zones+"} 1",
 		`coredns_clusterset_services{type="ClusterSetIP",`+zones+"} 1", "coredns_clusterset_endpoints{"+zones+"} 0",
@@ -72,34 +68,33 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 	for _, r := range cluster.ServiceCIDRs {
 		ranges = append(ranges, r.String())
 	}
-	free, err := lab.FreeAddresses(1)
-	lab.Must(t, err)
-	address := free[0]
+	address := freeAddress(t)
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
-	start(t, program, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
-		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0")
+	ready := func(ctx context.Context) error { _, err := scrape(ctx, address); return err }
+	lab.Must(t, cluster.Program(program, ready, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
+		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0").Start(t.Context()))
 	return address
 }
 
-// startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where it and its metrics are.
-func startDNS(t *testing.T, program string, cluster *lab.Cluster) (server, metrics string) {
+// startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where its metrics are once it has an address
+// for a name.
+func startDNS(t *testing.T, program string, cluster *lab.Cluster, name string) (metrics string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "dns", "plugin", "Corefile"))
 	lab.Must(t, err)
-	number, err := lab.FreePort()
+	metrics = freeAddress(t)
+	_, err = membership.StartDNS(t.Context(), cluster, program,
+		func(port int) string { return membership.Corefile(string(text), port, cluster.Kubeconfig(), metrics) },
+		func(_ context.Context, address string) error { return ask(address, name) })
 	lab.Must(t, err)
+	return metrics
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	free, err := lab.FreeAddresses(1)
 	lab.Must(t, err)
-	port := strconv.Itoa(number)
-	server, metrics = net.JoinHostPort("127.0.0.1", port), free[0]
-	corefile := strings.NewReplacer(
-		":1053", ":"+port, "\n    clusterset\n", "\n    bind 127.0.0.1\n    clusterset {\n        kubeconfig "+cluster.Kubeconfig()+"\n    }\n",
-		"health :8080", "health 127.0.0.1:0", "ready :8181", "ready 127.0.0.1:0", "prometheus :9153", "prometheus "+metrics,
-	).Replace(string(text))
-	path := filepath.Join(t.TempDir(), "Corefile")
-	lab.Must(t, os.WriteFile(path, []byte(corefile), 0o600))
-	start(t, program, "-conf", path)
-	return server, metrics
+	return free[0]
 }
 
 // build builds a command of this repository and returns its path.
@@ -108,15 +103,6 @@ func build(t *testing.T, command string) string {
 	path := filepath.Join(t.TempDir(), command)
 	lab.Must(t, lab.Build(t.Context(), "../../..", command, path))
 	return path
-}
-
-// start runs a program until the test ends.
-func start(t *testing.T, program string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	lab.Must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
 }
 
 // awaitScrape returns the answer of an address, once lines begin with all of these.
