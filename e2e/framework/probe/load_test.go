@@ -138,27 +138,6 @@ func TestLoadFailures(t *testing.T) {
 	}
 }
 
-// A request for which there is no room is a failure that says so.
-func TestLoadInFlight(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	s := startScripted(t, func(_ int, conn net.Conn, reader *bufio.Reader) {
-		<-release
-		httpReply(conn, reader, "good")
-	})
-	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-inflight", "2", "-timeout", patience.String(), hostPort("127.0.0.1", s.port))
-	const refused = `"error":"not begun: 2 are under way"`
-	eventually(t, "two refusals", func() bool { return strings.Count(l.out.String(), refused) >= 2 })
-	l.stdin.Close()
-	close(release)
-	text := l.finish(t)
-	lines := decoded[line](t, strings.NewReader(text))
-	last := lines[len(lines)-1].Summary
-	if last == nil || last.Failed != strings.Count(text, refused) || last.Requests-last.Failed != last.ByPod["good"] || last.ByPod["good"] < 2 {
-		t.Errorf("%s", text)
-	}
-}
-
 // The figures of known requests.
 func TestTally(t *testing.T) {
 	t.Parallel()
