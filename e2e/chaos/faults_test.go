@@ -12,18 +12,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -49,13 +44,10 @@ func faults() []fault {
 		{name: "leader frozen and resumed", during: leaderFrozen, restarts: true},
 		{name: "agents rolled back and upgraded", during: rolledBack, restarts: true},
 		{name: "hub with the schema of a newer version", during: newerSchema, restarts: true},
-		{name: "two agents with one ID", during: twoAgents},
-		{name: "started as another member", during: startedAsAnother, restarts: true},
 		{name: "member API server restarted", during: memberRestarted},
 		{name: "member API server slow", during: memberSlow},
 		{name: "member API server restored from an older state", during: memberRestored},
 		{name: "import deleted by hand while the hub is unreachable", during: importDeleted, restarts: true},
-		{name: "Service deleted and created again", during: serviceRecreated},
 		{name: "exports that the hub refuses for many reasons", during: invalidExport},
 		{name: "CRD of imports removed and added", during: importsUndefined, calm: true},
 		{name: "member flaps", during: memberFlaps, calm: true, restarts: true},
@@ -63,12 +55,9 @@ func faults() []fault {
 		{name: "agents restarted while a member is down", during: restartedWithOneDown, calm: true, restarts: true},
 		{name: "member suspended", during: suspended, restarts: true},
 		{name: "silent member leaves and joins again", during: silentLeaves, restarts: true},
-		{name: "claimed ages 10 minutes off", during: agesClaimed, restarts: true},
 		{name: "objects edited and deleted by hand", during: editedByHand},
-		{name: "records deleted by hand on the hub", during: recordsByHand},
 		{name: "namespace deleted and created again", during: namespaceRecreated},
 		{name: "a policy refuses writes in one namespace", during: writesRefused},
-		{name: "quota used up", during: quotaUsedUp},
 		{name: "200 exports and withdrawals in a row", during: exportedOverAndOver},
 		{name: "1000 conflicts at once", during: conflictsAtOnce},
 	}
@@ -153,48 +142,6 @@ func TestFaultsAreDocumented(t *testing.T) {
 	}
 }
 
-// recordsByHand deletes a member's records on the hub one by one, which is watched: they come back.
-func recordsByHand(ctx context.Context, w *world) error {
-	k := stillKey(w.random.IntN(stillServices))
-	w.watch.will(oracle.Source, "a", k)
-	w.watch.will(oracle.Loss, "a", oracle.Key{})
-	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: k.Namespace + "." + k.Name}}
-	w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record))
-	before := record.UID
-	w.must(w.hubKube.Delete(ctx, record))
-	return shown(ctx, w.hubKube, client.ObjectKeyFromObject(record), record, func() error {
-		if record.UID == before {
-			return errNoEffect
-		}
-		return nil
-	})
-}
-
-// quotaUsedUp has the hub refuse another export of a member.
-func quotaUsedUp(ctx context.Context, w *world) error {
-	m := w.members[0]
-	hub := &member{Client: w.hubKube}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: manifests.MemberResourceQuota}}
-	var before corev1.ResourceList
-	err := hub.edit(ctx, quota, func() {
-		before = quota.Spec.Hard.DeepCopy()
-		for name := range quota.Spec.Hard {
-			quota.Spec.Hard[name] = resource.MustParse("1")
-		}
-	})
-	w.must(err)
-	k := oracle.Key{Namespace: aside, Name: "web"}
-	w.must(membership.AwaitFullQuota(ctx, w.hubKube, "a"), w.offer(ctx, m, service(k, 0), w.random))
-	export := &mcsv1beta1.ServiceExport{}
-	err = shown(ctx, m, k, export, func() error {
-		if c := apimeta.FindStatusCondition(export.Status.Conditions, "Ready"); c == nil || c.Reason != "Failed" {
-			return fmt.Errorf("the export is not refused (%v): %w", export.Status.Conditions, errNoEffect)
-		}
-		return nil
-	})
-	return errors.Join(err, hub.edit(ctx, quota, func() { quota.Spec.Hard = before }), w.clearAside(ctx))
-}
-
 // exportedOverAndOver exports a service and withdraws it again, 200 times in a row.
 func exportedOverAndOver(ctx context.Context, w *world) error {
 	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "web"}
@@ -211,17 +158,4 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 		return nil
 	})
 	return errors.Join(err, w.clearAside(ctx))
-}
-
-// twoAgents runs a second agent for a cluster beside the first, without an election.
-func twoAgents(ctx context.Context, w *world) error {
-	m := w.members[w.random.IntN(len(w.members))]
-	second := m.agent.beside("second")
-	w.must(second.start())
-	pause(ctx, 20*time.Second)
-	err := error(nil)
-	if !second.runs() || !m.agent.runs() {
-		err = fmt.Errorf("not both agents of %s run: %w", m.id, errNoEffect)
-	}
-	return errors.Join(err, second.kill())
 }

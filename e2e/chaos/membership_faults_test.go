@@ -11,11 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -27,7 +25,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // allButOneDown has all agents end but one, and come back.
@@ -196,46 +193,6 @@ func silentLeaves(ctx context.Context, w *world) error {
 	return errors.Join(m.renew(config.BearerToken), m.agent.start())
 }
 
-// startedAsAnother has a cluster say that it is another, live member, and its agent start with that one's credentials. What it
-// exports goes nowhere, and it says why.
-func startedAsAnother(ctx context.Context, w *world) error {
-	m, other := w.members[2], w.members[w.random.IntN(2)]
-	kubeconfig := m.hubKubeconfig + ".another"
-	w.must(m.writeKubeconfig(kubeconfig, map[string]any{"tokenFile": other.tokenFile()}))
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	impostor := m.agent.beside("impostor", "--hub-kubeconfig="+kubeconfig)
-	err := errors.Join(m.agent.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(other.id)), impostor.start())
-	if err != nil {
-		return errors.Join(err, impostor.kill())
-	}
-	k := oracle.Key{Namespace: aside, Name: "impostor"}
-	err = errors.Join(w.offer(ctx, m, service(k, 0), w.random), w.isShutOut(ctx, m, other, k))
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	w.must(err, impostor.stop(), membership.Declare(ctx, m.cluster, clusterset.ClusterID(m.id)), m.agent.start())
-	err = eventually(ctx, func(ctx context.Context) error { return other.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
-	return errors.Join(err, w.withdraw(ctx, m, k))
-}
-
-// isShutOut returns nil once a cluster that bears another's ID says so of an export, while the other lives on, and fails if
-// the export gets to the hub.
-func (w *world) isShutOut(ctx context.Context, m, other *member, k oracle.Key) error {
-	export := &mcsv1beta1.ServiceExport{}
-	err := shown(ctx, m, k, export, func() error {
-		c := apimeta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-		if c == nil || !strings.Contains(c.Message, "another cluster") {
-			return fmt.Errorf("%s does not say whose ID it bears: %+v: %w", m.id, c, errNoEffect)
-		}
-		return nil
-	})
-	w.must(err, w.beats(ctx, other))
-	record := &hubv1alpha1.PublishedService{}
-	err = w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + other.id, Name: k.Namespace + "." + k.Name}, record)
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s publishes as %s: %+v (%w)", m.id, other.id, record.Spec, err)
-	}
-	return nil
-}
-
 // administer runs "kubectl clusterset" with the credentials of the hub's administrator.
 func (w *world) administer(ctx context.Context, command string) error {
 	path := filepath.Join(filepath.Dir(w.hub.Kubeconfig()), "chaos.kubeconfig")
@@ -249,48 +206,4 @@ func (w *world) administer(ctx context.Context, command string) error {
 		return fmt.Errorf("$ kubectl clusterset %s\n%sexit code %d", command, out.String(), code)
 	}
 	return nil
-}
-
-// agesClaimed has a member claim that its export is ten minutes younger than it is, and then ten minutes older, as if its
-// clock were wrong: who is the oldest changes with that, everywhere, and again when the claim is put right.
-func agesClaimed(ctx context.Context, w *world) error {
-	k, liar, other, witness := oracle.Key{Namespace: aside, Name: "web"}, w.members[0], w.members[1], w.members[2]
-	for i, m := range []*member{liar, other} {
-		w.must(w.offer(ctx, m, service(k, uint(i)), w.random))
-	}
-	merged := func(winner uint) error {
-		found := &mcsv1beta1.ServiceImport{}
-		return shown(ctx, witness, k, found, func() error {
-			if len(found.Status.Clusters) != 2 || found.Spec.Ports[0].Port != service(k, winner).Spec.Ports[0].Port {
-				return fmt.Errorf("import %+v %+v: %w", found.Spec, found.Status, errNoEffect)
-			}
-			return nil
-		})
-	}
-	w.must(merged(0))
-	w.watch.will(oracle.Silence, liar.id, oracle.Key{})
-	w.must(liar.agent.kill())
-	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + liar.id, Name: k.Namespace + "." + k.Name}}
-	truth := metav1.Time{}
-	for _, step := range []struct {
-		claim  time.Duration
-		winner uint
-	}{{10 * time.Minute, 1}, {-10 * time.Minute, 0}, {10 * time.Minute, 1}} {
-		err := (&member{Client: w.hubKube}).edit(ctx, record, func() {
-			if truth.IsZero() {
-				truth = record.Spec.ExportedAt
-			}
-			record.Spec.ExportedAt = metav1.NewTime(truth.Add(step.claim))
-		})
-		w.must(err)
-		if err := merged(step.winner); err != nil {
-			return fmt.Errorf("%s older: %w", -step.claim, err)
-		}
-	}
-	w.must(liar.agent.start(), merged(0))
-	w.must(w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record))
-	if !record.Spec.ExportedAt.Equal(&truth) {
-		return fmt.Errorf("the claim of %s is %s, must be %s", liar.id, record.Spec.ExportedAt, truth)
-	}
-	return errors.Join(w.withdraw(ctx, liar, k), w.withdraw(ctx, other, k))
 }

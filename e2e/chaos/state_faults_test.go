@@ -18,7 +18,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // importDeleted has a user delete imports by hand in a member that does not reach the hub, and whose agent has just started:
@@ -141,34 +140,4 @@ func memberRestored(ctx context.Context, w *world) error {
 	w.must(w.imported(ctx, own), gone(ctx, w.members, others), gone(ctx, w.members, ownNew), w.imported(ctx, othersNew))
 	w.must(w.crosses(ctx, m, other))
 	return errors.Join(w.withdraw(ctx, m, own), w.withdraw(ctx, other, othersNew))
-}
-
-// serviceRecreated has a member lose the Services of its exports for a while. The exports stay, and with them their records, which say
-// that they export nothing meanwhile.
-func serviceRecreated(ctx context.Context, w *world) error {
-	m := w.members[0]
-	keys := []oracle.Key{stillKey(0), aloneKey(m.id)}
-	for _, k := range keys {
-		w.watch.will(oracle.Source, m.id, k)
-		w.must(m.Delete(ctx, &corev1.Service{ObjectMeta: meta(k)}))
-	}
-	for _, k := range keys {
-		w.must(w.recordIs(ctx, m, k, true))
-	}
-	w.must(gone(ctx, w.members, keys[1]))
-	for _, k := range keys {
-		w.must(m.Create(ctx, service(k, 0)), w.recordIs(ctx, m, k, false))
-	}
-	return w.imported(ctx, keys[1])
-}
-
-// recordIs returns when a member's record of an export is inactive, or is not.
-func (w *world) recordIs(ctx context.Context, m *member, k oracle.Key, inactive bool) error {
-	record := &hubv1alpha1.PublishedService{}
-	return shown(ctx, w.hubKube, client.ObjectKey{Namespace: "member-" + m.id, Name: k.Namespace + "." + k.Name}, record, func() error {
-		if record.Spec.Inactive != inactive {
-			return fmt.Errorf("the record of %s in %s is inactive: %t, must be %t: %w", k, m.id, record.Spec.Inactive, inactive, errNoEffect)
-		}
-		return nil
-	})
 }

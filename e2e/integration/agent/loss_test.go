@@ -152,6 +152,7 @@ func TestPartialPublication(t *testing.T) {
 	w.limitServices(t, "a", "500")
 	a.Start(t)
 	b.Gone(t, web)
+	b.Imported(t, refused)
 }
 
 // hasPort waits until an import has this port and no other.
