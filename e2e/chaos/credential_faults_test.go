@@ -14,23 +14,17 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -38,7 +32,6 @@ import (
 // authority is who the hub lets issue client certificates.
 type authority struct {
 	certificate *x509.Certificate
-	pem         []byte
 	key         *ecdsa.PrivateKey
 }
 
@@ -47,17 +40,11 @@ func newAuthority() (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "chaos"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "chaos"}, key)
 	if err != nil {
 		return authority{}, err
 	}
-	certificate, err := x509.ParseCertificate(der)
-	return authority{certificate, pemOf(der), key}, err
+	return authority{certificate, key}, nil
 }
 
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
@@ -164,91 +151,12 @@ func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 	return beat.ResourceVersion, err
 }
 
-// certificateRotated has the hub serve with the certificate of another authority, which the agents have been reported of
-// before, as docs/install.md says, and then delete the old one.
-func certificateRotated(ctx context.Context, w *world) error {
-	old := w.hub.Config()
-	next, err := lab.NewCertificate()
-	w.must(err)
-	w.must(w.trust(slices.Concat(old.CAData, next.PEM)))
-	w.must(w.hub.Serve(ctx, next))
-	old.Dial = new(net.Dialer).DialContext // else it uses a connection that is open
-	distrusting, err := client.New(old, client.Options{Scheme: w.hubKube.Scheme()})
-	w.must(err)
-	if err := answers(ctx, distrusting); err == nil {
-		return fmt.Errorf("who knows the old certificate only can still connect: %w", errNoEffect)
-	}
-	if w.hubKube, err = w.hub.Client(w.hubKube.Scheme()); err != nil {
-		return err
-	}
-	for _, m := range w.members {
-		m.hubConfig.CAData = next.PEM
-		m.line.cut() // all connections are created again
-	}
-	for _, m := range w.members {
-		w.must(w.beats(ctx, m))
-	}
-	w.must(w.retrust(ctx, next))
-	return w.trust(next.PEM)
-}
-
-// trust gives all agents other authorities for the hub and starts them anew, as join does.
-func (w *world) trust(authorities []byte) error {
-	for _, m := range w.members {
-		if err := errors.Join(m.trust(authorities), m.agent.stop(), m.agent.start()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// retrust has the hub's own controllers know its new certificate.
-func (w *world) retrust(ctx context.Context, certificate lab.Certificate) error {
-	path := filepath.Join(filepath.Dir(w.hub.Kubeconfig()), "kube-controller-manager.kubeconfig")
-	file, err := clientcmd.LoadFromFile(path)
-	w.must(err)
-	for _, cluster := range file.Clusters {
-		cluster.CertificateAuthorityData = certificate.PEM
-	}
-	w.must(clientcmd.WriteToFile(*file, path))
-	return w.hub.RestartControllers(ctx)
-}
-
-// revoked takes a member's credentials for the hub away and gives it others.
-func revoked(ctx context.Context, w *world) error {
-	m := w.members[1]
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-b", Name: manifests.MemberServiceAccount}}
-	w.must(w.hubKube.Delete(ctx, account.DeepCopy()))
-	scheme := w.hubKube.Scheme()
-	stale, err := client.New(m.hubConfig, client.Options{Scheme: scheme})
-	w.must(err)
-	err = eventually(ctx, func(ctx context.Context) error {
-		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the old token is good (%v): %w", err, errNoEffect)
-		}
-		return nil
-	})
-	w.must(err)
-	// Without credentials its heartbeat is not renewed: the others may count it as silent.
-	w.watch.will(oracle.Silence, m.id, oracle.Key{})
-	m.line.cut()
-	pause(ctx, 10*time.Second)
-	w.must(client.IgnoreAlreadyExists(w.hubKube.Create(ctx, account)))
-	renewed, err := w.hub.ServiceAccountConfig(ctx, account.Namespace, account.Name)
-	w.must(err)
-	w.must(m.renew(renewed.BearerToken))
-	k := oracle.Key{Namespace: aside, Name: "web"}
-	w.must(w.offer(ctx, m, service(k, 0), w.random))
-	err = eventually(ctx, func(ctx context.Context) error { return w.members[0].Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
-	return errors.Join(err, w.withdraw(ctx, m, k))
-}
-
 // admitCertificates returns the arguments that have the hub admit who has a certificate of an authority.
 func admitCertificates(a authority) ([]string, error) {
 	file, err := os.CreateTemp(programFolder, "client-ca-*.pem")
 	if err != nil {
 		return nil, err
 	}
-	_, err = file.Write(a.pem)
+	_, err = file.Write(pemOf(a.certificate.Raw))
 	return []string{"--client-ca-file=" + file.Name()}, errors.Join(err, file.Close())
 }

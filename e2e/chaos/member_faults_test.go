@@ -10,16 +10,11 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcscrd "sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
@@ -49,46 +44,6 @@ func (m *member) mirrored(ctx context.Context, k oracle.Key, source string) ([]d
 	return list.Items, err
 }
 
-// editedByHand changes and deletes each kind of object of an import; what should be there comes back.
-func editedByHand(ctx context.Context, w *world) error {
-	first := w.random.IntN(stillServices)
-	for round := range 2 {
-		m := w.members[w.random.IntN(len(w.members))]
-		k := stillKey((first + round) % stillServices) // another one: the first is being repaired
-		w.watch.will(oracle.Hand, m.id, k)
-		serviceImport := &mcsv1beta1.ServiceImport{}
-		w.must(m.Get(ctx, k, serviceImport))
-		name := client.ObjectKey{Namespace: still, Name: serviceImport.Annotations["multicluster.kubernetes.io/derived-service"]}
-		derived := &corev1.Service{}
-		w.must(m.Get(ctx, name, derived))
-		mirrored, err := m.mirrored(ctx, k, "a")
-		if err != nil || len(mirrored) == 0 {
-			return fmt.Errorf("slices of %s: %d, %w", k, len(mirrored), err)
-		}
-		acts := []func() error{
-			func() error {
-				return m.edit(ctx, serviceImport, func() { serviceImport.Spec.Ports, serviceImport.Labels["x"] = []mcsv1beta1.ServicePort{}, "y" })
-			},
-			func() error {
-				return m.edit(ctx, derived, func() { derived.Spec.Ports[0].Port, derived.Spec.Selector = 7777, map[string]string{"app": "x"} })
-			},
-			func() error { return m.edit(ctx, &mirrored[0], func() { mirrored[0].Endpoints = nil }) },
-			func() error { return m.Delete(ctx, &mirrored[0]) },
-			func() error { return m.Delete(ctx, derived) },
-			func() error { return m.Delete(ctx, serviceImport) },
-		}
-		if round > 0 { // a Service and its import together would take the memory of the addresses away
-			acts = acts[:5]
-		} else {
-			acts = append(acts[:4], acts[5])
-		}
-		for _, act := range acts {
-			w.must(client.IgnoreNotFound(act()))
-		}
-	}
-	return nil
-}
-
 // edit changes an object as it is now.
 func (m *member) edit(ctx context.Context, o client.Object, change func()) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -105,30 +60,6 @@ func (m *member) edit(ctx context.Context, o client.Object, change func()) error
 		}
 		return nil
 	})
-}
-
-// namespaceRecreated deletes a namespace into which services are imported, and makes it again.
-func namespaceRecreated(ctx context.Context, w *world) error {
-	m := w.members[2]
-	before, after := &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
-	w.must(w.furnishAside(ctx))
-	w.must(m.Get(ctx, client.ObjectKey{Name: aside}, before))
-	w.watch.will(oracle.Namespace, m.id, oracle.Key{Namespace: aside})
-	w.must(m.Delete(ctx, before.DeepCopy()))
-	err := eventually(ctx, func(ctx context.Context) error {
-		if err := client.IgnoreAlreadyExists(m.Create(ctx, after)); err != nil {
-			return err
-		}
-		if err := m.Get(ctx, client.ObjectKey{Name: aside}, after); err != nil {
-			return err
-		}
-		if after.UID == before.UID {
-			after = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aside}}
-			return errNoEffect
-		}
-		return nil
-	})
-	return errors.Join(err, w.clearAside(ctx))
 }
 
 // furnishAside has the first member export a service in the namespace for that.
@@ -195,48 +126,4 @@ func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingA
 	return policy, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}}
-}
-
-// importsUndefined removes the CRD of ServiceImports from a member, with all of them, and adds it again.
-func importsUndefined(ctx context.Context, w *world) error {
-	m := w.members[1]
-	seen, err := w.look(ctx)
-	w.must(err)
-	for _, c := range seen.Clusters {
-		for _, i := range c.Imports {
-			w.watch.will(oracle.Hand, m.id, client.ObjectKeyFromObject(&i))
-		}
-	}
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	definition.SetName("serviceimports.multicluster.x-k8s.io")
-	w.must(m.Delete(ctx, definition))
-	err = eventually(ctx, func(ctx context.Context) error {
-		if err := m.List(ctx, &mcsv1beta1.ServiceImportList{}); !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
-			return fmt.Errorf("ServiceImports are still known (%v): %w", err, errNoEffect)
-		}
-		return nil
-	})
-	pause(ctx, 5*time.Second)
-	w.must(err, m.cluster.InstallCRDs(ctx, mcscrd.ServiceImportCRD))
-	w.must(m.reverts(ctx, stillKey(0)))
-	return w.estrange(ctx) // the other went as well
-}
-
-// reverts returns when an import is there and the member's agent has put right what a user has changed in it: it watches
-// imports.
-func (m *member) reverts(ctx context.Context, k oracle.Key) error {
-	found := &mcsv1beta1.ServiceImport{ObjectMeta: meta(k)}
-	err := eventually(ctx, func(ctx context.Context) error {
-		return m.edit(ctx, found, func() { found.Labels["x"] = "y" })
-	})
-	if err != nil {
-		return err
-	}
-	return shown(ctx, m, k, found, func() error {
-		if found.Labels["x"] != "" {
-			return fmt.Errorf("a change of import %s by hand is not reverted", k)
-		}
-		return nil
-	})
 }

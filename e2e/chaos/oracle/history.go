@@ -210,10 +210,10 @@ func (h *History) sawDerived(e Event, p place, s *corev1.Service) {
 // lostDerived judges that a derived Service is gone.
 func (h *History) lostDerived(p place) {
 	switch {
-	case h.done(p.cluster, p.key, Hand) && !h.acts[Act{p.cluster, p.key, HandImport}] && !h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+	case h.done(p.cluster, p.key, Hand) && !h.acts[Act{p.cluster, p.key, HandImport}]:
 	case !h.touched(p.key):
 		h.reportf(ImportKept, p, "the derived Service is gone, and nothing was done to the service")
-	case h.allTouched(p.key) || h.done(p.cluster, Key{Namespace: p.key.Namespace}, Namespace):
+	case h.allTouched(p.key):
 		delete(h.derived, p) // another life begins
 	}
 }
@@ -269,7 +269,7 @@ func (h *History) mirrored(o origin) map[string]bool {
 // touched reports whether anything was done to a service, in any cluster that exported it or does.
 func (h *History) touched(key Key) bool {
 	for act := range h.acts {
-		if act.What == Source && act.Key == key || act.What == Namespace && act.Key.Namespace == key.Namespace {
+		if act.What == Source && act.Key == key {
 			return true
 		}
 	}
@@ -281,9 +281,9 @@ func (h *History) allTouched(key Key) bool {
 	return !slices.ContainsFunc(h.exporters[key], func(id string) bool { return !h.done(id, key, Source) })
 }
 
-// done reports whether something was done to a service in a cluster; the end of its namespace is everything.
+// done reports whether something was done to a service in a cluster.
 func (h *History) done(cluster string, key Key, what What) bool {
-	return h.acts[Act{cluster, key, what}] || h.acts[Act{cluster, Key{Namespace: key.Namespace}, Namespace}]
+	return h.acts[Act{cluster, key, what}]
 }
 
 func (h *History) offer(p place, s *discoveryv1.EndpointSlice) {

@@ -74,10 +74,7 @@ func TestHistory(t *testing.T) {
 		"and then its derived Service": {
 			[]Act{{"c", web, HandImport}}, []Event{deleted("c", &owned), deleted("c", new(derived("10.3.0.99")))}, []Rule{ImportKept},
 		},
-		"by hand, but elsewhere": {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{ImportKept}},
-		"an import goes with its namespace": {
-			[]Act{{"c", Key{Namespace: "shop"}, Namespace}}, []Event{deleted("c", &owned)}, nil,
-		},
+		"by hand, but elsewhere":                       {[]Act{{"b", web, Hand}}, []Event{deleted("c", &owned)}, []Rule{ImportKept}},
 		"a derived Service goes":                       {nil, []Event{deleted("c", new(derived("10.3.0.99")))}, []Rule{ImportKept}},
 		"an endpoint goes":                             {nil, []Event{added("c", &empty)}, []Rule{EndpointKept}},
 		"a slice goes":                                 {nil, []Event{deleted("c", new(mirrored("a", "10.1.0.1", "http")))}, []Rule{EndpointKept}},

@@ -97,8 +97,6 @@ const (
 	Source What = "source"
 	// Hand: the import is touched by hand: ServiceImport, derived Service or mirrored slices.
 	Hand What = "hand"
-	// Namespace: the namespace is deleted. Key has no name.
-	Namespace What = "namespace"
 	// HandImport: the ServiceImport is deleted by hand, and nothing else of the import; with Hand, so is the derived Service, and
 	// its addresses are lost.
 	HandImport What = "hand on the ServiceImport"
