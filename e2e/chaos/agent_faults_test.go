@@ -24,14 +24,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-func agentsKilled(ctx context.Context, w *world) error {
-	for range 6 {
-		pause(ctx, time.Duration(500+w.random.IntN(2500))*time.Millisecond)
-		w.must(w.members[w.random.IntN(len(w.members))].agent.crash())
-	}
-	return nil
-}
-
 // killedInALife kills agents at 100 random moments of the life of a service, which goes round and round meanwhile. Between
 // two moments an agent gets to its work, or does not. So often started, it may not find the time for its heartbeats.
 func killedInALife(ctx context.Context, w *world) error {

@@ -37,7 +37,6 @@ func faults() []fault {
 		{name: "connections to the hub cut", during: connectionsCut},
 		{name: "deletion missed by a watch", during: deletionMissed},
 		{name: "credentials expired and renewed", during: expired, restarts: true},
-		{name: "agents killed at random moments", during: agentsKilled, restarts: true},
 		{name: "agents killed 100 times in the life of a service", during: killedInALife, restarts: true},
 		{name: "leader frozen and resumed", during: leaderFrozen, restarts: true},
 		{name: "agents rolled back and upgraded", during: rolledBack, restarts: true},
