@@ -92,6 +92,6 @@ func (b *bench) exportWithAgents(ctx context.Context, w *world, services []*test
 	}
 	rate, err := exportAll(ctx, w, services)
 	after, cpuErr := measureCPU(w)
-	b.log("CPU, percent: %.0f", after.since(before).percent())
+	b.log("CPU, percent: %v", after.since(before).percent())
 	return rate, errors.Join(err, cpuErr, group.Wait(), stop(), w.cleanUp(ctx))
 }
