@@ -18,7 +18,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +26,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -71,16 +71,10 @@ func (w *world) testSurvey(t *testing.T) {
 // serve creates a Service with one endpoint.
 func (s *surveyed) serve(t *testing.T, cluster, name, address string, port int32) {
 	t.Helper()
-	s.create(t, cluster, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"tier": "front"}},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
-	})
-	s.create(t, cluster, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-	})
+	service := framework.Service(framework.Key{Namespace: "shop", Name: name}, framework.Port("http", port))
+	service.Labels = map[string]string{"tier": "front"}
+	s.create(t, cluster, service)
+	s.create(t, cluster, framework.Slice(service, "1", address))
 }
 
 // data runs a command that prints JSON, and decodes that. On a busy machine the hub may not reply in time.
