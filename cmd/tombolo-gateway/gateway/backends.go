@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -50,20 +51,29 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	if refusal != nil {
 		return forward.Endpoints{}, refusal
 	}
-	family := discoveryv1.AddressType(service.Spec.IPFamilies[0])
-	var sources []*discoveryv1.EndpointSlice
 	if err := b.cache.List(ctx, &slices, client.InNamespace(open.Namespace), client.MatchingFields{caches.IndexSource: open.Service}, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, errNotRead
 	}
-	for i := range slices.Items {
-		if slices.Items[i].AddressType == family {
-			sources = append(sources, &slices.Items[i])
-		}
-	}
 	return forward.Endpoints{
-		Addresses: export.AvailableAddresses(port, export.Slices("", sources)),
+		Addresses: addressesIn(service.Spec.IPFamilies, port, slices.Items),
 		Affinity:  service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}, nil
+}
+
+// addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any.
+func addressesIn(families []corev1.IPFamily, port clusterset.Port, all []discoveryv1.EndpointSlice) []netip.AddrPort {
+	for _, family := range families {
+		var sources []*discoveryv1.EndpointSlice
+		for i := range all {
+			if all[i].AddressType == discoveryv1.AddressType(family) {
+				sources = append(sources, &all[i])
+			}
+		}
+		if addresses := export.AvailableAddresses(port, export.Slices("", sources)); len(addresses) > 0 {
+			return addresses
+		}
+	}
+	return nil
 }
 
 // errNotRead is sent to the other cluster, so it has no details.

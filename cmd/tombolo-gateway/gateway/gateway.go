@@ -72,10 +72,11 @@ func newGateway(ctx context.Context, options Options, cache client.Reader) *gate
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
 		Buffers:   buffers, Metrics: metrics,
 	}
-	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.local, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: accessLog(options.AccessLog)}
+	log := accessLog(options.AccessLog) //nolint:contextcheck // a line of the access log needs none
+	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.local, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: log}
 	g.exporter = &forward.Exporter{
 		Backends:    backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }},
-		Permissions: g.rules.exports, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: g.importer.Access,
+		Permissions: g.rules.exports, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: log,
 	}
 	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {

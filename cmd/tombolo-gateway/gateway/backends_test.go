@@ -1,0 +1,46 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// The availability that importers know is that of all families: endpoints of the second one are used if the first has none.
+//
+// spec: G3
+func TestAddressesOfFamilies(t *testing.T) {
+	t.Parallel()
+	slice := func(family discoveryv1.AddressType, address string, ready bool) discoveryv1.EndpointSlice {
+		return discoveryv1.EndpointSlice{
+			AddressType: family, Ports: []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))}},
+			Endpoints: []discoveryv1.Endpoint{{
+				Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready, Terminating: new(false)},
+			}},
+		}
+	}
+	port := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+	for _, test := range []struct {
+		ready4, ready6 bool
+		families       []corev1.IPFamily
+		want           string
+	}{
+		{true, true, []corev1.IPFamily{"IPv4", "IPv6"}, "[10.1.0.1:8080]"},
+		{true, true, []corev1.IPFamily{"IPv6", "IPv4"}, "[[fd00::1]:8080]"},
+		{false, true, []corev1.IPFamily{"IPv4", "IPv6"}, "[[fd00::1]:8080]"},
+		{false, true, []corev1.IPFamily{"IPv4"}, "[]"},
+		{false, false, []corev1.IPFamily{"IPv4", "IPv6"}, "[]"},
+	} {
+		all := []discoveryv1.EndpointSlice{slice("IPv4", "10.1.0.1", test.ready4), slice("IPv6", "fd00::1", test.ready6)}
+		if got := fmt.Sprint(addressesIn(test.families, port, all)); got != test.want {
+			t.Errorf("families %v, ready %t and %t: %s, want %s", test.families, test.ready4, test.ready6, got, test.want)
+		}
+	}
+}
