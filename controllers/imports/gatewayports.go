@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,10 +24,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// portsConfigMap stores the cursor of the listening ports, in the namespace of the agent.
+// portsConfigMap stores the ports.State, in the namespace of the agent.
 const (
 	portsConfigMap = "tombolo-gateway-ports"
 	cursorKey      = "cursor"
+	freeKey        = "free"
 )
 
 // GatewayPorts allocates the listening ports of this cluster's gateways.
@@ -58,7 +60,7 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 			return nil, err
 		}
 	}
-	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(cursor int32) error { return g.store(ctx, cursor) })
+	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(s ports.State) error { return g.store(ctx, s) })
 }
 
 // retryAfter returns the time after which an owner for which no port was free may get one.
@@ -75,12 +77,12 @@ func (g *GatewayPorts) retryAfter() time.Duration {
 	return max(g.allocator.NextFree(now).Sub(now), time.Second)
 }
 
-// load reads the cursor and the ports that all mirrored slices record. Slices that were created earlier keep a port that two record.
+// load reads the State and the ports that all mirrored slices record. Slices that were created earlier keep a port that two record.
 func (g *GatewayPorts) load(ctx context.Context) error {
 	stored := &corev1.ConfigMap{}
 	err := g.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: portsConfigMap}, stored)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the cursor of the gateways' ports: %w", err)
+		return fmt.Errorf("read the state of the gateways' ports: %w", err)
 	}
 	list := &discoveryv1.EndpointSliceList{}
 	if err := g.Cached.List(ctx, list, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
@@ -89,8 +91,11 @@ func (g *GatewayPorts) load(ctx context.Context) error {
 	slices.SortFunc(list.Items, func(a, b discoveryv1.EndpointSlice) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	cursor, _ := strconv.ParseInt(stored.Data[cursorKey], 10, 32) // if it is missing or was edited, the first port
-	allocator := ports.New(int32(cursor))
+	state := ports.ParseState(stored.Data[cursorKey], stored.Data[freeKey])
+	if apierrors.IsNotFound(err) && len(list.Items) == 0 {
+		state = ports.Unused()
+	}
+	allocator := ports.New(state, g.Clock.Now())
 	for i := range list.Items {
 		for owner, port := range portsOf(&list.Items[i]) {
 			allocator.Adopt(owner, port)
@@ -103,18 +108,18 @@ func (g *GatewayPorts) load(ctx context.Context) error {
 	return nil
 }
 
-// store writes the cursor.
-func (g *GatewayPorts) store(ctx context.Context, cursor int32) error {
+// store writes the State.
+func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 	desired := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.Namespace, Name: portsConfigMap, Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy},
 		},
-		Data: map[string]string{cursorKey: strconv.Itoa(int(cursor))},
+		Data: map[string]string{cursorKey: strconv.Itoa(int(state.Cursor)), freeKey: state.FormatFree()},
 	}
 	written, err := apply.Do(ctx, g.Writer, plan.ConfigMap(desired, g.stored))
 	if err != nil {
 		g.allocator, g.stored = nil, nil // read it again: another replica may have written it
-		return fmt.Errorf("store the cursor of the gateways' ports: %w", err)
+		return fmt.Errorf("store the state of the gateways' ports: %w", err)
 	}
 	if len(written) > 0 {
 		g.stored = written[0]

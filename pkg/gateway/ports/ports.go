@@ -35,9 +35,9 @@ type Owner struct {
 	Port int32
 }
 
-// Allocator allocates ports in their order, from a cursor that the caller stores, so that a port is not allocated again before all
-// others were, even if the agent restarts or the slices that recorded the ports are lost. The cursor is stored for a block of ports,
-// before the first port of the block is allocated; after a restart, the rest of the block is skipped. An Allocator must not be used
+// Allocator allocates ports in their order, so that a port is not allocated again before all others were. The caller stores a State for a
+// block of ports, before the first port of the block is allocated. What the State does not call free, and no slice records, may have been
+// released shortly before a restart, or its slice is lost: it is in quarantine from the restart on. An Allocator must not be used
 // concurrently.
 type Allocator struct {
 	owners map[int32]Owner
@@ -49,14 +49,20 @@ type Allocator struct {
 	left int
 }
 
-// New returns an Allocator that allocates from a stored cursor, or from First if the cursor is none of the ports.
-func New(cursor int32) *Allocator {
-	if cursor < First || cursor > Last {
-		cursor = First
+// New returns an Allocator that continues from a stored State. If its cursor is none of the ports, it is First.
+func New(from State, now time.Time) *Allocator {
+	a := &Allocator{
+		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]time.Time{}, next: from.Cursor,
 	}
-	return &Allocator{
-		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]time.Time{}, next: cursor,
+	if a.next < First || a.next > Last {
+		a.next = First
 	}
+	for port := int32(First); port <= Last; port++ {
+		if !from.isFree(port) {
+			a.released[port] = now
+		}
+	}
+	return a
 }
 
 // Adopt records a port that a mirrored slice records, and reports whether the owner has it now: not if another owner has the port, or
@@ -74,9 +80,9 @@ func (a *Allocator) Adopt(owner Owner, port int32) bool {
 }
 
 // Assign returns the ports of the wanted owners of a service, and releases those of its other owners. An owner keeps its port. The
-// result lacks the owners for which no port is free. reserve is called with the cursor to store before a block is used; if it fails,
+// result lacks the owners for which no port is free. store is called with the State to store before a block is used; if it fails,
 // nothing has changed for the owners without a port, and Assign returns the error.
-func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now time.Time, reserve func(cursor int32) error) (map[Owner]int32, error) {
+func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now time.Time, store func(State) error) (map[Owner]int32, error) {
 	keep := sets.New(wanted...)
 	for owner, port := range a.ports[service] {
 		if !keep.Has(owner) {
@@ -87,7 +93,7 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 		if _, has := a.ports[service][owner]; has {
 			continue
 		}
-		port, err := a.take(now, reserve)
+		port, err := a.take(now, store)
 		if err != nil {
 			return nil, err
 		}
@@ -100,14 +106,14 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 }
 
 // take returns the next free port; 0 if there is none. It reserves no block in which no port is free.
-func (a *Allocator) take(now time.Time, reserve func(cursor int32) error) (int32, error) {
+func (a *Allocator) take(now time.Time, store func(State) error) (int32, error) {
 	for n := range Last - First + 1 {
 		port := after(a.next, int32(n))
 		if !a.isFree(port, now) {
 			continue
 		}
 		if n >= a.left {
-			if err := reserve(after(port, Block)); err != nil {
+			if err := store(a.stateAfter(port, now)); err != nil {
 				return 0, err
 			}
 			a.left = n + Block
@@ -116,6 +122,17 @@ func (a *Allocator) take(now time.Time, reserve func(cursor int32) error) (int32
 		return port, nil
 	}
 	return 0, nil
+}
+
+// stateAfter returns the State to store before the block from a port on is used.
+func (a *Allocator) stateAfter(port int32, now time.Time) State {
+	result := State{Cursor: after(port, Block)}
+	for p := int32(First); p <= Last; p++ {
+		if after(p, Last+1-port)-First >= Block && a.isFree(p, now) { // not in the block
+			result.add(p)
+		}
+	}
+	return result
 }
 
 // NextFree returns the first time at which a port may be free, if none is free now: the end of the first quarantine. A port that has an
@@ -147,6 +164,7 @@ func (a *Allocator) isFree(port int32, now time.Time) bool {
 
 func (a *Allocator) set(owner Owner, port int32) {
 	a.owners[port] = owner
+	delete(a.released, port)
 	if a.ports[owner.Service] == nil {
 		a.ports[owner.Service] = map[Owner]int32{}
 	}
