@@ -20,11 +20,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// Each stream is one line with all fields, whatever they contain. spec: G11
+// Each stream is one line with all fields, whatever they contain.
+//
+// spec: G11
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	const evil = "x\n{\"msg\":\"stream\",\"result\":\"Done\"}\x1b[2J\u2028\"}"
-	web := wire.Open{Namespace: "shop", Service: "web", Port: 80, Client: netip.MustParseAddr("10.1.2.3")}
+	web := wire.Open{Namespace: "shop", Service: "web", Port: 80, Client: netip.MustParseAddr("10.1.2.3"), ClientNamespace: "front", ServiceAccount: "web"}
 	for name, test := range map[string]struct {
 		access forward.Access
 		want   map[string]any
@@ -36,23 +38,24 @@ func TestAccessLog(t *testing.T) {
 			},
 			map[string]any{
 				"direction": "importing", "service": "shop/web", "port": 80.0, "cluster": "west", "gateway": "198.51.100.1:443", "client": "10.1.2.3",
-				"sent": 7.0, "received": 9.0, "seconds": 1.5, "result": "Done",
+				"namespace": "front", "serviceAccount": "web", "sent": 7.0, "received": 9.0, "seconds": 1.5, "result": "Done",
 			},
 		},
 		"exporting, refused because of a malformed OPEN": {
 			forward.Access{Direction: forward.Exporting, Cluster: "west", Result: "MalformedOpen"},
 			map[string]any{
 				"direction": "exporting", "service": "", "port": 0.0, "cluster": "west", "backend": "", "client": "",
-				"sent": 0.0, "received": 0.0, "seconds": 0.0, "result": "MalformedOpen",
+				"namespace": "", "serviceAccount": "", "sent": 0.0, "received": 0.0, "seconds": 0.0, "result": "MalformedOpen",
 			},
 		},
 		"with names that are not valid": {
 			forward.Access{
-				Direction: forward.Exporting, Cluster: clusterset.ClusterID(evil), Stream: wire.Open{Namespace: evil, Service: evil}, Peer: evil, Result: forward.Result(evil),
+				Direction: forward.Exporting, Cluster: clusterset.ClusterID(evil), Peer: evil, Result: forward.Result(evil),
+				Stream: wire.Open{Namespace: evil, Service: evil, ClientNamespace: evil, ServiceAccount: evil},
 			},
 			map[string]any{
 				"direction": "exporting", "service": evil + "/" + evil, "port": 0.0, "cluster": evil, "backend": evil, "client": "",
-				"sent": 0.0, "received": 0.0, "seconds": 0.0, "result": evil,
+				"namespace": evil, "serviceAccount": evil, "sent": 0.0, "received": 0.0, "seconds": 0.0, "result": evil,
 			},
 		},
 	} {
