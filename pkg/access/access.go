@@ -123,6 +123,9 @@ func (r *Rules) compute(key chainKey) chain {
 		return chain{{verdict: Verdict{Rule: NamespaceUnknown}}}
 	}
 	result := appendTier(nil, r.admin, key, labels)
+	if result.decidesAll() {
+		return result
+	}
 	granted := false
 	for _, g := range r.grants[key.service.Key.Namespace] {
 		if containsOrEmpty(g.exports, key.service.Key.Name) {
@@ -139,12 +142,20 @@ func (r *Rules) compute(key chainKey) chain {
 	return appendTier(result, r.baseline, key, labels)
 }
 
-// appendTier appends the steps of the policies of a tier that select a service.
+// decidesAll reports whether no client gets past the chain: the last step is about all, and no step passes.
+func (c chain) decidesAll() bool {
+	return len(c) > 0 && len(c[len(c)-1].accounts) == 0 && !slices.ContainsFunc(c, func(s step) bool { return s.pass })
+}
+
+// appendTier appends the steps of the policies of a tier that select a service, up to the first one about all clients.
 func appendTier(to chain, policies []policy, key chainKey, labels labels.Set) chain {
 	begin := len(to)
 	for _, p := range policies {
 		if containsOrEmpty(p.services, key.service.Key.Name) && p.namespaces.Matches(labels) {
 			to = appendStep(to, p.peers, key, p.step)
+		}
+		if len(to) > begin && len(to[len(to)-1].accounts) == 0 {
+			break
 		}
 	}
 	for i := range to[begin:] {

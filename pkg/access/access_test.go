@@ -166,7 +166,7 @@ func TestInvalidSelector(t *testing.T) {
 	t.Parallel()
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Like"}}}
 	for action, want := range map[policyv1alpha1.Action]Verdict{
-		deny: {Rule: "ClusterServiceAccessPolicy broken"}, accept: {Rule: "ClusterServiceAccessPolicy no"}, pass: {Rule: "ClusterServiceAccessPolicy no"},
+		deny: {Rule: "ClusterServiceAccessPolicy broken"}, accept: {Rule: "ClusterServiceAccessPolicy no"}, pass: {Rule: "ClusterServiceAccessPolicy broken"},
 	} {
 		rules, err := New(exporting, Objects{Namespaces: namespaces, Policies: []accessPolicy{
 			policyOf("broken", policySpec{Priority: 1, Action: action, NamespaceSelector: selector}), policyOf("no", policySpec{Priority: 2, Action: deny}),
@@ -353,10 +353,55 @@ func TestDecideAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun c
 	}
 }
 
+// manyAccounts returns rules of which each of 1,000 is about another account of the client's namespace, none of them the client's.
+func manyAccounts(t testing.TB) *Rules {
+	t.Helper()
+	objects := Objects{Namespaces: map[string]labels.Set{"ns-7": nil}}
+	for i := range 1000 {
+		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), policySpec{Action: accept, Peers: []apiPeer{{
+			Namespaces:      []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(frontend.Namespace)},
+			ServiceAccounts: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(fmt.Sprintf("account-%d", i))},
+		}}}))
+	}
+	rules, err := New(exporting, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// The steps after one that decides about all clients are not kept: other clusters can ask for many chains.
+func TestChainsAreShort(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		tier   policyv1alpha1.Tier
+		action policyv1alpha1.Action
+		want   int
+	}{
+		"after an Admin that decides, nothing": {admin, deny, 1}, "after an Admin that passes, the grants": {admin, pass, 3}, "after a Baseline, nothing": {baseline, deny, 2},
+	} {
+		objects := Objects{Namespaces: namespaces}
+		for i := range 100 {
+			objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), policySpec{Tier: test.tier, Action: test.action}))
+		}
+		objects.Grants = []exportGrant{grantOf("east", policyv1alpha1.ServiceExportGrantSpec{To: []apiPeer{{Clusters: []policyv1alpha1.ClusterID{"east"}}}})}
+		rules, err := New(exporting, objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rules.chain(chainKey{web, frontend.Cluster, frontend.Namespace}); len(got) != test.want {
+			t.Errorf("%s: %d steps, want %d: %+v", name, len(got), test.want, got)
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
-	for name, all := range map[string]bool{"10 of 1,000 policies select the service": false, "all do, and none matches": true} {
+	for name, rules := range map[string]*Rules{
+		"10 of 1,000 policies select the service":          thousand(b, exporting, false),
+		"1,000 select it, about other namespaces":          thousand(b, exporting, true),
+		"1,000 select it, about accounts of one namespace": manyAccounts(b),
+	} {
 		b.Run(name, func(b *testing.B) {
-			rules := thousand(b, exporting, all)
 			service := Service{Key: clusterset.ServiceKey{Namespace: "ns-7", Name: "web"}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -44,7 +44,7 @@ type Objects struct {
 }
 
 // New returns the rules of one direction, and which objects are not valid. A policy that is not valid denies whatever it may be about,
-// unless its action is another than Deny: then it is left out.
+// unless it would accept: then it is left out.
 func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
 	r := &Rules{namespaces: objects.Namespaces, grants: map[string][]grant{}, chains: map[chainKey]chain{}}
 	var invalid []error
@@ -56,9 +56,10 @@ func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
 		p, err := newPolicy(&objects.Policies[i])
 		if err != nil {
 			invalid = append(invalid, err)
-			if spec.Action != policyv1alpha1.ActionDeny {
+			if spec.Action == policyv1alpha1.ActionAccept {
 				continue
 			}
+			p.step.pass = false
 		}
 		if spec.Tier == policyv1alpha1.TierAdmin {
 			r.admin = append(r.admin, p)

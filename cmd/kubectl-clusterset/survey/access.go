@@ -5,7 +5,9 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -60,31 +62,38 @@ func (c *Clusterset) accessTo(ctx context.Context, exporter clusterset.ClusterID
 		result.Verdict, result.Reason = AccessNotEnforced, "the pods of both clusters reach each other directly: use NetworkPolicies"
 		return result
 	}
-	imported, err := c.decide(ctx, from.Cluster, policyv1alpha1.DirectionImport, key, access.Client{
-		Cluster: exporter, Namespace: from.Namespace, ServiceAccount: from.ServiceAccount,
-	})
-	if err == nil {
-		result.ImportRule = imported.Rule
-		if !imported.Allowed {
-			result.Verdict = AccessDenied
+	for _, id := range []clusterset.ClusterID{from.Cluster, exporter} {
+		if member := c.Hub.Records.Member(id); member != nil && member.Spec.Suspended {
+			result.Verdict, result.Reason = AccessDenied, fmt.Sprintf("cluster %s is suspended", id)
 			return result
 		}
 	}
-	exported, exportErr := c.decide(ctx, exporter, policyv1alpha1.DirectionExport, key, from)
-	if exportErr == nil {
-		result.ExportRule = exported.Rule
+	imported, err := c.decide(ctx, from.Cluster, policyv1alpha1.DirectionImport, key, access.Client{
+		Cluster: exporter, Namespace: from.Namespace, ServiceAccount: from.ServiceAccount,
+	})
+	result.ImportRule = imported.Rule
+	if imported.Rule != "" && !imported.Allowed {
+		result.Verdict, result.Reason = AccessDenied, reasonOf(err)
+		return result
 	}
+	exported, exportErr := c.decide(ctx, exporter, policyv1alpha1.DirectionExport, key, from)
+	result.ExportRule, result.Reason = exported.Rule, reasonOf(errors.Join(err, exportErr))
 	switch {
-	case exportErr == nil && !exported.Allowed:
+	case exported.Rule != "" && !exported.Allowed:
 		result.Verdict = AccessDenied
-	case err != nil:
-		result.Verdict, result.Reason = AccessUnknown, err.Error()
-	case exportErr != nil:
-		result.Verdict, result.Reason = AccessUnknown, exportErr.Error()
+	case imported.Rule == "" || exported.Rule == "":
+		result.Verdict = AccessUnknown
 	default:
 		result.Verdict = AccessAllowed
 	}
 	return result
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // routeOf returns the network of a member, as the hub has it.
@@ -96,7 +105,7 @@ func (c *Clusterset) routeOf(id clusterset.ClusterID) route.Cluster {
 	return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
 }
 
-// decide returns what the rules of a cluster say.
+// decide returns what the rules of a cluster say, and which of them are not valid. The verdict has no rule if they cannot be read.
 func (c *Clusterset) decide(
 	ctx context.Context, id clusterset.ClusterID, direction policyv1alpha1.Direction, key clusterset.ServiceKey, from access.Client,
 ) (access.Verdict, error) {
@@ -121,7 +130,7 @@ func (c *Clusterset) decide(
 	}
 	rules, err := access.New(direction, objects)
 	if err != nil {
-		return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+		err = fmt.Errorf("cluster %s: %w", id, err)
 	}
-	return rules.Decide(service, from), nil
+	return rules.Decide(service, from), err
 }

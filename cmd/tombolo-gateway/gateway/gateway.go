@@ -107,6 +107,10 @@ func (g *gateway) run(ctx context.Context) error {
 	}
 	peers := opened.(*net.TCPListener)
 	defer peers.Close()
+	outlasting, end := context.WithCancel(context.WithoutCancel(ctx)) // rules also change while the gateway drains
+	defer end()
+	g.rules.load(ctx)
+	go g.rules.run(outlasting)
 	g.notify()
 	var again <-chan time.Time
 	for accepting := false; ctx.Err() == nil; {
@@ -125,7 +129,7 @@ func (g *gateway) run(ctx context.Context) error {
 			go g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, server)
 		}
 	}
-	return g.drain(context.WithoutCancel(ctx), peers)
+	return g.drain(outlasting, peers)
 }
 
 // notify says that an object of the configuration has changed.
@@ -156,19 +160,24 @@ func (g *gateway) configure(ctx context.Context) (leftOut, problem error) {
 	if g.leaf.Load() == nil {
 		return nil, leafErr
 	}
-	var remotes gatewayv1alpha1.RemoteGatewayList
-	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
-		return nil, fmt.Errorf("list RemoteGateways: %w", err)
-	}
+	remotesErr := g.readRemotes(ctx)
 	var mirrored discoveryv1.EndpointSliceList
 	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices: %w", err)
 	}
-	remotesErr := g.trustOnly(remotes.Items)
 	wanted, refused := listening(mirrored.Items)
 	problem = g.clients.apply(ctx, wanted)
 	g.importer.Pool.Want(clustersOf(wanted))
 	return errors.Join(leafErr, remotesErr, errors.Join(refused...)), problem
+}
+
+// readRemotes reads whom the gateway trusts.
+func (g *gateway) readRemotes(ctx context.Context) error {
+	var remotes gatewayv1alpha1.RemoteGatewayList
+	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
+		return fmt.Errorf("list RemoteGateways: %w", err)
+	}
+	return g.trustOnly(remotes.Items)
 }
 
 // trustOnly replaces the remote gateways, and closes the connections of those that are no longer trusted.
@@ -227,8 +236,18 @@ func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 		select {
 		case <-half.Done():
 		case <-g.changed:
+			g.refreshTrust(ctx)
 		}
 	}
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-g.changed:
+				g.refreshTrust(ctx)
+			}
+		}
+	}()
 	select {
 	case <-half.Done():
 	case <-time.After(min(proxyLag, g.options.DrainTimeout/4)):
@@ -247,6 +266,13 @@ func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 	}
 	g.importer.Pool.Close()
 	return nil
+}
+
+// refreshTrust reads whom the gateway trusts while it drains: members can be suspended meanwhile.
+func (g *gateway) refreshTrust(ctx context.Context) {
+	if err := g.readRemotes(ctx); err != nil {
+		g.options.Log.Error(err, "a part of the configuration is left out")
+	}
 }
 
 // isListed reports whether an endpoint of a slice is this gateway, or unknown; false after ctx.

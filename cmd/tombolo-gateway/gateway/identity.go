@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,9 @@ const (
 	indexAddress = "tombolo.address"
 	// podTimeout is how long a client waits whose address is that of no pod: a pod may connect before the API shows its address.
 	podTimeout = 2 * time.Second
-	// strangerTime is how long the next clients with such an address do not wait, and maxStrangers the number of such addresses.
-	strangerTime, maxStrangers = time.Hour, 1000
+	// strangerTime is how long the next clients with such an address do not wait, unless a pod has it meanwhile. maxStrangers is the
+	// number of such addresses, and maxWaiting that of clients that wait.
+	strangerTime, maxStrangers, maxWaiting = 10 * time.Minute, 1000, 1000
 )
 
 // identities finds out who clients are, by the addresses of their pods (A3).
@@ -31,6 +33,7 @@ type identities struct {
 	clock clock.Clock
 
 	strangers *lru.Cache // when a client with an address has waited for a pod
+	waiting   atomic.Int32
 	mu        sync.Mutex
 	changed   chan struct{} // closed when a pod is added or has changed
 }
@@ -44,6 +47,8 @@ func newIdentities(cache client.Reader, c clock.Clock) *identities {
 func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, account string) {
 	timer := i.clock.NewTimer(podTimeout)
 	defer timer.Stop()
+	defer i.waiting.Add(-1)
+	tooMany := i.waiting.Add(1) > maxWaiting
 	for {
 		changed := i.nextChange()
 		pods, err := i.pods(ctx, address)
@@ -51,8 +56,9 @@ func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, acc
 		case err != nil || len(pods) > 1 || len(pods) == 1 && pods[0].Spec.HostNetwork:
 			return "", ""
 		case len(pods) == 1:
+			i.strangers.Remove(address)
 			return pods[0].Namespace, pods[0].Spec.ServiceAccountName
-		case i.isStranger(address):
+		case tooMany || i.isStranger(address):
 			return "", ""
 		}
 		select {

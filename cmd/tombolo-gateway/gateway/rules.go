@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -60,33 +61,33 @@ func (r *accessRules) notify() {
 }
 
 // run reads the rules when they have changed, until ctx ends.
-func (r *accessRules) run(ctx context.Context) error {
-	r.notify()
+func (r *accessRules) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-r.changed:
-			if err := r.load(ctx); err != nil {
-				r.log.Error(err, "a rule is not valid")
-			}
+			r.load(ctx)
 			r.exports.Recheck()
 			r.local.Recheck()
 		}
 	}
 }
 
-// load reads the rules. The error says which are not valid; the others are in effect.
-func (r *accessRules) load(ctx context.Context) error {
+// load reads the rules, and logs which are not valid; the others are in effect. If it cannot read them, those before stay in effect.
+func (r *accessRules) load(ctx context.Context) {
 	objects, err := caches.AccessObjects(ctx, r.cache)
 	if err != nil {
-		return err
+		r.log.Error(err, "cannot read the rules")
+		return
 	}
 	export, exportErr := access.New(policyv1alpha1.DirectionExport, objects)
 	imprt, importErr := access.New(policyv1alpha1.DirectionImport, objects)
 	r.export.Store(export)
 	r.imprt.Store(imprt)
-	return errors.Join(exportErr, importErr)
+	if err := errors.Join(exportErr, importErr); err != nil {
+		r.log.Error(err, "a rule is not valid")
+	}
 }
 
 // decide returns why a stream is denied; nil if it is allowed. The other cluster is not told which rule decides.
@@ -114,5 +115,23 @@ func (r *accessRules) decide(ctx context.Context, rules *access.Rules, direction
 func (r *accessRules) isGrantedOnly(ctx context.Context, key clusterset.ServiceKey) bool {
 	var exported mcsv1beta1.ServiceExport
 	err := r.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy)
-	return err != nil || exported.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+	return err != nil || isGrantedOnly(&exported)
+}
+
+// isGrantedOnly reports whether an object is an export for granted clients only, or may have been one.
+func isGrantedOnly(object any) bool {
+	export, ok := object.(*mcsv1beta1.ServiceExport)
+	return !ok || export.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+}
+
+func sameGrantedOnly(before, after any) bool { return isGrantedOnly(before) == isGrantedOnly(after) }
+
+// sameLabels reports whether an update leaves the labels as they are.
+func sameLabels(before, after any) bool {
+	return maps.Equal(before.(client.Object).GetLabels(), after.(client.Object).GetLabels())
+}
+
+// sameVersion reports whether an update is none.
+func sameVersion(before, after any) bool {
+	return before.(client.Object).GetResourceVersion() == after.(client.Object).GetResourceVersion()
 }

@@ -106,7 +106,6 @@ func Run(ctx context.Context, options Options) error {
 		options.Registry.Register(g.exporter.Metrics),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("configured", g.ready),
-		mgr.Add(manager.RunnableFunc(g.rules.run)),
 		mgr.Add(manager.RunnableFunc(g.run)),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			reports.run(ctx, g.reachable)
@@ -132,16 +131,17 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 		object  client.Object
 		changed func()
 		matters func(any) bool
+		same    func(before, after any) bool // nil if each update matters
 	}{
-		{&gatewayv1alpha1.RemoteGateway{}, g.notify, always},
-		{&corev1.Secret{}, g.notify, always},
-		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways},
-		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always},
-		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always},
-		{&corev1.Namespace{}, g.rules.notify, always},
-		{&mcsv1beta1.ServiceExport{}, g.rules.notify, grantedOnly},
-		{&corev1.Pod{}, g.pods.notify, always},
-		{&corev1.Service{}, nil, nil},
+		{&gatewayv1alpha1.RemoteGateway{}, g.notify, always, nil},
+		{&corev1.Secret{}, g.notify, always, nil},
+		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways, nil},
+		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always, sameVersion},
+		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always, sameVersion},
+		{&corev1.Namespace{}, g.rules.notify, always, sameLabels},
+		{&mcsv1beta1.ServiceExport{}, g.rules.notify, isGrantedOnly, sameGrantedOnly},
+		{&corev1.Pod{}, g.pods.notify, always, nil},
+		{&corev1.Service{}, nil, nil, nil},
 	} {
 		informer, err := c.GetInformer(ctx, kind.object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -153,19 +153,19 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 		if _, err := informer.AddEventHandler(toolscache.FilteringResourceEventHandler{
 			FilterFunc: kind.matters,
 			Handler: toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { kind.changed() }, UpdateFunc: func(any, any) { kind.changed() }, DeleteFunc: func(any) { kind.changed() },
+				AddFunc: func(any) { kind.changed() },
+				UpdateFunc: func(before, after any) {
+					if kind.same == nil || !kind.same(before, after) {
+						kind.changed()
+					}
+				},
+				DeleteFunc: func(any) { kind.changed() },
 			},
 		}); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
 	return nil
-}
-
-// grantedOnly reports whether an object is an export for granted clients only, or may have been one.
-func grantedOnly(object any) bool {
-	export, ok := object.(*mcsv1beta1.ServiceExport)
-	return !ok || export.Annotations[clusterset.AnnotationGrantedOnly] != ""
 }
 
 // ofGateways reports whether an object is a slice of gateways, or may have been one.

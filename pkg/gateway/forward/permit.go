@@ -72,7 +72,7 @@ func (p *Permissions) Recheck() {
 	p.mu.Unlock()
 	for _, stream := range streams {
 		if refusal := p.Denied(stream.cluster, stream.request); refusal != nil {
-			stream.end(refusal)
+			go stream.end(refusal) // it may wait for a peer that does not read
 		}
 	}
 }

@@ -1,0 +1,140 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pods are the pods of a cluster, found by address as in the cache.
+type pods struct {
+	client.Reader
+	mu    sync.Mutex
+	items []corev1.Pod
+}
+
+func (p *pods) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var applied client.ListOptions
+	applied.ApplyOptions(options)
+	for i := range p.items {
+		compacted, err := compactPod(&p.items[i])
+		if err != nil {
+			return err
+		}
+		for _, address := range addressesOf(compacted.(client.Object)) {
+			if applied.FieldSelector.Matches(fields.Set{indexAddress: address}) {
+				list.(*corev1.PodList).Items = append(list.(*corev1.PodList).Items, *compacted.(*corev1.Pod))
+			}
+		}
+	}
+	return nil
+}
+
+func podAt(name, account string, phase corev1.PodPhase, addresses ...string) corev1.Pod {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{ServiceAccountName: account}, Status: corev1.PodStatus{Phase: phase},
+	}
+	for _, address := range addresses {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: address})
+	}
+	return pod
+}
+
+// spec: A3
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	node := podAt("proxy", "proxy", corev1.PodRunning, "10.0.0.1")
+	node.Spec.HostNetwork = true
+	terminating := podAt("leaving", "web", corev1.PodRunning, "10.1.0.5")
+	terminating.DeletionTimestamp = &metav1.Time{Time: start}
+	i := newIdentities(&pods{items: []corev1.Pod{
+		podAt("web", "web", corev1.PodRunning, "10.1.0.1", "fd00::1"), podAt("job", "job", corev1.PodSucceeded, "10.1.0.1"), podAt("crash", "job", corev1.PodFailed, "10.1.0.1"),
+		podAt("one", "one", corev1.PodRunning, "10.1.0.2"), podAt("two", "one", corev1.PodRunning, "10.1.0.2"), node, podAt("odd", "odd", corev1.PodRunning, "10.0.0.1"), terminating,
+	}}, clocktesting.NewFakeClock(start))
+	for address, want := range map[string]string{
+		"10.1.0.1": "web", "fd00::1": "web", "10.1.0.5": "web", // those that have finished do not count, one that terminates does
+		"10.1.0.2": "", "10.0.0.1": "", // of two pods, and of a node
+	} {
+		namespace, account := i.of(t.Context(), netip.MustParseAddr(address))
+		if account != want || (namespace == "shop") != (want != "") {
+			t.Errorf("%s is %s/%s, want account %q", address, namespace, account, want)
+		}
+	}
+}
+
+// A client whose pod the API does not show yet waits for it, for a bounded time.
+//
+// spec: A3
+func TestIdentityOfNewPods(t *testing.T) {
+	t.Parallel()
+	clock, known := clocktesting.NewFakeClock(start), &pods{}
+	i := newIdentities(known, clock)
+	address := netip.MustParseAddr("10.1.0.1")
+	ask := func() <-chan string {
+		result := make(chan string, 1)
+		go func() {
+			_, account := i.of(context.Background(), address)
+			result <- account
+		}()
+		return result
+	}
+	waits := func() { // until the client waits
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !clock.HasWaiters(); {
+			if time.Now().After(deadline) {
+				t.Fatal(errors.New("the client does not wait"))
+			}
+		}
+	}
+	add := func(items ...corev1.Pod) {
+		known.mu.Lock()
+		known.items = items
+		known.mu.Unlock()
+		i.notify()
+	}
+	first := ask()
+	waits()
+	add(podAt("other", "other", corev1.PodRunning, "10.1.0.9"))
+	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))
+	if got := <-first; got != "web" {
+		t.Errorf("the first client is %q, want web", got)
+	}
+	add()
+	second := ask()
+	waits()
+	clock.Step(podTimeout)
+	if got := <-second; got != "" {
+		t.Errorf("a client of no pod is %q", got)
+	}
+	if got := <-ask(); got != "" { // without waiting: the clock does not go on
+		t.Errorf("the next client is %q", got)
+	}
+	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))
+	if got := <-ask(); got != "web" {
+		t.Errorf("the client of a new pod is %q, want web", got)
+	}
+	add()
+	third := ask() // waits again, because a pod has had the address
+	waits()
+	clock.Step(podTimeout)
+	<-third
+	clock.Step(strangerTime)
+	fourth := ask()
+	waits()
+	clock.Step(podTimeout)
+	<-fourth
+}
