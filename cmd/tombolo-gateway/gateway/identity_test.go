@@ -6,7 +6,9 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -73,6 +77,37 @@ func TestIdentity(t *testing.T) {
 		if account != want || (namespace == "shop") != (want != "") {
 			t.Errorf("%s is %s/%s, want account %q", address, namespace, account, want)
 		}
+	}
+}
+
+// BenchmarkPods reports the memory that the cache of pods takes, for each pod.
+func BenchmarkPods(b *testing.B) {
+	const n = 10_000
+	heap := func() float64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return float64(stats.HeapAlloc)
+	}
+	for b.Loop() {
+		before := heap()
+		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{indexAddress: func(object any) ([]string, error) {
+			return addressesOf(object.(client.Object)), nil
+		}})
+		for i := range n {
+			pod := podAt(fmt.Sprintf("web-7d4b9c6f5-%05d", i), "default", corev1.PodRunning, fmt.Sprintf("10.1.%d.%d", i/250, i%250), fmt.Sprintf("fd00::%x", i))
+			pod.UID, pod.ResourceVersion = types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), fmt.Sprint(1_000_000+i)
+			pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web", Env: make([]corev1.EnvVar, 20)}}
+			compacted, err := compactPod(&pod)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := store.Add(compacted); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric((heap()-before)/n, "B/pod")
+		runtime.KeepAlive(store)
 	}
 }
 
