@@ -58,7 +58,7 @@ func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, acc
 		case len(pods) == 1:
 			i.strangers.Remove(address)
 			return pods[0].Namespace, pods[0].Spec.ServiceAccountName
-		case tooMany || i.isStranger(address):
+		case tooMany || i.isStranger(address) || !i.hasPods(ctx):
 			return "", ""
 		}
 		select {
@@ -75,6 +75,12 @@ func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod
 	var list corev1.PodList
 	err := i.cache.List(ctx, &list, client.MatchingFields{indexAddress: address.String()}, client.UnsafeDisableDeepCopy)
 	return list.Items, err
+}
+
+// hasPods reports whether the API shows any pod. A cluster whose pods it does not show, as a demonstration, has none to wait for.
+func (i *identities) hasPods(ctx context.Context) bool {
+	var list corev1.PodList
+	return i.cache.List(ctx, &list, client.Limit(1), client.UnsafeDisableDeepCopy) == nil && len(list.Items) > 0
 }
 
 func (i *identities) isStranger(address netip.Addr) bool {

@@ -35,6 +35,10 @@ func (p *pods) List(_ context.Context, list client.ObjectList, options ...client
 	var applied client.ListOptions
 	applied.ApplyOptions(options)
 	for i := range p.items {
+		if applied.FieldSelector == nil {
+			list.(*corev1.PodList).Items = append(list.(*corev1.PodList).Items, p.items[i])
+			continue
+		}
 		compacted, err := compactPod(&p.items[i])
 		if err != nil {
 			return err
@@ -116,7 +120,8 @@ func BenchmarkPods(b *testing.B) {
 // spec: A3
 func TestIdentityOfNewPods(t *testing.T) {
 	t.Parallel()
-	clock, known := clocktesting.NewFakeClock(start), &pods{}
+	other := podAt("other", "other", corev1.PodRunning, "10.1.0.9")
+	clock, known := clocktesting.NewFakeClock(start), &pods{items: []corev1.Pod{other}}
 	i := newIdentities(known, clock)
 	address := netip.MustParseAddr("10.1.0.1")
 	ask := func() <-chan string {
@@ -143,12 +148,12 @@ func TestIdentityOfNewPods(t *testing.T) {
 	}
 	first := ask()
 	waits()
-	add(podAt("other", "other", corev1.PodRunning, "10.1.0.9"))
+	add(other)
 	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))
 	if got := <-first; got != "web" {
 		t.Errorf("the first client is %q, want web", got)
 	}
-	add()
+	add(other)
 	second := ask()
 	waits()
 	clock.Step(podTimeout)
@@ -162,7 +167,7 @@ func TestIdentityOfNewPods(t *testing.T) {
 	if got := <-ask(); got != "web" {
 		t.Errorf("the client of a new pod is %q, want web", got)
 	}
-	add()
+	add(other)
 	third := ask() // waits again, because a pod has had the address
 	waits()
 	clock.Step(podTimeout)
@@ -172,4 +177,9 @@ func TestIdentityOfNewPods(t *testing.T) {
 	waits()
 	clock.Step(podTimeout)
 	<-fourth
+	add()
+	clock.Step(strangerTime)
+	if got := <-ask(); got != "" { // without waiting: the API shows no pod at all
+		t.Errorf("a client of a cluster without pods is %q", got)
+	}
 }
