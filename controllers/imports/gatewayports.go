@@ -53,7 +53,7 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.allocator == nil {
-		if len(wanted) == 0 { // a cluster without gateways stores no cursor
+		if len(wanted) == 0 { // a cluster without gateways stores no state
 			return nil, nil
 		}
 		if err := g.load(ctx); err != nil {
@@ -70,7 +70,7 @@ func (g *GatewayPorts) retryAfter() time.Duration {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.allocator == nil { // another service could not store the cursor
+	if g.allocator == nil { // another service could not store the state
 		return time.Second
 	}
 	now := g.Clock.Now()

@@ -48,7 +48,7 @@ const (
 	NamespaceUnknown = "the namespace of the service is not known"
 )
 
-// Rules are the rules of one cluster for one direction. They are made by NewExports and NewImports.
+// Rules are the rules of one cluster for one direction, which New returns.
 type Rules struct {
 	admin, baseline []policy
 	grants          map[string][]grant // by namespace

@@ -16,7 +16,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
@@ -58,7 +57,7 @@ func (c *Clusterset) Access(ctx context.Context, key clusterset.ServiceKey, clie
 
 func (c *Clusterset) accessTo(ctx context.Context, exporter clusterset.ClusterID, key clusterset.ServiceKey, from access.Client) Access {
 	result := Access{Exporter: exporter}
-	if route.IsDirect(c.routeOf(from.Cluster), c.routeOf(exporter)) {
+	if route.IsDirect(clusterOf(c.Hub, from.Cluster), clusterOf(c.Hub, exporter)) {
 		result.Verdict, result.Reason = AccessNotEnforced, "the pods of both clusters reach each other directly: use NetworkPolicies"
 		return result
 	}
@@ -94,15 +93,6 @@ func reasonOf(err error) string {
 		return ""
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-// routeOf returns the network of a member, as the hub has it.
-func (c *Clusterset) routeOf(id clusterset.ClusterID) route.Cluster {
-	member := c.Hub.Records.Member(id)
-	if member == nil {
-		return route.Cluster{}
-	}
-	return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
 }
 
 // decide returns what the rules of a cluster say, and which of them are not valid. The verdict has no rule if they cannot be read.

@@ -73,10 +73,10 @@ func newGateway(ctx context.Context, options Options, cache client.Reader) *gate
 		Buffers:   buffers, Metrics: metrics,
 	}
 	log := accessLog(options.AccessLog) //nolint:contextcheck // a line of the access log needs none
-	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.local, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: log}
+	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.importing, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: log}
 	g.exporter = &forward.Exporter{
 		Backends:    backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }},
-		Permissions: g.rules.exports, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: log,
+		Permissions: g.rules.exporting, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: log,
 	}
 	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {

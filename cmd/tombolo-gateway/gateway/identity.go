@@ -77,7 +77,7 @@ func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod
 	return list.Items, err
 }
 
-// hasPods reports whether the API shows any pod. A cluster whose pods it does not show, as a demonstration, has none to wait for.
+// hasPods reports whether the API server has any pod. If it has none, not even that of this gateway, there is no pod to wait for.
 func (i *identities) hasPods(ctx context.Context) bool {
 	var list corev1.PodList
 	return i.cache.List(ctx, &list, client.Limit(1), client.UnsafeDisableDeepCopy) == nil && len(list.Items) > 0

@@ -26,13 +26,13 @@ import (
 
 // accessRules decides about the streams of a gateway by the rules of its cluster.
 type accessRules struct {
-	cache          client.Reader
-	log            logr.Logger
-	logs           *rate.Limiter
-	denials        *prometheus.CounterVec
-	export, imprt  atomic.Pointer[access.Rules] // nil until they are read
-	changed        chan struct{}
-	exports, local *forward.Permissions
+	cache                    client.Reader
+	log                      logr.Logger
+	logs                     *rate.Limiter
+	denials                  *prometheus.CounterVec
+	exportRules, importRules atomic.Pointer[access.Rules] // nil until they are read
+	changed                  chan struct{}
+	exporting, importing     *forward.Permissions
 }
 
 func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger) *accessRules {
@@ -43,11 +43,11 @@ func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger) *
 			Name: "tombolo_gateway_streams_denied_total", Help: "Streams that a rule of this cluster has denied, by rule.",
 		}, []string{"direction", "rule"}),
 	}
-	r.exports = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
-		return r.decide(ctx, r.export.Load(), "export", id, request)
+	r.exporting = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+		return r.decide(ctx, r.exportRules.Load(), "export", id, request)
 	}}
-	r.local = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
-		return r.decide(ctx, r.imprt.Load(), "import", id, request)
+	r.importing = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
+		return r.decide(ctx, r.importRules.Load(), "import", id, request)
 	}}
 	return r
 }
@@ -68,8 +68,8 @@ func (r *accessRules) run(ctx context.Context) {
 			return
 		case <-r.changed:
 			r.load(ctx)
-			r.exports.Recheck()
-			r.local.Recheck()
+			r.exporting.Recheck()
+			r.importing.Recheck()
 		}
 	}
 }
@@ -81,10 +81,10 @@ func (r *accessRules) load(ctx context.Context) {
 		r.log.Error(err, "cannot read the rules")
 		return
 	}
-	export, exportErr := access.New(policyv1alpha1.DirectionExport, objects)
-	imprt, importErr := access.New(policyv1alpha1.DirectionImport, objects)
-	r.export.Store(export)
-	r.imprt.Store(imprt)
+	exports, exportErr := access.New(policyv1alpha1.DirectionExport, objects)
+	imports, importErr := access.New(policyv1alpha1.DirectionImport, objects)
+	r.exportRules.Store(exports)
+	r.importRules.Store(imports)
 	if err := errors.Join(exportErr, importErr); err != nil {
 		r.log.Error(err, "a rule is not valid")
 	}

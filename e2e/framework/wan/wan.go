@@ -143,7 +143,11 @@ func (h *host) send() {
 		case <-h.closed:
 			return
 		case p := <-h.queue:
-			time.Sleep(time.Until(p.due)) // which is soon
+			select {
+			case <-h.closed:
+				return
+			case <-time.After(time.Until(p.due)):
+			}
 			_, _ = h.device.Write(p.data) // a device may be down, and then a packet is lost
 		}
 	}

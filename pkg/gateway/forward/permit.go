@@ -50,18 +50,6 @@ func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end
 	return release, nil
 }
 
-// begin makes the first attempt if the client is allowed to use the service. It resets the client if it is not, now or until the result
-// is called.
-func (o *outgoing) begin() func() {
-	forget, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
-	if refusal != nil {
-		o.fail(refusal)
-		return func() {}
-	}
-	go o.attempt(nil)
-	return forget
-}
-
 // Recheck ends the streams that are no longer allowed. It is called when the rules have changed.
 func (p *Permissions) Recheck() {
 	p.mu.Lock()
@@ -75,4 +63,16 @@ func (p *Permissions) Recheck() {
 			go stream.end(refusal) // it may wait for a peer that does not read
 		}
 	}
+}
+
+// begin makes the first attempt if the client is allowed to use the service. It resets the client if it is not, now or until the result
+// is called.
+func (o *outgoing) begin() func() {
+	forget, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
+	if refusal != nil {
+		o.fail(refusal)
+		return func() {}
+	}
+	go o.attempt(nil)
+	return forget
 }
