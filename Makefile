@@ -170,7 +170,8 @@ monitoring-check: ## check that metrics of alerts and dashboard exist in the scr
 # make e2e STORY='an exported service' runs one story, and skips the lab's own tests.
 STORY ?=
 E2EFLAGS ?=
-# How many of the stories that keep to their own namespace run at a time.
+# How many of the stories that keep to their own namespace run at a time, and of the documents. These build kubectl-clusterset at the same
+# time, so it must be there and up to date.
 E2E_PARALLEL ?= 4
 # make e2e OLDEST=no does without the oldest Kubernetes supported. No other lab runs it.
 OLDEST ?= yes
@@ -180,6 +181,7 @@ e2e: lab-assets ## run the users' stories on complete clusters with pods and tra
 	@[ '$(OLDEST)' = no ] || tools/assets/build.sh $(OLDEST_PROGRAMS)
 	@export TOMBOLO_E2E=1 OLDEST='$(OLDEST)' STORY='$(STORY)'; \
 	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run "Complete|TestArea" ./e2e/framework/lab ./e2e/framework/wan; fi; \
+	go build -o bin/ ./cmd/kubectl-clusterset; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
 
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api

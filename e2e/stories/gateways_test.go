@@ -30,7 +30,8 @@ import (
 // each other.
 var separateNetworks = map[string]string{"a": hubv1alpha1.DefaultNetwork, "b": "right", "c": hubv1alpha1.DefaultNetwork}
 
-// acrossNetworks are the stories of clusters in separate networks, in their order: the later ones disturb the clusters.
+// acrossNetworks are the stories of clusters in separate networks, in their order: the later ones disturb the clusters. Large transfers
+// leave no time for others beside them.
 var acrossNetworks = []story{
 	{"a service is reached across networks", serviceAcrossNetworks},
 	{"two exporters in two networks serve together", exportersInTwoNetworks},

@@ -18,10 +18,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
-const (
-	quickstartStory = "a newcomer follows the quickstart, and loses a member"
-	gatewayStory    = "a newcomer connects two networks"
-)
+// documents are followed at the same time, each on two clusters of its own.
+var documents = []struct {
+	story    string
+	networks map[string]string
+	follow   func(*testing.T, *stage)
+}{
+	{"a newcomer follows the quickstart, and loses a member", nil, newcomerFollowsTheQuickstart},
+	{"a newcomer connects two networks", map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks},
+}
 
 // newcomerConnectsTwoNetworks: docs/gateways.md works word for word on two clusters with the same addresses, without Tombolo.
 func newcomerConnectsTwoNetworks(t *testing.T, st *stage) {

@@ -49,6 +49,15 @@ func newStage(t *testing.T) *stage {
 	})
 }
 
+// newNetworks starts a clusterset across networks. c takes part in the stories that open it.
+func newNetworks(t *testing.T) *stage {
+	t.Helper()
+	st := startStage(t, complete.Options{Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c"})
+	st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"}
+	lab.Must(t, st.LoadConformanceImages(t.Context()))
+	return st
+}
+
 func startStage(t *testing.T, o complete.Options) *stage {
 	t.Helper()
 	begin := time.Now()

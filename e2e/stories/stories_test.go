@@ -70,9 +70,13 @@ func TestStories(t *testing.T) {
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
 	var all summary
 	t.Cleanup(func() { all.print(t) })
-	if parallel, serial := choose(chosen, parallel), choose(chosen, serial); len(parallel)+len(serial) > 0 {
-		t.Run("clusterset", func(t *testing.T) {
-			st := newStage(t)
+	runOn := func(name string, start func(*testing.T) *stage, parallel, serial []story) {
+		parallel, serial = choose(chosen, parallel), choose(chosen, serial)
+		if len(parallel)+len(serial) == 0 {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			st := start(t)
 			t.Run("parallel", func(t *testing.T) {
 				for _, s := range parallel {
 					t.Run(s.name, func(t *testing.T) {
@@ -86,39 +90,23 @@ func TestStories(t *testing.T) {
 			}
 		})
 	}
-	if across := choose(chosen, acrossNetworks); len(across) > 0 {
-		t.Run("networks", func(t *testing.T) {
-			st := startStage(t, complete.Options{Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c"})
-			st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"} // c takes part in the stories that open it
-			lab.Must(t, st.LoadConformanceImages(t.Context()))
-			for _, s := range across {
-				t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
+	runOn("clusterset", newStage, parallel, serial)
+	runOn("networks", newNetworks, nil, acrossNetworks)
+	t.Run("documents", func(t *testing.T) {
+		for _, d := range documents {
+			if !chosen.MatchString(d.story) {
+				continue
 			}
-		})
-	}
-	for _, document := range []struct {
-		story    string
-		networks map[string]string
-		follow   func(*testing.T, *stage)
-	}{
-		{quickstartStory, nil, newcomerFollowsTheQuickstart},
-		{gatewayStory, map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks},
-	} {
-		if !chosen.MatchString(document.story) {
-			continue
-		}
-		t.Run("document", func(t *testing.T) {
-			// Two clusters, of which one becomes the hub, too.
-			st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: document.networks})
-			if err := st.LoadConformanceImages(t.Context()); err != nil { // the document's pods run one of them
-				t.Fatal(err)
-			}
-			t.Run(document.story, func(t *testing.T) {
+			t.Run(d.story, func(t *testing.T) {
+				t.Parallel()
+				// Two clusters, of which one becomes the hub, too.
+				st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: d.networks})
+				lab.Must(t, st.LoadConformanceImages(t.Context())) // the document's pods run one of them
 				defer all.time(t, st)()
-				document.follow(t, st)
+				d.follow(t, st)
 			})
-		})
-	}
+		}
+	})
 }
 
 // choose returns the stories of such names.
