@@ -41,6 +41,8 @@ type MemberOptions struct {
 	Publish      hubv1alpha1.Publish
 	GatewayCIDRs []hubv1alpha1.CIDR
 	GatewayNames []hubv1alpha1.DNSName
+	// Properties are as in the Member.
+	Properties map[string]hubv1alpha1.PropertyValue
 	// MaxServices and MaxEndpoints bound the numbers of the member's PublishedServices and PublishedEndpoints. 0 means the default
 	// in member/resourcequota.yaml.
 	MaxServices, MaxEndpoints int
@@ -104,6 +106,7 @@ func (o MemberOptions) member() *hubv1alpha1.Member {
 			Publish:      o.Publish,
 			GatewayCIDRs: o.GatewayCIDRs,
 			GatewayNames: o.GatewayNames,
+			Properties:   o.Properties,
 		},
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/gateway"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
+	"github.com/tombolo-mcs/tombolo/controllers/properties"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
@@ -189,9 +190,12 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	if err := errors.Join(s.manager.Add(connection), s.manager.Add(parts.presence)); err != nil {
 		return fmt.Errorf("add the connection to the hub: %w", err)
 	}
-	if local.fromProperty {
-		if err := s.manager.Add(&guard{cache: s.manager.GetCache(), id: local.id}); err != nil {
-			return fmt.Errorf("add the guard of the cluster ID: %w", err)
+	if local.fromProperty { // the cluster has ClusterProperties
+		if err := errors.Join(
+			s.manager.Add(&guard{cache: s.manager.GetCache(), id: local.id}),
+			parts.properties.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		); err != nil {
+			return fmt.Errorf("add the guard of the cluster ID and the controller of ClusterProperties: %w", err)
 		}
 	}
 	return errors.Join(
@@ -226,6 +230,7 @@ type parts struct {
 	exportstatus *exportstatus.Reconciler
 	imports      *imports.Reconciler
 	presence     *presence.Presence
+	properties   *properties.Reconciler
 	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
 	gateway *gateway.Reconciler
 }
@@ -262,6 +267,9 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 	return parts{
 		presence: present,
 		gateway:  gateways,
+		properties: &properties.Reconciler{
+			Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Allowed: present.Allowed, Events: recorder,
+		},
 		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},

@@ -243,6 +243,7 @@ func (s *Store) MarkLeft(id clusterset.ClusterID) {
 func (s *Store) leave(id clusterset.ClusterID) []Event {
 	s.left[id] = struct{}{}
 	delete(s.gateways.records, id)
+	delete(s.properties, id)
 	s.notifyMember(MemberEvent{id, MemberLeft})
 	return s.serviceEvents(id)
 }

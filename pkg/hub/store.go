@@ -28,6 +28,8 @@ type Store struct {
 	listed            map[kind]bool
 	subscribers       []func(Event)
 	memberSubscribers []func(MemberEvent)
+	// properties are the valid properties of the members. Those of an absent member stay until it has left.
+	properties map[clusterset.ClusterID]map[string]string
 	// network is the network of this cluster, as its Member said when it was last read; empty for the default one.
 	network string
 	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
@@ -75,6 +77,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
 		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
 		listed:     map[kind]bool{},
+		properties: map[clusterset.ClusterID]map[string]string{},
 		renewals:   map[clusterset.ClusterID]string{},
 		seen:       map[kind]string{},
 		published:  map[clusterset.ClusterID]int{},
@@ -181,6 +184,14 @@ func (s *Store) Member(id clusterset.ClusterID) *hubv1alpha1.Member {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.members[id]
+}
+
+// Properties returns the valid properties of each known cluster. A cluster that the store does not know has no entry; missing data
+// never removes one. The inner maps must not be changed.
+func (s *Store) Properties() map[clusterset.ClusterID]map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.properties)
 }
 
 // Record returns the PublishedService of a cluster for a service; nil if there is none. It must not be changed.

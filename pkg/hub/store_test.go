@@ -233,3 +233,31 @@ func TestHeartbeatInterval(t *testing.T) {
 		t.Errorf("without a heartbeat: %s", got)
 	}
 }
+
+// The properties of a member are known until it has left; a list that lacks its Member changes nothing. spec: A5
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	f := newFill(t)
+	region := func(id clusterset.ClusterID, name string) *hubv1alpha1.Member {
+		member := memberOf(id)
+		member.Spec.Properties = map[string]hubv1alpha1.PropertyValue{"region": hubv1alpha1.PropertyValue(name), "clusterset.k8s.io": "x"}
+		return member
+	}
+	type properties = map[clusterset.ClusterID]map[string]string
+	check := func(step string, want properties) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.Properties()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	check("before the list", properties{})
+	f.list(kindMember, memberOf("own"), region("b", "eu"))
+	check("listed", properties{"own": {}, "b": {"region": "eu"}})
+	f.watch(kindMember, table.Update, region("b", "us"))
+	check("changed", properties{"own": {}, "b": {"region": "us"}})
+	f.list(kindMember, memberOf("own"))
+	check("missing", properties{"own": {}, "b": {"region": "us"}})
+	f.watch(kindMember, table.Update, region("b", "us"))
+	f.watch(kindMember, table.Delete, region("b", "us"))
+	check("left", properties{"own": {}})
+}

@@ -165,6 +165,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 	switch o := object.(type) {
 	case *hubv1alpha1.Member:
 		s.members[id] = o
+		s.properties[id] = record.PropertiesOf(o)
 		if id == s.own {
 			s.network = record.NetworkOf(o)
 		}

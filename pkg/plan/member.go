@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -102,6 +103,12 @@ func Secret(desired, existing *corev1.Secret) []Change[*corev1.Secret] {
 // RemoteGateways returns the changes from the existing to the desired RemoteGateways.
 func RemoteGateways(desired, existing []*gatewayv1alpha1.RemoteGateway) []Change[*gatewayv1alpha1.RemoteGateway] {
 	overlay := func(o, d *gatewayv1alpha1.RemoteGateway) { o.Labels, o.Spec = maps.Clone(d.Labels), d.Spec }
+	return compare(desired, existing, overlay, equal, neverReplace)
+}
+
+// ClusterProperties returns the changes from the existing to the desired ClusterProperties.
+func ClusterProperties(desired, existing []*aboutv1beta1.ClusterProperty) []Change[*aboutv1beta1.ClusterProperty] {
+	overlay := func(o, d *aboutv1beta1.ClusterProperty) { o.Labels, o.Spec = maps.Clone(d.Labels), d.Spec }
 	return compare(desired, existing, overlay, equal, neverReplace)
 }
 

@@ -42,7 +42,7 @@ func (j *joinCommand) admit(ctx context.Context) error {
 func (j *joinCommand) memberOptions() manifests.MemberOptions {
 	o := manifests.MemberOptions{
 		ClusterID: j.id, PodCIDRs: j.own.pods, NodeCIDRs: j.own.nodes, ServiceCIDRs: j.own.services,
-		Namespaces: j.namespaces, ClaimedAges: j.ages,
+		Namespaces: j.namespaces, ClaimedAges: j.ages, Properties: j.propertiesOf(),
 	}
 	network := j.networkOf(j.admitted, j.others)
 	o.Network, o.Publish, o.GatewayCIDRs, o.GatewayNames = network.Network, network.Publish, network.GatewayCIDRs, network.GatewayNames

@@ -212,8 +212,16 @@ func withRetryHint(err error) error {
 	return nil
 }
 
-// cleanProperties deletes the ClusterProperty of the clusterset, and that of the ID if join created it.
+// cleanProperties deletes the ClusterProperties that the agent has created, that of the clusterset, and that of the ID if join created
+// it.
 func (l *leaveCommand) cleanProperties(ctx context.Context) error {
+	ofMember := &aboutv1beta1.ClusterPropertyList{}
+	if err := l.member.client.List(ctx, ofMember, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}); err != nil && !isAbsentKind(err) {
+		return fmt.Errorf("list ClusterProperties: %w", err)
+	}
+	if err := deleteManaged(ctx, l, "ClusterProperties", pointers(ofMember.Items)); err != nil {
+		return err
+	}
 	for _, name := range []string{aboutv1beta1.ClusterSetProperty, aboutv1beta1.ClusterIDProperty} {
 		existing, err := property(ctx, l.member, name)
 		if err != nil {

@@ -42,6 +42,9 @@ const examplesJoin = `  # show what the command would do, and which addresses it
   # join a cluster whose pods the others do not reach: services are reached through gateways
   kubectl clusterset join --context west --hub-context hub --cluster-id west --network cloud --gateway
 
+  # say where the cluster is, for policies such as "prefer the same region"
+  kubectl clusterset join --context east --hub-context hub --cluster-id east --property region=eu
+
   # for production: two agents on two nodes, disruption budgets, network policies
   kubectl clusterset join --context east --hub-context hub --cluster-id east --profile production`
 
@@ -55,6 +58,7 @@ type joinOptions struct {
 	id, clusterSet        string
 	pods, nodes, services []string
 	namespaces            []string
+	memberProperties      map[string]string
 	allowOverlap          bool
 	trustAges             bool
 	hubServer, hubCA      string
@@ -80,6 +84,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to those of the Member, or the nodes' addresses")
 	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to those of the Member, or those found in the cluster")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to those of the Member, or all but the reserved ones")
+	flags.StringToStringVar(&o.memberProperties, "property", nil, "a property of the cluster, such as region=eu, to which policies of all members refer; can be repeated, and region= removes it. Properties without a flag stay as they are")
 	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
 	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "accept the ages that this cluster claims for its exports without limit, to adopt services that are older than the hub; defaults to the setting of the Member, and =false removes it")
 	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
@@ -91,7 +96,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 
 // parse validates the flags, and reads the file of --hub-ca.
 func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
-	if err := errors.Join(o.validate(), o.parseNetwork(flags)); err != nil {
+	if err := errors.Join(o.validate(), o.parseNetwork(flags), o.checkProperties()); err != nil {
 		return err
 	}
 	if flags.Changed(trustAgesFlag) {

@@ -144,6 +144,34 @@ func TestWayIn(t *testing.T) {
 	}
 }
 
+// Properties without a flag stay as they are. spec: A5
+func TestJoinProperties(t *testing.T) {
+	type properties = map[string]hubv1alpha1.PropertyValue
+	for name, test := range map[string]struct {
+		line         string
+		before, want properties
+	}{
+		"none":        {"", nil, properties{}},
+		"new":         {"--property region=eu --property tier=gold", nil, properties{"region": "eu", "tier": "gold"}},
+		"not given":   {"", properties{"region": "eu"}, properties{"region": "eu"}},
+		"another one": {"--property tier=gold", properties{"region": "eu"}, properties{"region": "eu", "tier": "gold"}},
+		"changed":     {"--property region=us", properties{"region": "eu"}, properties{"region": "us"}},
+		"removed":     {"--property region=", properties{"region": "eu", "tier": "gold"}, properties{"tier": "gold"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &joinCommand{admitted: &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.before}}}
+			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
+			j.add(flags)
+			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, j.memberOptions().Properties); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // Settings for networks and gateways without a flag stay as they are. spec: W1, W2
 func TestJoinNetwork(t *testing.T) {
 	member := func(network string, publish hubv1alpha1.Publish, cidrs ...hubv1alpha1.CIDR) hubv1alpha1.MemberSpec {
@@ -189,6 +217,7 @@ func TestJoinNetwork(t *testing.T) {
 		"--publish Nothing":          "--publish=Nothing: must be Addresses or Availability",
 		"--gateway-service Other":    "--gateway-service=Other: must be LoadBalancer, NodePort or ClusterIP",
 		"--gateway-address host:web": `--gateway-address: "host:web" is no address of a gateway`,
+		"--property Region=eu":       `--property: property "Region": its name must be a DNS name`,
 		"--gateway-cidrs here":       `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
 	} {
 		j := &joinCommand{}

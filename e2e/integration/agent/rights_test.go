@@ -65,6 +65,7 @@ func TestRights(t *testing.T) {
 	t.Run("RecreatedAtOnce", func(t *testing.T) { testRecreatedAtOnce(t, w) })
 	t.Run("Terminating", func(t *testing.T) { testImporterTerminating(t, w) })
 	t.Run("HubAway", func(t *testing.T) { testHubUnreachable(t, w) })
+	t.Run("Properties", func(t *testing.T) { testProperties(t, w) })
 	stopA = testGatewayPorts(t, w, stopA)
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()

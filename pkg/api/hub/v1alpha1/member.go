@@ -5,6 +5,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Bounds of the properties of a Member, in characters but for the number of properties.
+const (
+	MaxProperties          = 32
+	MaxPropertyNameLength  = 253
+	MaxPropertyValueLength = 253
+)
+
 // MemberName is the name of the one Member in a member's namespace. The hub's admission policies take it as their
 // parameter.
 const MemberName = "member"
@@ -95,10 +102,22 @@ type MemberSpec struct {
 	// +listType=atomic
 	GatewayNames []DNSName `json:"gatewayNames,omitempty"`
 
+	// properties describe the cluster, such as its region. Policies of all members refer to them, and the member shows them as
+	// ClusterProperties. Keys are names of ClusterProperties (KEP-2149).
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +mapType=atomic
+	Properties map[string]PropertyValue `json:"properties,omitempty"`
+
 	// suspended ends all exports of the member at once, until it is false again. "kubectl clusterset leave" sets it before it deletes the Member.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 }
+
+// PropertyValue is the value of a property of a cluster.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+type PropertyValue string
 
 // CIDR is an IP range such as 10.0.0.0/16 or fd00::/48.
 // +kubebuilder:validation:MaxLength=49
