@@ -395,6 +395,21 @@ func TestChainsAreShort(t *testing.T) {
 	}
 }
 
+// Other clusters say of which namespaces their clients are, so they could have any number of chains kept.
+func TestChainsAreBounded(t *testing.T) {
+	t.Parallel()
+	rules, err := New(exporting, Objects{Namespaces: namespaces})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxChains + 1 {
+		rules.Decide(web, Client{Cluster: frontend.Cluster, Namespace: fmt.Sprint("ns-", i)})
+		if want := i%maxChains + 1; len(rules.chains) != want {
+			t.Fatalf("%d chains after %d namespaces, want %d", len(rules.chains), i+1, want)
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	for name, rules := range map[string]*Rules{
 		"10 of 1,000 policies select the service":          thousand(b, exporting, false),
