@@ -24,10 +24,8 @@ import (
 func TestGateway(t *testing.T) {
 	objects := must(t)(manifests.Render("gateway"))
 	want := []string{
-		"CustomResourceDefinition clusterserviceaccesspolicies.policy.tombolo-mcs.io",
 		"CustomResourceDefinition gatewaystatuses.gateway.tombolo-mcs.io",
 		"CustomResourceDefinition remotegateways.gateway.tombolo-mcs.io",
-		"CustomResourceDefinition serviceexportgrants.policy.tombolo-mcs.io",
 		"ServiceAccount tombolo-system/tombolo-gateway",
 		"Role tombolo-system/tombolo-gateway",
 		"ClusterRole tombolo-gateway",

@@ -10,11 +10,8 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
@@ -149,30 +145,6 @@ func (s *starter) check() error {
 	return errors.New("starting")
 }
 
-// checkCRDs returns nil if the cluster serves the Multi-Cluster Services API, else what to do.
-func checkCRDs(config *rest.Config, mgr manager.Manager) error {
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("set up discovery: %w", err)
-	}
-	resources, err := client.ServerResourcesForGroupVersion(mcsv1beta1.GroupVersion.String())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask what the cluster serves: %w", err)
-	}
-	served := map[string]bool{}
-	if resources != nil {
-		for _, resource := range resources.APIResources {
-			served[resource.Name] = true
-		}
-	}
-	for _, wanted := range []string{mcsv1beta1.ServiceExportPluralName, mcsv1beta1.ServiceImportPluralName} {
-		if !served[wanted] {
-			return fmt.Errorf("the cluster does not serve %s.%s: apply the CRDs of the Multi-Cluster Services API", wanted, mcsv1beta1.GroupVersion)
-		}
-	}
-	return nil
-}
-
 // add adds the connection to the hub and the controllers to the manager, which starts them.
 func (s *starter) add(ctx context.Context, local identity, hubClient client.WithWatch, metrics metrics) error {
 	if err := caches.AddIndexes(ctx, s.manager.GetFieldIndexer()); err != nil {
@@ -270,7 +242,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		properties: &properties.Reconciler{
 			Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Allowed: present.Allowed, Events: recorder,
 		},
-		publish:  &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
+		publish: &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},

@@ -24,7 +24,9 @@ func TestDecide(t *testing.T) {
 		}
 		return object
 	}
-	ours := func(name, value string) aboutv1beta1.ClusterProperty { return property(name, value, clusterset.ManagedBy) }
+	ours := func(name, value string) aboutv1beta1.ClusterProperty {
+		return property(name, value, clusterset.ManagedBy)
+	}
 	lost := property("region", "eu", "")
 	lost.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}}
 	for name, test := range map[string]struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -33,11 +34,14 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
-// allMemberObjects returns the objects of all profiles and of the gateways, in the order in which they can be deleted.
+// allMemberObjects returns the objects of all profiles and of the gateways, in the order in which they can be deleted, without the kinds
+// of which users have written objects.
 func allMemberObjects() ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true})
 	slices.Reverse(objects)
-	return objects, err
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return isDefinition(o) && strings.HasSuffix(o.GetName(), "."+policyv1alpha1.GroupVersion.Group)
+	}), err
 }
 
 // stopAgent deletes the agent and waits until its pods do not exist, so that it does not create its objects again.
@@ -89,7 +93,7 @@ func (l *leaveCommand) clean(ctx context.Context) error {
 	if err := l.cleanProperties(ctx); err != nil {
 		return err
 	}
-	l.r.notef("ServiceExports, and the kinds of the Multi-Cluster Services API, are left: they are yours")
+	l.r.notef("ServiceExports, grants and policies, and their kinds, are left: they are yours")
 	return nil
 }
 
