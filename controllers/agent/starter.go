@@ -223,10 +223,12 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
 	}
 	var gatewayPorts *imports.GatewayPorts
+	var virtualIPs *imports.VirtualIPs
 	if s.options.Namespace != "" {
 		gatewayPorts = &imports.GatewayPorts{
 			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
 		}
+		virtualIPs = &imports.VirtualIPs{Live: s.manager.GetAPIReader()}
 	}
 	gatewayReach := &reach.Reach{}
 	var gateways *gateway.Reconciler
@@ -251,7 +253,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-			GatewayPorts: gatewayPorts, GatewayReach: gatewayReach, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,8 @@ const (
 	IndexSource = "tombolo.source"
 	// IndexMirror finds the mirrored slices of an import by the import's name.
 	IndexMirror = "tombolo.mirror"
+	// IndexVirtual finds the Services of an import's virtual IPs, and their slices, by the import's name.
+	IndexVirtual = "tombolo.virtual"
 	// IndexDerived finds managed imports by the name that they have recorded for their derived Service.
 	IndexDerived = "tombolo.derived"
 )
@@ -33,6 +36,11 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexMirror, indexOf(MirroredService)); err != nil {
 		return fmt.Errorf("index EndpointSlices by their ServiceImport: %w", err)
+	}
+	for _, object := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
+		if err := indexer.IndexField(ctx, object, IndexVirtual, indexOf(VirtualIPService)); err != nil {
+			return fmt.Errorf("index %T by the ServiceImport of its virtual IP: %w", object, err)
+		}
 	}
 	if err := indexer.IndexField(ctx, &mcsv1beta1.ServiceImport{}, IndexDerived, recordedName); err != nil {
 		return fmt.Errorf("index ServiceImports by their derived Service: %w", err)
@@ -81,4 +89,23 @@ func isMirror(slice client.Object) bool {
 func DerivedService(service client.Object) (types.NamespacedName, bool) {
 	name := service.GetLabels()[mcsv1beta1.LabelServiceName]
 	return types.NamespacedName{Namespace: service.GetNamespace(), Name: name}, name != "" && clusterset.IsManaged(service.GetLabels())
+}
+
+// VirtualIPService returns the imported service of the Service of a virtual IP, or of one of its slices, and false for other objects.
+func VirtualIPService(object client.Object) (types.NamespacedName, bool) {
+	name := object.GetLabels()[clusterset.LabelVirtualIPOf]
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, name != "" && clusterset.ManagerOf(object) == clusterset.ManagedBy
+}
+
+// VirtualIP returns the virtual IP that the labels of its Service or of one of its slices name, and false for other objects, and if the
+// labels do not match the name of the Service.
+func VirtualIP(object client.Object) (clusterset.VirtualIP, bool) {
+	service, ok := VirtualIPService(object)
+	labels, name := object.GetLabels(), object.GetName()
+	if _, isSlice := object.(*discoveryv1.EndpointSlice); isSlice {
+		name = labels[discoveryv1.LabelServiceName]
+	}
+	cluster, err := clusterset.ParseClusterID(labels[mcsv1beta1.LabelSourceCluster])
+	ip := clusterset.VirtualIP{Service: service, Cluster: cluster, Hostname: labels[clusterset.LabelHostname]}
+	return ip, ok && err == nil && ip.Name() == name
 }

@@ -27,6 +27,8 @@ type decision struct {
 	site   render.Site
 	// slices are the source slices to mirror.
 	slices []clusterset.Slice
+	// virtual are the desired virtual IPs.
+	virtual virtualIPs
 	// kept are the desired mirrored slices whose source slices are missing on the hub.
 	kept []*discoveryv1.EndpointSlice
 }
@@ -45,12 +47,8 @@ const (
 
 // decide returns which exports form the import and which endpoints it uses. It is pure.
 func decide(v view) decision {
-	exports := v.sources.Exports()
 	missing := missingExporters(v)
-	incomplete := len(missing) > 0 || v.hasUnknownExporters() && !v.sources.Hub.Synced()
-	if incomplete {
-		exports = append(exports, v.existingExports()...)
-	}
+	exports, incomplete := v.exports()
 	merged, ok := merge.Merge(exports)
 	switch {
 	case !ok && incomplete:
@@ -64,7 +62,26 @@ func decide(v view) decision {
 	sources := sourceSlices(v, d.merged)
 	d.slices = liveness.Serving(d.merged, v.policies, sources)
 	d.kept = kept(v, d.merged, sources)
+	d.virtual = v.desiredVirtualIPs()
 	return d
+}
+
+// exports returns the exports that form the import. If some may be missing, the existing import is one of them, and incomplete is set.
+func (v view) exports() (exports []clusterset.Export, incomplete bool) {
+	exports = v.sources.Exports()
+	if incomplete = len(missingExporters(v)) > 0 || v.hasUnknownExporters() && !v.sources.Hub.Synced(); incomplete {
+		exports = slices.Concat(exports, v.existingExports())
+	}
+	return exports, incomplete
+}
+
+// importType returns the type of the import: that of the oldest export.
+func (v view) importType() mcsv1beta1.ServiceImportType {
+	exports, _ := v.exports()
+	if len(exports) == 0 {
+		return ""
+	}
+	return slices.MinFunc(exports, merge.Older).Type
 }
 
 // sourceSlices returns the source slices of all exporters, each with the state of its member. It omits local slices if the derived
@@ -125,7 +142,7 @@ func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.Endp
 			State: v.states[source.cluster], Family: slice.AddressType, Ports: mergedPorts(m, render.AllPorts(slice)),
 		})
 		desired := render.Withhold(slice, render.SliceNames(m, serving))
-		if isGatewaySlice(slice) {
+		if isGatewaySlice(slice) && m.Type != mcsv1beta1.Headless { // the endpoints of a headless one are virtual IPs
 			desired = keptGateway(v, desired)
 		}
 		result = append(result, desired)

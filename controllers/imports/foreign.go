@@ -23,13 +23,20 @@ import (
 // rare.
 func foreignObjects[T client.Object](r *Reconciler) handler.TypedEventHandler[T, reconcile.Request] {
 	enqueue := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], object client.Object) {
-		name, ok := clusterset.DerivedNameOf(object.GetName())
-		if !ok || clusterset.ManagerOf(object) == clusterset.ManagedBy {
+		name, isDerived := clusterset.DerivedNameOf(object.GetName())
+		isVirtual := clusterset.IsVirtualIPName(object.GetName())
+		if !isDerived && !isVirtual || clusterset.ManagerOf(object) == clusterset.ManagedBy {
 			return
 		}
 		list := &mcsv1beta1.ServiceImportList{}
 		if err := r.Member.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "cannot find which imports wait for a name", "name", name)
+		}
+		if isVirtual { // the name does not say which import wants it
+			for i := range list.Items {
+				queue.Enqueue(q, 0, client.ObjectKeyFromObject(&list.Items[i]))
+			}
+			return
 		}
 		queue.Enqueue(q, 0, importsByDerivedName(name, list.Items)...)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -30,26 +32,39 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
-// paths returns how this cluster reaches each remote exporter, and why it cannot reach some of them, in the order of the exports.
-func (v view) paths() (map[clusterset.ClusterID]route.Path, []error) {
-	result, obstacles := map[clusterset.ClusterID]route.Path{}, []error(nil)
+// choosePaths sets how this cluster reaches each remote exporter, and why it cannot reach some of them, in the order of the exports.
+func (v *view) choosePaths() {
+	v.path, v.headless, v.obstacles = map[clusterset.ClusterID]route.Path{}, map[clusterset.ClusterID]clusterset.Export{}, nil
 	local := route.Cluster{Network: v.sources.Hub.LocalNetwork, Gateway: v.sources.Gateways != nil}
+	importType := sync.OnceValue(v.importType)
 	for _, export := range v.sources.Hub.Exports {
-		source := v.sources.Hub.Exporters[export.Cluster]
-		source.Gateway = source.Gateway || v.hasGatewaySlice(export.Cluster) // the hub may have lost its record
-		path, err := route.Choose(local, source, export)
-		if path == route.Direct && v.awaitsAddresses(export) {
-			source.Publish = hubv1alpha1.PublishAvailability
-			if instead, err := route.Choose(local, source, export); err == nil {
-				path = instead
-			}
+		path, err := v.choosePath(local, export)
+		if path != route.Direct && export.Type != importType() {
+			path, err = route.None, fmt.Errorf("cluster %s exports the service as %s, but it is imported as %s: gateways need the same type. Export it as %s",
+				export.Cluster, export.Type, importType(), importType())
 		}
-		result[export.Cluster] = path
+		if path != route.Direct && export.Type == mcsv1beta1.Headless && importType() == mcsv1beta1.Headless {
+			v.headless[export.Cluster] = export
+		}
+		v.path[export.Cluster] = path
 		if err != nil {
-			obstacles = append(obstacles, err)
+			v.obstacles = append(v.obstacles, err)
 		}
 	}
-	return result, obstacles
+}
+
+// choosePath returns how this cluster reaches an exporter, and why it cannot reach it.
+func (v *view) choosePath(local route.Cluster, export clusterset.Export) (route.Path, error) {
+	source := v.sources.Hub.Exporters[export.Cluster]
+	source.Gateway = source.Gateway || v.hasGatewaySlice(export.Cluster) // the hub may have lost its record
+	path, err := route.Choose(local, source, export)
+	if path == route.Direct && v.awaitsAddresses(export) {
+		source.Publish = hubv1alpha1.PublishAvailability
+		if instead, err := route.Choose(local, source, export); err == nil {
+			path = instead
+		}
+	}
+	return path, err
 }
 
 // awaitsAddresses reports whether an exporter that this cluster has reached through gateways has available endpoints, and no addresses of
@@ -71,9 +86,9 @@ func isGatewaySlice(slice *discoveryv1.EndpointSlice) bool {
 // wantedPorts returns the owners of the listening ports that an import needs: of the exports that it reaches through gateways, and of
 // missing exports that it keeps.
 func (v view) wantedPorts() []ports.Owner {
-	var result []ports.Owner
+	result := v.virtualPorts()
 	for _, export := range v.sources.Hub.Exports {
-		if v.path[export.Cluster] == route.Gateway {
+		if v.path[export.Cluster] == route.Gateway && export.Type != mcsv1beta1.Headless {
 			for _, port := range route.Ports(export) {
 				result = append(result, ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port})
 			}
@@ -104,13 +119,11 @@ func gatewaySlices(v view) []clusterset.Slice {
 		if v.path[export.Cluster] != route.Gateway {
 			continue
 		}
-		listen := map[int32]int32{}
-		for owner, number := range v.ports {
-			if owner.Cluster == export.Cluster {
-				listen[owner.Port] = number
-			}
+		if export.Type == mcsv1beta1.Headless {
+			result = append(result, route.VirtualSlices(export, v.localFamilies, v.virtualAddresses(export.Cluster))...)
+			continue
 		}
-		result = append(result, route.Slices(export, atLeast, v.localFamilies, v.gateways[export.Cluster], listen)...)
+		result = append(result, route.Slices(export, atLeast, v.localFamilies, v.gateways[export.Cluster], v.listen(export.Cluster, ""))...)
 	}
 	return result
 }
@@ -137,6 +150,7 @@ func (v view) usesGateway() bool {
 // leftOutPorts returns the ports that gateways do not serve, and what to do: those with another protocol than TCP, and those for which
 // no listening port is free (G2, G10).
 func leftOutPorts(v view, m merge.Merged) []error {
+	wanted := v.wantedPorts()
 	var result []error
 	for _, export := range v.sources.Hub.Exports {
 		if v.path[export.Cluster] != route.Gateway {
@@ -144,12 +158,14 @@ func leftOutPorts(v view, m merge.Merged) []error {
 		}
 		for _, port := range export.Ports {
 			_, merged := m.PortNames[export.Cluster][port.Name]
-			owner := ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port}
+			lacks := func(owner ports.Owner) bool {
+				return owner.Cluster == export.Cluster && owner.Port == port.Port && v.ports[owner] == 0
+			}
 			switch {
 			case !merged:
 			case port.Protocol != corev1.ProtocolTCP:
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: gateways support only TCP", port.ID(), export.Cluster))
-			case v.ports[owner] == 0:
+			case slices.ContainsFunc(wanted, lacks):
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use. Import fewer services through gateways",
 					port.ID(), export.Cluster, ports.Last-ports.First+1))
 			}

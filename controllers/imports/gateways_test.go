@@ -52,7 +52,7 @@ func behindGateway() view {
 
 // choose does what gather does when it has read the sources.
 func (v *view) choose(allocated map[ports.Owner]int32) {
-	v.path, v.obstacles = v.paths()
+	v.choosePaths()
 	v.ports = map[ports.Owner]int32{}
 	for _, owner := range v.wantedPorts() {
 		if port, ok := allocated[owner]; ok {
@@ -115,13 +115,18 @@ func TestUnusableSource(t *testing.T) {
 			other + `this cluster has no gateway: if the pods of both reach each other, set one network in both Members`,
 			map[string][]string{"a": {"http", "10.1.0.1", ""}},
 		},
-		"headless": {
+		"headless, without hostnames": {
 			func(v *view) {
 				for i := range v.sources.Hub.Exports {
 					v.sources.Hub.Exports[i].Type, v.sources.Hub.Exports[i].Affinity = mcsv1beta1.Headless, clusterset.Affinity{}
 				}
 			},
-			other + "gateways do not support headless services: export a Service with a cluster IP",
+			other + "its record has no hostnames: wait until its agent has published it again, or upgrade that agent and the hub's CRDs",
+			map[string][]string{"a": {"http", "10.1.0.1", ""}},
+		},
+		"of another type": {
+			func(v *view) { v.sources.Hub.Exports[1].Type = mcsv1beta1.Headless },
+			"cluster b exports the service as Headless, but it is imported as ClusterSetIP: gateways need the same type. Export it as ClusterSetIP",
 			map[string][]string{"a": {"http", "10.1.0.1", ""}},
 		},
 		"no free port": {
@@ -244,7 +249,7 @@ func TestSourceThatNoGatewayReaches(t *testing.T) {
 	v.sources.Hub.Exporters["b"] = route.Cluster{} // it has moved into the network of this cluster
 	v.sources.Hub.Slices = append(v.sources.Hub.Slices, clusterset.Slice{Cluster: "b", ID: "0", AddressType: "IPv4"})
 	v.states["b"] = liveness.Live
-	v.path, v.obstacles = v.paths()
+	v.choosePaths()
 	v.chooseGateways(known)
 	if v.states["b"] != liveness.Live {
 		t.Error("b is silent, although it is reached directly")

@@ -50,6 +50,8 @@ type view struct {
 	// path says how this cluster reaches the other exporters, and obstacles why it cannot reach some of them.
 	path      map[clusterset.ClusterID]route.Path
 	obstacles []error
+	// headless are the exports that the import reaches, or could reach, through virtual IPs.
+	headless map[clusterset.ClusterID]clusterset.Export
 	// gateways are the EndpointSlices of this cluster's gateways, with those to use for each source cluster.
 	gateways map[clusterset.ClusterID][]clusterset.Slice
 	// ports are the listening ports of this cluster's gateways for the service. If some are not free, portsAfter is the time until more
@@ -65,6 +67,11 @@ type view struct {
 	takenNames []string
 	// selection is the selector of the existing derived Service; nil if it has none, or must not have one (spec D8).
 	selection *clusterset.Selection
+	// virtualIPs are the virtual IPs that the import has or gets, and virtualServices and virtualSlices those that exist (G9). The slices are
+	// condensed as the mirrored ones.
+	virtualIPs      []clusterset.VirtualIP
+	virtualServices []*corev1.Service
+	virtualSlices   []*discoveryv1.EndpointSlice
 	// mirrored are the existing mirrored slices, condensed as in the cache. They must not be changed.
 	mirrored []*discoveryv1.EndpointSlice
 }
@@ -97,6 +104,9 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		if _, err := r.GatewayPorts.assign(ctx, key, nil); err != nil {
 			return view{}, err
 		}
+		if _, err := r.VirtualIPs.assign(ctx, key, nil, nil); err != nil {
+			return view{}, err
+		}
 	}
 	if state == namespaceNotFound {
 		return view{namespaceState: state}, nil
@@ -121,7 +131,11 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 			return view{}, err
 		}
 	}
-	v.path, v.obstacles = v.paths()
+	v.choosePaths()
+	used, unused := v.wantedVirtualIPs()
+	if v.virtualIPs, err = r.VirtualIPs.assign(ctx, key, used, unused); err != nil {
+		return view{}, err
+	}
 	wanted := v.wantedPorts()
 	if v.ports, err = r.GatewayPorts.assign(ctx, key, wanted); err != nil {
 		return view{}, err
@@ -189,10 +203,28 @@ func (r *Reconciler) readExisting(ctx context.Context, key clusterset.ServiceKey
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
 	}
-	for i := range list.Items {
-		v.mirrored = append(v.mirrored, &list.Items[i])
+	v.mirrored = pointers(list.Items)
+	return r.readVirtualIPs(ctx, key, v)
+}
+
+// readVirtualIPs reads the existing Services and slices of the import's virtual IPs.
+func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceKey, v *view) error {
+	services, endpoints := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
+	for _, list := range []client.ObjectList{services, endpoints} {
+		if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexVirtual: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list %T of the virtual IPs of %s: %w", list, key, err)
+		}
 	}
+	v.virtualServices, v.virtualSlices = pointers(services.Items), pointers(endpoints.Items)
 	return nil
+}
+
+func pointers[T any](items []T) []*T {
+	var result []*T
+	for i := range items {
+		result = append(result, &items[i])
+	}
+	return result
 }
 
 // recordedByOthers returns the short name of a service's derived Service if another import has recorded it.
@@ -226,6 +258,9 @@ func (v view) imported(store *hub.Store) hub.Imported {
 			ids = append(ids, source.id)
 		}
 		have[source.cluster] = ids
+	}
+	for ip := range v.existingVirtualIPs() {
+		have[ip.Cluster] = append(have[ip.Cluster], []string(nil)...)
 	}
 	if v.hasUnknownExporters() {
 		for _, id := range store.Members() {

@@ -54,6 +54,8 @@ type Reconciler struct {
 	MetadataDomains []string
 	// GatewayPorts allocates the listening ports of this cluster's gateways; nil in a cluster without an agent namespace.
 	GatewayPorts *GatewayPorts
+	// VirtualIPs counts the virtual IPs of this cluster; nil in a cluster without an agent namespace.
+	VirtualIPs *VirtualIPs
 	// GatewayReach knows which gateways of this cluster reach which other cluster.
 	GatewayReach *reach.Reach
 	// Refusals stores the refusals that were reported.
@@ -76,6 +78,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService)),
+		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.VirtualIPService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.VirtualIPService)),
 		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
 		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
@@ -86,6 +90,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 					queue.Enqueue(q, 0, request.NamespacedName)
 				}
 			})
+			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
 			return nil
 		}),
 		source.Kind(members, &corev1.Service{}, r.gatewayService()),

@@ -32,14 +32,25 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	if err != nil {
 		return err
 	}
+	isOurs := derived.foreignErr == nil // an unmanaged Service must not get mirrored slices
+	v, d, err = r.writeVirtualIPs(ctx, v, d)
+	switch {
+	case errors.Is(err, apply.ErrUnmanaged): // the condition reports it; the other hostnames are served
+		derived.foreignErr = errors.Join(derived.foreignErr, err)
+	case err != nil:
+		return err
+	}
 	d.site = derived.site
-	if derived.foreignErr == nil { // an unmanaged Service must not get mirrored slices
+	if isOurs {
 		switch err := r.writeSlices(ctx, v, d); {
 		case errors.Is(err, apply.ErrUnmanaged): // the condition reports it; the other slices are written
 			derived.foreignErr = err
 		case err != nil:
 			return err
 		}
+	}
+	if err := r.deleteVirtualIPs(ctx, v, d); err != nil {
+		return err
 	}
 	return r.writeImport(ctx, v, d, derived)
 }
@@ -101,7 +112,7 @@ func importConditions(v view, d decision, derived serviceResult) []metav1.Condit
 
 // unusable returns why this cluster cannot use the endpoints of some exporters, or some of their ports.
 func unusable(v view, d decision) []error {
-	return slices.Concat(v.obstacles, leftOutPorts(v, d.merged))
+	return slices.Concat(v.obstacles, leftOutPorts(v, d.merged), leftOutHostnames(v))
 }
 
 // unconfirmedExporters returns the other clusters whose heartbeats have not confirmed that missing records are deleted, sorted. It
@@ -143,7 +154,8 @@ func (r *Reconciler) withdraw(ctx context.Context, v view) error {
 func (v view) deletions() (
 	endpoints []plan.Change[*discoveryv1.EndpointSlice], derived []plan.Change[*corev1.Service], imported []plan.Change[*mcsv1beta1.ServiceImport],
 ) {
-	endpoints, derived = plan.EndpointSlices(nil, v.mirrored), plan.Service(nil, v.derivedServices())
+	endpoints = plan.EndpointSlices(nil, slices.Concat(v.mirrored, v.virtualSlices))
+	derived = plan.Services(nil, slices.Concat(v.derivedServices(), v.virtualServices))
 	if len(endpoints)+len(derived) == 0 {
 		imported = plan.ServiceImport(nil, v.managedImport())
 	}

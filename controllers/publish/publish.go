@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
@@ -145,24 +147,35 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 		return records{service: inactive(known)}, publication.Outcome{}
 	}
 	desired := records{service: known.Record()}
+	var tooMany error
 	if known.PublishesAvailability() {
-		desired.service = record.WithAvailability(desired.service, export.Available(known.Local.Ports, own))
+		desired.service, tooMany = withAvailability(desired.service, *known.Local, own)
 	}
 	if !known.PublishesAddresses() {
-		return desired, publication.Outcome{}
+		return desired, publication.Outcome{Surplus: surplusOf(tooMany)}
 	}
 	inRanges, refused := export.InRanges(own, known.Hub.LocalRanges())
-	outcome := publication.Outcome{LeftOut: texts(refused)}
 	bounded, surplus := clusterset.Bounded(inRanges, clusterset.Slice.Count)
-	if surplus != nil {
-		outcome.Surplus = surplus.Error()
-	}
+	outcome := publication.Outcome{LeftOut: texts(refused), Surplus: surplusOf(surplus, tooMany)}
 	for _, slice := range bounded {
 		slice.Network = known.Hub.LocalNetwork
 		desired.endpoints = append(desired.endpoints, record.EncodeEndpoints(known.Key, slice))
 	}
 	return desired, outcome
 }
+
+// withAvailability returns a record with the availability of an export, and an error that describes what exceeds the limits.
+func withAvailability(service *hubv1alpha1.PublishedService, local clusterset.Export, own []clusterset.Slice) (*hubv1alpha1.PublishedService, error) {
+	service = record.WithAvailability(service, export.Available(local.Ports, own))
+	if local.Type != mcsv1beta1.Headless {
+		return service, nil
+	}
+	hostnames, leftOut, surplus := export.Hostnames(local.Ports, own)
+	return record.WithHostnames(service, hostnames, leftOut), surplus
+}
+
+// surplusOf joins what exceeds limits; the result is empty if nothing does.
+func surplusOf(errs ...error) string { return strings.Join(texts(errs), "; ") }
 
 // inactive returns the inactive record of a ServiceExport that exports nothing at present, so that the export keeps its age (spec
 // E6). It returns nil if the hub has no record, or if the service must not be exported at all.
@@ -229,7 +242,9 @@ func (r *Reconciler) setFailure(key clusterset.ServiceKey, listing int, err erro
 func texts(errs []error) []string {
 	var result []string
 	for _, err := range errs {
-		result = append(result, err.Error())
+		if err != nil {
+			result = append(result, err.Error())
+		}
 	}
 	slices.Sort(result)
 	return slices.Compact(result)

@@ -36,7 +36,7 @@ func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 	return keys(pointers(list.Items)), nil
 }
 
-// DerivedKeys returns the services for which this cluster has derived Services or mirrored slices. They have no ServiceImport if an
+// DerivedKeys returns the services for which this cluster has derived Services, mirrored slices or virtual IPs. They have no ServiceImport if an
 // agent was stopped during a withdrawal.
 func (r Reader) DerivedKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	services := &corev1.ServiceList{}
@@ -49,13 +49,17 @@ func (r Reader) DerivedKeys(ctx context.Context) ([]clusterset.ServiceKey, error
 	}
 	found := map[clusterset.ServiceKey]bool{}
 	for i := range services.Items {
-		if key, ok := caches.DerivedService(&services.Items[i]); ok {
-			found[key] = true
+		for _, keyOf := range []func(client.Object) (clusterset.ServiceKey, bool){caches.DerivedService, caches.VirtualIPService} {
+			if key, ok := keyOf(&services.Items[i]); ok {
+				found[key] = true
+			}
 		}
 	}
 	for i := range mirrored.Items {
-		if key, ok := caches.MirroredService(&mirrored.Items[i]); ok {
-			found[key] = true
+		for _, keyOf := range []func(client.Object) (clusterset.ServiceKey, bool){caches.MirroredService, caches.VirtualIPService} {
+			if key, ok := keyOf(&mirrored.Items[i]); ok {
+				found[key] = true
+			}
 		}
 	}
 	return slices.Collect(maps.Keys(found)), nil

@@ -211,12 +211,13 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 		return err // also if it was deleted meanwhile: there may be no watch event for this import
 	}
 	_, isSlice := object.(*discoveryv1.EndpointSlice)
+	ofOneImport := isSlice || clusterset.IsVirtualIPName(object.GetName()) // the name contains the import
 	switch managed := w.manages(existing); {
 	case !managed && !w.lostLabel(existing):
 		return ErrUnmanaged
 	case managed && sameImport(object, existing):
 		return ErrStale
-	case !isSlice && !sameImport(object, existing):
+	case !ofOneImport && !sameImport(object, existing):
 		return nameTaken(existing)
 	}
 	// The object is managed, but its labels were edited, so it was not found by them. It is overwritten.
@@ -242,7 +243,8 @@ func nameTaken(existing client.Object) error {
 
 // sameImport reports whether the labels of two objects name the same import.
 func sameImport(a, b client.Object) bool {
-	return a.GetLabels()[mcsv1beta1.LabelServiceName] == b.GetLabels()[mcsv1beta1.LabelServiceName]
+	same := func(label string) bool { return a.GetLabels()[label] == b.GetLabels()[label] }
+	return same(mcsv1beta1.LabelServiceName) && same(clusterset.LabelVirtualIPOf)
 }
 
 // delete deletes the object only if its UID and version are unchanged.

@@ -31,8 +31,13 @@ const (
 	// AnnotationWithheldPorts is an annotation of a mirrored EndpointSlice whose source is missing on the hub: the withheld ports,
 	// as JSON.
 	AnnotationWithheldPorts = "tombolo-mcs.io/withheld-ports"
-	// LabelGateway is a label of mirrored EndpointSlices whose endpoints are gateways. Only agents may write it (G2).
+	// LabelGateway is a label of the EndpointSlices that lead to gateways: those whose endpoints are gateways, and the mirrored ones whose
+	// endpoints are virtual IPs. Only agents may write it (G2).
 	LabelGateway = "tombolo-mcs.io/gateway"
+	// LabelVirtualIPOf is a label of the Services of virtual IPs and of their EndpointSlices: the name of the import. They also have
+	// LabelHostname, and the label for the source cluster (G9).
+	LabelVirtualIPOf = "tombolo-mcs.io/virtual-ip-of"
+	LabelHostname    = "tombolo-mcs.io/hostname"
 	// AnnotationGatewayPorts is an annotation of these slices: the listening ports of the gateways, as FormatListen returns them.
 	AnnotationGatewayPorts = "tombolo-mcs.io/gateway-ports"
 )

@@ -26,6 +26,25 @@ func LongDerivedName(service string) string {
 	return derivedPrefix + hex.EncodeToString(sum[:20])
 }
 
+const virtualPrefix = "virtual-"
+
+// VirtualIP identifies the local address for a hostname of a headless service in another cluster (G9).
+type VirtualIP struct {
+	Service ServiceKey
+	Cluster ClusterID
+	// Hostname is empty for all endpoints without one.
+	Hostname string
+}
+
+// Name returns the name of the Service with this address. It contains 160 bits of SHA-256, so collisions are not expected.
+func (v VirtualIP) Name() string {
+	sum := sha256.Sum256([]byte(v.Service.Name + "." + string(v.Cluster) + "." + v.Hostname)) // none of them contains a dot
+	return virtualPrefix + hex.EncodeToString(sum[:20])
+}
+
+// IsVirtualIPName reports whether the Service of a virtual IP, or one of its EndpointSlices, can have this name.
+func IsVirtualIPName(object string) bool { return strings.HasPrefix(object, virtualPrefix) }
+
 // DerivedNameOf returns the name of the derived Service from the name of the Service itself or of one of its slices, and false if
 // the name has another form.
 func DerivedNameOf(object string) (string, bool) {

@@ -4,6 +4,7 @@
 package clusterset
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -39,6 +40,11 @@ type Export struct {
 	// Available is the availability of the endpoints; nil if it is not published.
 	Available Availability
 
+	// Hostnames are the available endpoints of a headless service; nil if they are not published. HostnamesLeftOut is the number of
+	// hostnames that are not published, because there are more than MaxHostnames.
+	Hostnames        Hostnames
+	HostnamesLeftOut int32
+
 	// Selection is the selector of the Service; nil if it is not exported, which is the default (spec D8).
 	Selection *Selection
 }
@@ -48,6 +54,16 @@ type Availability map[PortID]int32
 
 // MaxAvailable is the largest number in an Availability.
 const MaxAvailable = 2
+
+// Hostnames are the available endpoints of a headless service by their hostname: the numbers of the ports on which they listen, by the
+// numbers of the Service's TCP ports. All endpoints without a hostname are under the empty one (G9).
+type Hostnames map[string]map[int32]int32
+
+// MaxHostnames is the largest number of hostnames that a cluster publishes for a service, and that an importer uses of it.
+const MaxHostnames = 100
+
+// CompareHostnames orders hostnames as a StatefulSet numbers its pods: db-2 is before db-10.
+func CompareHostnames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // Selection contains a Service's selector and target ports. With it, a derived Service can select the pods of its own cluster
 // (spec D8).

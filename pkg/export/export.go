@@ -6,6 +6,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,7 +78,7 @@ func reject(export *mcsv1beta1.ServiceExport, service *corev1.Service) *Rejectio
 	case clusterset.IsManaged(service.Labels):
 		return &Rejection{mcsv1beta1.ServiceExportReasonInvalidServiceType, fmt.Sprintf(
 			"Service %s is itself derived from an import and cannot be exported again. Export the original Service, named %s, where it runs.",
-			export.Name, service.Labels[mcsv1beta1.LabelServiceName])}
+			export.Name, cmp.Or(service.Labels[mcsv1beta1.LabelServiceName], service.Labels[clusterset.LabelVirtualIPOf]))}
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		return &Rejection{mcsv1beta1.ServiceExportReasonInvalidServiceType, fmt.Sprintf(
 			"Service %s is of type ExternalName, which cannot be exported. Use ClusterIP, NodePort, LoadBalancer or a headless Service.", export.Name)}

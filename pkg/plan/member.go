@@ -23,7 +23,12 @@ import (
 // addresses, such as one of type ExternalName, gets the desired addresses. If these are two, it first gets one; the next plan adds
 // the second.
 func Service(desired *corev1.Service, existing []*corev1.Service) []Change[*corev1.Service] {
-	changes := compare(listOf(desired), existing, overlayService, equal, replaces)
+	return Services(listOf(desired), existing)
+}
+
+// Services returns the changes from existing to desired Services, as Service does for one of them.
+func Services(desired, existing []*corev1.Service) []Change[*corev1.Service] {
+	changes := compare(desired, existing, overlayService, equal, replaces)
 	for i, change := range changes {
 		if hadNone := change.Verb == Create || change.Verb == Update && change.Existing.Spec.ClusterIP == ""; hadNone && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)

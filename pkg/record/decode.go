@@ -94,7 +94,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 	if err != nil {
 		return clusterset.Export{}, err
 	}
-	if err := cmp.Or(checkType(spec), checkMetadata(spec), checkAvailability(spec.Ports)); err != nil {
+	if err := cmp.Or(checkType(spec), checkMetadata(spec), checkAvailability(spec.Ports), checkHeadless(spec)); err != nil {
 		return clusterset.Export{}, err
 	}
 	export := clusterset.Export{
@@ -104,6 +104,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 		Type:                  spec.Type,
 		Ports:                 ports,
 		Available:             decodeAvailability(spec.Ports),
+		Hostnames:             decodeHostnames(spec.Headless),
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
 		InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicy(spec.InternalTrafficPolicy),
 		TrafficDistribution:   string(spec.TrafficDistribution),
@@ -112,6 +113,9 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 	}
 	if export.Selection, err = decodeSelection(spec.Selection, ports); err != nil {
 		return clusterset.Export{}, err
+	}
+	if spec.Headless != nil {
+		export.HostnamesLeftOut = spec.Headless.LeftOut
 	}
 	if spec.Type == mcsv1beta1.ClusterSetIP {
 		export.Affinity = clusterset.Affinity{Mode: spec.SessionAffinity, TimeoutSeconds: spec.SessionAffinityTimeoutSeconds}

@@ -32,6 +32,7 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 			TrafficDistribution:           hubv1alpha1.Setting(export.TrafficDistribution),
 			Labels:                        convertValues[hubv1alpha1.LabelValue](export.Labels),
 			Annotations:                   convertValues[hubv1alpha1.AnnotationValue](export.Annotations),
+			Headless:                      encodeHeadless(export.Hostnames, export.HostnamesLeftOut),
 			Selection:                     encodeSelection(export),
 		},
 	}
@@ -89,9 +90,11 @@ func WithAvailability(record *hubv1alpha1.PublishedService, available clusterset
 	})
 }
 
-// WithoutAvailability returns a copy of a record without the availability of its ports.
+// WithoutAvailability returns a copy of a record without the availability of its ports, and without its hostnames.
 func WithoutAvailability(record *hubv1alpha1.PublishedService) *hubv1alpha1.PublishedService {
-	return withAvailability(record, func(hubv1alpha1.PublishedPort) *int32 { return nil })
+	result := withAvailability(record, func(hubv1alpha1.PublishedPort) *int32 { return nil })
+	result.Spec.Headless = nil
+	return result
 }
 
 func withAvailability(record *hubv1alpha1.PublishedService, of func(hubv1alpha1.PublishedPort) *int32) *hubv1alpha1.PublishedService {

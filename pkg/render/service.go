@@ -73,10 +73,14 @@ func selectPods(service *corev1.Service, selection *clusterset.Selection) {
 }
 
 // serviceFamilies returns the derived Service's IP families. A headless Service may have families that the cluster does not have
-// (spec I5).
+// (spec I5). Virtual IPs need one that it has (G9).
 func serviceFamilies(m merge.Merged, site Site) []corev1.IPFamily {
 	if m.Type == mcsv1beta1.Headless {
-		return keepingOrder(m.IPFamilies, site.ExistingFamilies)
+		families := m.IPFamilies
+		if site.Gateway && len(intersection(families, site.IPFamilies)) == 0 {
+			families = slices.Concat(families, site.IPFamilies)
+		}
+		return keepingOrder(families, site.ExistingFamilies)
 	}
 	return Families(m, site)
 }

@@ -77,14 +77,14 @@ func withoutGateways(local, source Cluster) string {
 // obstacle returns why gateways cannot be used, and what to do; nil if they can.
 func obstacle(local, source Cluster, export clusterset.Export) error {
 	switch {
-	case export.Type == mcsv1beta1.Headless:
-		return errors.New("gateways do not support headless services: export a Service with a cluster IP")
 	case !local.Gateway:
 		return fmt.Errorf("this cluster has no gateway: %s", withoutGateways(local, source))
 	case !source.Gateway:
 		return fmt.Errorf("it publishes no gateway: %s", withoutGateways(local, source))
 	case export.Available == nil:
 		return errors.New("its record has no availability: wait until its agent has published it again, or upgrade that agent")
+	case export.Type == mcsv1beta1.Headless && export.Hostnames == nil:
+		return errors.New("its record has no hostnames: wait until its agent has published it again, or upgrade that agent and the hub's CRDs")
 	case len(Ports(export)) == 0:
 		return errors.New("the service has no TCP port, and gateways support no other: export a TCP port")
 	}

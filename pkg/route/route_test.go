@@ -36,8 +36,9 @@ func exportOf(available int32, ports ...clusterset.Port) clusterset.Export {
 // spec: W1, W2, W4
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	ready, headless, unpublished := exportOf(2, http), exportOf(2, http), exportOf(2, http)
-	headless.Type, unpublished.Available = mcsv1beta1.Headless, nil
+	ready, headless, named, unpublished := exportOf(2, http), exportOf(2, http), exportOf(2, http), exportOf(2, http)
+	headless.Type, named.Type, unpublished.Available = mcsv1beta1.Headless, mcsv1beta1.Headless, nil
+	named.Hostnames = clusterset.Hostnames{}
 	gateway := Cluster{Network: "cloud", Gateway: true}
 	for name, test := range map[string]struct {
 		local, source Cluster
@@ -68,9 +69,10 @@ func TestChoose(t *testing.T) {
 			local: Cluster{Gateway: true}, source: gateway, export: unpublished, want: None,
 			reason: "cluster berlin is in network cloud, this cluster in network default, and its record has no availability: wait until its agent has published it again, or upgrade that agent",
 		},
-		"headless": {
+		"headless": {local: Cluster{Gateway: true}, source: gateway, export: named, want: Gateway},
+		"headless, of an old agent": {
 			local: Cluster{Gateway: true}, source: gateway, export: headless, want: None,
-			reason: "cluster berlin is in network cloud, this cluster in network default, and gateways do not support headless services: export a Service with a cluster IP",
+			reason: "cluster berlin is in network cloud, this cluster in network default, and its record has no hostnames: wait until its agent has published it again, or upgrade that agent and the hub's CRDs",
 		},
 		"UDP only": {
 			local: Cluster{Gateway: true}, source: gateway, export: exportOf(2, dns), want: None,

@@ -75,6 +75,7 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 		imported.GatewayPorts = &imports.GatewayPorts{
 			Namespace: l.reader.AgentNamespace, Live: l.memberClient, Cached: l.reader.Member, Writer: imported.Writer, Clock: imported.Clock,
 		}
+		imported.VirtualIPs = &imports.VirtualIPs{Live: l.memberClient}
 	}
 	r.ImportedErr = reconcileError(ctx, imported, request)
 	return r, nil

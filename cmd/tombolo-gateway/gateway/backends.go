@@ -28,8 +28,8 @@ type backends struct {
 	trusted func(clusterset.ClusterID) bool
 }
 
-// Endpoints returns the available endpoints for a stream, or why it is refused: the service must be exported, not headless, and have
-// the TCP port (G3).
+// Endpoints returns the available endpoints for a stream, or why it is refused: the service must be exported and have the TCP port (G3).
+// If it is headless, they are those with exactly the hostname of the stream, or those without one (G9).
 func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forward.Endpoints, *wire.Refusal) {
 	if !b.trusted(cluster) { // since the handshake
 		return forward.Endpoints{}, &wire.Refusal{Code: wire.CodeDenied, Text: fmt.Sprintf("cluster %s is no member, is suspended, or publishes no gateway", cluster)}
@@ -55,21 +55,26 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 		return forward.Endpoints{}, errNotRead
 	}
 	return forward.Endpoints{
-		Addresses: addressesIn(service.Spec.IPFamilies, port, slices.Items),
+		Addresses: addressesIn(&service, port, open.Hostname, slices.Items),
 		Affinity:  service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}, nil
 }
 
-// addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any.
-func addressesIn(families []corev1.IPFamily, port clusterset.Port, all []discoveryv1.EndpointSlice) []netip.AddrPort {
-	for _, family := range families {
+// addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any. hostname is that of the
+// endpoints if the Service is headless.
+func addressesIn(service *corev1.Service, port clusterset.Port, hostname string, all []discoveryv1.EndpointSlice) []netip.AddrPort {
+	for _, family := range service.Spec.IPFamilies {
 		var sources []*discoveryv1.EndpointSlice
 		for i := range all {
 			if all[i].AddressType == discoveryv1.AddressType(family) {
 				sources = append(sources, &all[i])
 			}
 		}
-		if addresses := export.AvailableAddresses(port, export.Slices("", sources)); len(addresses) > 0 {
+		own := export.Slices("", sources)
+		if isHeadless(service) {
+			own = export.OfHostname(hostname, own)
+		}
+		if addresses := export.AvailableAddresses(port, own); len(addresses) > 0 {
 			return addresses
 		}
 	}
@@ -90,11 +95,13 @@ func notExported(key client.ObjectKey, reason string) *wire.Refusal {
 	return &wire.Refusal{Code: wire.CodeNotExported, Text: fmt.Sprintf("service %s: %s", key, reason)}
 }
 
+func isHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
+
 // portOf returns the Service port that a stream leads to.
 func portOf(service *corev1.Service, open wire.Open) (clusterset.Port, *wire.Refusal) {
 	key := client.ObjectKeyFromObject(service)
-	if service.Spec.ClusterIP == corev1.ClusterIPNone || open.Hostname != "" {
-		return clusterset.Port{}, notExported(key, "gateways do not support headless services")
+	if open.Hostname != "" && !isHeadless(service) {
+		return clusterset.Port{}, notExported(key, "it is not headless, so it has no hostnames")
 	}
 	for _, port := range service.Spec.Ports {
 		// A Service of type ExternalName has no IP family.

@@ -73,7 +73,7 @@ func TestListening(t *testing.T) {
 		},
 		"not of the agent": {
 			slices: []discoveryv1.EndpointSlice{foreign}, want: map[int32]string{},
-			errs: []string{"EndpointSlice shop/web is not as the agent has written it: its labels are not those of a mirrored slice of gateways"},
+			errs: []string{"EndpointSlice shop/web is not as the agent has written it: its labels are not those of a slice of gateways"},
 		},
 		"edited": {
 			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80")}, want: map[int32]string{},
@@ -229,7 +229,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// spec: G10
+// spec: G9, G10
 func TestPortOf(t *testing.T) {
 	t.Parallel()
 	service := corev1.Service{
@@ -242,19 +242,22 @@ func TestPortOf(t *testing.T) {
 	headless := service
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	for name, test := range map[string]struct {
-		service corev1.Service
-		port    uint16
-		want    string
-		refusal string
+		service  corev1.Service
+		hostname string
+		port     uint16
+		want     string
+		refusal  string
 	}{
-		"TCP":      {service, 80, "http", ""},
-		"UDP":      {service, 53, "", "service shop/web: it has no TCP port 53"},
-		"none":     {service, 81, "", "service shop/web: it has no TCP port 81"},
-		"headless": {headless, 80, "", "service shop/web: gateways do not support headless services"},
+		"TCP":                       {service, "", 80, "http", ""},
+		"UDP":                       {service, "", 53, "", "service shop/web: it has no TCP port 53"},
+		"none":                      {service, "", 81, "", "service shop/web: it has no TCP port 81"},
+		"headless":                  {headless, "", 80, "http", ""},
+		"headless, with a hostname": {headless, "web-0", 80, "http", ""},
+		"a hostname":                {service, "web-0", 80, "", "service shop/web: it is not headless, so it has no hostnames"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refusal := portOf(&test.service, requestOf(ports.Owner{Service: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Port: int32(test.port)}, netip.MustParseAddr("10.1.0.1")))
+			got, refusal := portOf(&test.service, requestOf(ports.Owner{Service: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Port: int32(test.port), Hostname: test.hostname}, netip.MustParseAddr("10.1.0.1")))
 			text := ""
 			if refusal != nil {
 				text = refusal.Text

@@ -25,7 +25,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// listening returns where each listening port leads, from the mirrored slices of gateways, and which slices it leaves out, sorted. If
+// listening returns where each listening port leads, from the slices of gateways, and which slices it leaves out, sorted. If
 // two claim a port, it leads where the older one says (G2).
 func listening(all []discoveryv1.EndpointSlice) (map[int32]ports.Owner, []error) {
 	result, claims := map[int32]ports.Owner{}, map[int32]string{}
@@ -172,6 +172,7 @@ func (l *listeners) accept(ctx context.Context, from *listener) {
 // requestOf returns the OPEN frame for a client.
 func requestOf(to ports.Owner, from netip.Addr) wire.Open {
 	return wire.Open{
-		Protocol: wire.ProtocolTCP, Namespace: to.Service.Namespace, Service: to.Service.Name, Port: uint16(to.Port), Client: from,
+		Protocol: wire.ProtocolTCP, Namespace: to.Service.Namespace, Service: to.Service.Name, Port: uint16(to.Port), Hostname: to.Hostname,
+		Client: from,
 	}
 }

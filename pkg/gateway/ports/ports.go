@@ -27,12 +27,14 @@ const Quarantine = 10 * time.Minute
 // Block is the number of ports that the caller reserves at once. See Allocator.
 const Block = 256
 
-// Owner is what a listening port leads to: a TCP port of a service in a source cluster.
+// Owner is what a listening port leads to: a TCP port of a service in a source cluster, of one of its hostnames if it is headless.
 type Owner struct {
 	Service clusterset.ServiceKey
 	Cluster clusterset.ClusterID
 	// Port is the number of the Service port.
 	Port int32
+	// Hostname is that of the endpoint of a headless service; empty for endpoints without one.
+	Hostname string
 }
 
 // Allocator allocates ports in their order, so that a port is not allocated again before all others were. The caller stores a State for a

@@ -26,7 +26,7 @@ func service(name string) clusterset.ServiceKey {
 func owners(key clusterset.ServiceKey, cluster clusterset.ClusterID, numbers ...int32) []Owner {
 	var result []Owner
 	for _, number := range numbers {
-		result = append(result, Owner{key, cluster, number})
+		result = append(result, Owner{Service: key, Cluster: cluster, Port: number})
 	}
 	return result
 }
@@ -49,12 +49,12 @@ func TestOwnersKeepTheirPorts(t *testing.T) {
 	t.Parallel()
 	a, web, api := New(Unused(), epoch), service("web"), service("api")
 	first := assign(t, a, web, epoch, owners(web, "berlin", 80, 443)...)
-	if want := (map[Owner]int32{{web, "berlin", 80}: First, {web, "berlin", 443}: First + 1}); !maps.Equal(first, want) {
+	if want := (map[Owner]int32{{Service: web, Cluster: "berlin", Port: 80}: First, {Service: web, Cluster: "berlin", Port: 443}: First + 1}); !maps.Equal(first, want) {
 		t.Fatalf("ports %v, want %v", first, want)
 	}
 	assign(t, a, api, epoch, owners(api, "berlin", 80)...)
 	second := assign(t, a, web, epoch.Add(time.Hour), slices.Concat(owners(web, "berlin", 443), owners(web, "paris", 443))...)
-	if want := (map[Owner]int32{{web, "berlin", 443}: First + 1, {web, "paris", 443}: First + 3}); !maps.Equal(second, want) {
+	if want := (map[Owner]int32{{Service: web, Cluster: "berlin", Port: 443}: First + 1, {Service: web, Cluster: "paris", Port: 443}: First + 3}); !maps.Equal(second, want) {
 		t.Errorf("ports %v, want %v: port 443 of berlin keeps its port, and that of port 80 is not next", second, want)
 	}
 	if left := assign(t, a, web, epoch); len(left) != 0 {
@@ -66,7 +66,7 @@ func TestOwnersKeepTheirPorts(t *testing.T) {
 func TestAdoptedPortsAreNotGivenTwice(t *testing.T) {
 	t.Parallel()
 	a, web := New(Unused(), epoch), service("web")
-	berlin, paris := Owner{web, "berlin", 80}, Owner{web, "paris", 80}
+	berlin, paris := Owner{Service: web, Cluster: "berlin", Port: 80}, Owner{Service: web, Cluster: "paris", Port: 80}
 	for _, step := range []struct {
 		owner Owner
 		port  int32
@@ -78,7 +78,7 @@ func TestAdoptedPortsAreNotGivenTwice(t *testing.T) {
 			t.Errorf("adopt %d for %s: %t, want %t", step.port, step.owner.Cluster, got, step.want)
 		}
 	}
-	rome := Owner{web, "rome", 80}
+	rome := Owner{Service: web, Cluster: "rome", Port: 80}
 	if diff := cmp.Diff(map[Owner]int32{berlin: First, paris: Last, rome: First + 1}, assign(t, a, web, epoch, berlin, paris, rome)); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
@@ -135,7 +135,7 @@ func TestRestartKeepsQuarantine(t *testing.T) {
 	reserve := func(next State) error { state = next; return nil }
 	a, old, web := New(state, epoch), service("old"), service("web")
 	released := int32(First + Block + 1) // just behind the cursor that the next block stores
-	a.Adopt(Owner{old, "berlin", 80}, released)
+	a.Adopt(Owner{Service: old, Cluster: "berlin", Port: 80}, released)
 	if _, err := a.Assign(web, owners(web, "berlin", 80), epoch, reserve); err != nil {
 		t.Fatal(err)
 	}
@@ -236,9 +236,9 @@ func TestLastFreePort(t *testing.T) {
 	t.Parallel()
 	a, web, all := New(from(First+1), epoch), service("web"), service("all")
 	for port := int32(First + 1); port <= Last; port++ {
-		a.Adopt(Owner{all, "berlin", port}, port)
+		a.Adopt(Owner{Service: all, Cluster: "berlin", Port: port}, port)
 	}
-	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
 		t.Errorf("ports %v, want %d", got, First)
 	}
 }
@@ -264,7 +264,7 @@ func TestExhausted(t *testing.T) {
 	if next := a.NextFree(late.Add(5 * time.Minute)); !next.Equal(end) {
 		t.Errorf("the next port is free at %s, want %s", next, end)
 	}
-	if got := assign(t, a, web, end, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+	if got := assign(t, a, web, end, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
 		t.Errorf("ports %v, want %d", got, First)
 	}
 }
@@ -276,7 +276,7 @@ func TestReserveFails(t *testing.T) {
 	if _, err := a.Assign(web, owners(web, "berlin", 80), epoch, func(State) error { return failure }); !errors.Is(err, failure) {
 		t.Fatalf("error %v, want %v", err, failure)
 	}
-	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{web, "berlin", 80}] != First {
+	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
 		t.Errorf("ports %v, want %d: nothing was used before", got, First)
 	}
 }

@@ -15,6 +15,7 @@ const (
 	MaxMetadataKeys   = 64
 	MaxMetadataLength = 4096
 	MaxSettingLength  = 64
+	MaxPortGroups     = 100
 )
 
 // +kubebuilder:object:root=true
@@ -35,6 +36,8 @@ type PublishedService struct {
 }
 
 // PublishedServiceSpec is what the merge needs to know of an export.
+// +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || !has(self.headless)",message="only a headless service has hostnames"
+// +kubebuilder:validation:XValidation:rule="!has(self.headless) || !has(self.headless.portGroups) || self.headless.portGroups.all(g, g.ports.all(p, has(self.ports) && self.ports.exists(q, q.protocol == 'TCP' && q.port == p.port)))",message="a port group has a port that is no TCP port of the service"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || (has(self.ports) && size(self.ports) > 0)",message="a ClusterSetIP service needs a port: only a headless one may have none"
 type PublishedServiceSpec struct {
 	// namespace is the service's namespace in every cluster.
@@ -105,10 +108,73 @@ type PublishedServiceSpec struct {
 	// +mapType=atomic
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
+	// headless are the available endpoints of a headless service by hostname. Members of other networks need them. It is unset if the
+	// service is not headless, or the member publishes no gateway.
+	// +optional
+	Headless *PublishedHeadless `json:"headless,omitempty"`
+
 	// selection selects pods of an importing cluster that serve too, if both agents run with --derived-selector=oldest. It is not part
 	// of the KEP.
 	// +optional
 	Selection *PublishedSelection `json:"selection,omitempty"`
+}
+
+// PublishedHeadless are the available endpoints of a headless service, without their addresses: those that are ready.
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || self.hostnames.all(h, has(self.portGroups) && h.portGroup < size(self.portGroups))",message="a hostname refers to a port group that is not there"
+type PublishedHeadless struct {
+	// portGroups are the different sets of ports on which the endpoints listen.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	PortGroups []PublishedPortGroup `json:"portGroups,omitempty"`
+
+	// hostnames are those of the endpoints.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=hostname
+	Hostnames []PublishedHostname `json:"hostnames,omitempty"`
+
+	// leftOut is the number of hostnames that are not published, because there are more than 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LeftOut int32 `json:"leftOut,omitempty"`
+}
+
+// PublishedPortGroup is a set of ports on which endpoints of a headless service listen.
+type PublishedPortGroup struct {
+	// ports are the TCP ports.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=port
+	Ports []PublishedTargetPort `json:"ports"`
+}
+
+// PublishedTargetPort is a port on which endpoints listen.
+type PublishedTargetPort struct {
+	// port is the number of the Service port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// targetPort is the number of the port on which the endpoints listen for it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	TargetPort int32 `json:"targetPort"`
+}
+
+// PublishedHostname is a hostname of available endpoints.
+type PublishedHostname struct {
+	// hostname is empty for all endpoints without a hostname.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	Hostname string `json:"hostname"`
+
+	// portGroup is the index of their ports in portGroups.
+	// +kubebuilder:validation:Minimum=0
+	PortGroup int32 `json:"portGroup"`
 }
 
 // PublishedSelection is how a Service finds its pods.
