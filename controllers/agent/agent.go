@@ -24,6 +24,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // name is the agent's name in Events, leases and requests.
@@ -88,6 +89,7 @@ func Scheme() (*runtime.Scheme, error) {
 		mcsv1beta1.Install(scheme),
 		aboutv1beta1.AddToScheme(scheme),
 		gatewayv1alpha1.AddToScheme(scheme),
+		policyv1alpha1.AddToScheme(scheme),
 	); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tombolo-mcs/tombolo/controllers/accessstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
@@ -174,6 +175,7 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 		parts.publish.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.exportstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.imports.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.accessstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 	)
 }
 
@@ -201,6 +203,7 @@ type parts struct {
 	publish      *publish.Reconciler
 	exportstatus *exportstatus.Reconciler
 	imports      *imports.Reconciler
+	accessstatus *accessstatus.Reconciler
 	presence     *presence.Presence
 	properties   *properties.Reconciler
 	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
@@ -244,7 +247,8 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		properties: &properties.Reconciler{
 			Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Allowed: present.Allowed, Events: recorder,
 		},
-		publish: &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
+		publish:      &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
+		accessstatus: &accessstatus.Reconciler{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},

@@ -151,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	} else {
 		_, err = r.publish(ctx, v, nil)
 	}
-	switch err := withoutStale(remoteErr, err); {
+	switch err := apply.Join(remoteErr, err); {
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case err != nil:
@@ -160,20 +160,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(staleRetry, next.Sub(r.Clock.Now()))}, nil
-}
-
-// withoutStale joins errors. The result is ErrStale only if no other error is among them.
-func withoutStale(errs ...error) error {
-	var stale error
-	for i, err := range errs {
-		if errors.Is(err, apply.ErrStale) {
-			stale, errs[i] = err, nil
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return stale
 }
 
 // managed returns the labels of an object that the agent manages.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // policy is a ClusterServiceAccessPolicy.
@@ -81,6 +82,19 @@ func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
 		}
 	}
 	return r, errors.Join(invalid...)
+}
+
+// Check returns why a policy is not valid; nil if it is.
+func Check(object *policyv1alpha1.ClusterServiceAccessPolicy) error {
+	_, err := newPolicy(object)
+	return err
+}
+
+// Concerns reports whether clients of a cluster can match peers. Without peers, all clients match.
+func Concerns(peers []policyv1alpha1.Peer, id clusterset.ClusterID) bool {
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(p policyv1alpha1.Peer) bool {
+		return containsOrEmpty(strings(p.Clusters), string(id))
+	})
 }
 
 // newPolicy returns a policy. If it is not valid, the result selects all namespaces.

@@ -107,6 +107,20 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 	return written, outdated
 }
 
+// Join joins the errors of several calls of Do. The result is ErrStale only if no other error is among them.
+func Join(errs ...error) error {
+	var stale error
+	var failures []error
+	for _, err := range errs {
+		if errors.Is(err, ErrStale) {
+			stale = err
+		} else {
+			failures = append(failures, err)
+		}
+	}
+	return cmp.Or(errors.Join(failures...), stale)
+}
+
 func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (T, error) {
 	object := change.Object.DeepCopyObject().(T)
 	object.SetManagedFields(nil) // the cache has only part of them; the API server keeps its own
@@ -114,7 +128,10 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 	if change.Verb != plan.Create {
 		version = change.Existing.GetResourceVersion()
 	}
-	err := w.checkLastWrite(ctx, object, version)
+	var err error
+	if change.Verb != plan.UpdateStatus { // from an old version, it ends in a conflict, which costs as much as the check
+		err = w.checkLastWrite(ctx, object, version)
+	}
 	if errors.Is(err, errDeleted) && change.Verb == plan.Delete {
 		return object, nil
 	}

@@ -50,3 +50,17 @@ func TestStale(t *testing.T) {
 		})
 	}
 }
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	if err := Join(nil, ErrStale); !errors.Is(err, ErrStale) {
+		t.Errorf("%v, want ErrStale", err)
+	}
+	if err := Join(ErrStale, refused); errors.Is(err, ErrStale) || !errors.Is(err, refused) {
+		t.Errorf("%v, want only the refusal", err)
+	}
+	if err := Join(nil, nil); err != nil {
+		t.Error(err)
+	}
+}

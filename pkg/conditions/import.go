@@ -23,14 +23,7 @@ const (
 
 // DeletionPending returns the condition of an import with missing records of these members.
 func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
-	const most = 10
-	var names []string
-	for _, id := range members[:min(most, len(members))] {
-		names = append(names, string(id))
-	}
-	if more := len(members) - most; more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
+	names := firstTen(members)
 	awaited := "the heartbeat of each"
 	gone := "If one of them is gone for good, run \"kubectl clusterset leave --from hub --cluster-id ID\" with its ID."
 	if len(names) == 1 {
@@ -40,6 +33,19 @@ func DeletionPending(members []clusterset.ClusterID) metav1.Condition {
 	return condition(TypeDeletionPending, metav1.ConditionTrue, ReasonAwaitingConfirmation, fmt.Sprintf(
 		"The hub no longer lists what %s exported. What this cluster has of it is kept until %s confirms that it is gone. %s",
 		strings.Join(names, ", "), awaited, gone))
+}
+
+// firstTen returns the first ten of a list, and the number of the others.
+func firstTen[T ~string](list []T) []string {
+	const most = 10
+	var names []string
+	for _, name := range list[:min(most, len(list))] {
+		names = append(names, string(name))
+	}
+	if more := len(list) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return names
 }
 
 // TypeSourceUnusable is the type of a condition of an import that does not use the endpoints of all exporters. ReasonNetwork is its

@@ -183,10 +183,23 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 	}
 }
 
+// Cluster describes a member as a source of endpoints, without its gateways; the zero Cluster if it is no member.
+func (s *Store) Cluster(id clusterset.ClusterID) route.Cluster {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.cluster(id)
+}
+
+func (s *Store) cluster(id clusterset.ClusterID) route.Cluster {
+	if member := s.members[id]; member != nil {
+		return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
+	}
+	return route.Cluster{}
+}
+
 // exporter describes a member as a source of endpoints, and returns why its gateways are refused.
 func (s *Store) exporter(id clusterset.ClusterID) (route.Cluster, error) {
-	member := s.members[id]
-	result := route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
+	result := s.cluster(id)
 	g, published := s.gateways.records[id]
 	result.Gateway = published && g.refused == nil && len(g.record.Spec.Addresses) > 0
 	return result, g.refused

@@ -14,6 +14,7 @@ import (
 
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -56,22 +57,32 @@ func ServiceImport(desired, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1b
 
 // ServiceImportStatus returns the change of the import's status to the desired one; nil if they are equal.
 func ServiceImportStatus(desired mcsv1beta1.ServiceImportStatus, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
-	if equality.Semantic.DeepEqual(existing.Status, desired) {
-		return nil
-	}
-	updated := existing.DeepCopy()
-	updated.Status = desired
-	return []Change[*mcsv1beta1.ServiceImport]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
+	return status(desired, existing, func(o *mcsv1beta1.ServiceImport) *mcsv1beta1.ServiceImportStatus { return &o.Status })
 }
 
 // ServiceExportStatus returns the change of the export's status to the desired one; nil if they are equal.
 func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, existing *mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
-	if equality.Semantic.DeepEqual(existing.Status, desired) {
+	return status(desired, existing, func(o *mcsv1beta1.ServiceExport) *mcsv1beta1.ServiceExportStatus { return &o.Status })
+}
+
+// GrantStatus returns the change of the grant's status to the desired one; nil if they are equal.
+func GrantStatus(desired policyv1alpha1.AccessStatus, existing *policyv1alpha1.ServiceExportGrant) []Change[*policyv1alpha1.ServiceExportGrant] {
+	return status(desired, existing, func(o *policyv1alpha1.ServiceExportGrant) *policyv1alpha1.AccessStatus { return &o.Status })
+}
+
+// PolicyStatus returns the change of the policy's status to the desired one; nil if they are equal.
+func PolicyStatus(desired policyv1alpha1.AccessStatus, existing *policyv1alpha1.ClusterServiceAccessPolicy) []Change[*policyv1alpha1.ClusterServiceAccessPolicy] {
+	return status(desired, existing, func(o *policyv1alpha1.ClusterServiceAccessPolicy) *policyv1alpha1.AccessStatus { return &o.Status })
+}
+
+// status returns the change of the status of an object, which of points to; nil if it is the desired one.
+func status[P interface{ DeepCopy() P }, S any](desired S, existing P, of func(P) *S) []Change[P] {
+	if equality.Semantic.DeepEqual(*of(existing), desired) {
 		return nil
 	}
 	updated := existing.DeepCopy()
-	updated.Status = desired
-	return []Change[*mcsv1beta1.ServiceExport]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
+	*of(updated) = desired
+	return []Change[P]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
 }
 
 // EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different

@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -517,6 +518,22 @@ func TestStatuses(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, observed); diff != "" || got[0].Existing != observed {
 			t.Errorf("the input is changed (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("of rules about access", func(t *testing.T) {
+		t.Parallel()
+		grant := stored(&policyv1alpha1.ServiceExportGrant{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "5")
+		policy := stored(&policyv1alpha1.ClusterServiceAccessPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}, "5")
+		desired := policyv1alpha1.AccessStatus{Conditions: conditions("True", 1)}
+		grants, policies := plan.GrantStatus(desired, grant), plan.PolicyStatus(desired, policy)
+		if len(grants) != 1 || len(policies) != 1 || grants[0].Existing != grant || policies[0].Existing != policy {
+			t.Fatalf("the plans are %v and %v", grants, policies)
+		}
+		if again := plan.GrantStatus(desired, grants[0].Object); again != nil || grant.Status.Conditions != nil {
+			t.Errorf("the same status is written: %v", again)
+		}
+		if again := plan.PolicyStatus(desired, policies[0].Object); again != nil || policy.Status.Conditions != nil {
+			t.Errorf("the same status is written: %v", again)
 		}
 	})
 	t.Run("of an export", func(t *testing.T) {

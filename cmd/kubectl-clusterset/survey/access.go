@@ -57,7 +57,7 @@ func (c *Clusterset) Access(ctx context.Context, key clusterset.ServiceKey, clie
 
 func (c *Clusterset) accessTo(ctx context.Context, exporter clusterset.ClusterID, key clusterset.ServiceKey, from access.Client) Access {
 	result := Access{Exporter: exporter}
-	if route.IsDirect(clusterOf(c.Hub, from.Cluster), clusterOf(c.Hub, exporter)) {
+	if route.IsDirect(c.Hub.Records.Cluster(from.Cluster), c.Hub.Records.Cluster(exporter)) {
 		result.Verdict, result.Reason = AccessNotEnforced, "the pods of both clusters reach each other directly: use NetworkPolicies"
 		return result
 	}

@@ -84,7 +84,7 @@ func sortedKeys(keys []clusterset.ServiceKey) []clusterset.ServiceKey {
 func (a *assessment) memberStatus(id clusterset.ClusterID) MemberStatus {
 	heartbeat := a.hub.lastHeartbeat(id)
 	m := MemberStatus{
-		ID: id, Network: cmp.Or(clusterOf(a.hub, id).Network, hubv1alpha1.DefaultNetwork), State: heartbeat.state(), Publication: string(a.hub.Publication(id)),
+		ID: id, Network: cmp.Or(a.hub.Records.Cluster(id).Network, hubv1alpha1.DefaultNetwork), State: heartbeat.state(), Publication: string(a.hub.Publication(id)),
 	}
 	if beat := a.hub.Records.Heartbeat(id); beat != nil {
 		m.Version = beat.Spec.AgentVersion

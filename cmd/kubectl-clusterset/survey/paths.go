@@ -52,7 +52,7 @@ func (a *assessment) paths(known hub.Service, importers []clusterset.ClusterID) 
 }
 
 func (a *assessment) path(importer clusterset.ClusterID, exporter route.Cluster, export clusterset.Export) PathStatus {
-	objects, local := a.objects[importer], clusterOf(a.hub, importer)
+	objects, local := a.objects[importer], a.hub.Records.Cluster(importer)
 	reach := objects.Gateways[export.Cluster]
 	local.Gateway = objects.Gateways != nil
 	result := PathStatus{Importer: importer, Exporter: export.Cluster, Path: PathNotKnown}

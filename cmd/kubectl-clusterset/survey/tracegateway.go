@@ -18,7 +18,6 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
@@ -54,18 +53,10 @@ func (v *memberTrace) exposureSteps(h *Hub) []Step {
 
 // isReachedByGateway reports whether a member exists that does not reach the endpoints of this one directly.
 func (v *memberTrace) isReachedByGateway(h *Hub) bool {
-	own := clusterOf(h, v.id())
+	own := h.Records.Cluster(v.id())
 	return slices.ContainsFunc(h.Records.Members(), func(id clusterset.ClusterID) bool {
-		return id != v.id() && !route.IsDirect(clusterOf(h, id), own)
+		return id != v.id() && !route.IsDirect(h.Records.Cluster(id), own)
 	})
-}
-
-// clusterOf returns what the path to a member depends on. It is empty for a cluster without a Member.
-func clusterOf(h *Hub, id clusterset.ClusterID) route.Cluster {
-	if member := h.Records.Member(id); member != nil {
-		return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
-	}
-	return route.Cluster{}
 }
 
 func (v *memberTrace) noReadyGateway(consequence string) Step {

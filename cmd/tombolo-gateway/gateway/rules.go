@@ -131,7 +131,8 @@ func sameLabels(before, after any) bool {
 	return maps.Equal(before.(client.Object).GetLabels(), after.(client.Object).GetLabels())
 }
 
-// sameVersion reports whether an update is none.
-func sameVersion(before, after any) bool {
-	return before.(client.Object).GetResourceVersion() == after.(client.Object).GetResourceVersion()
+// sameSpec reports whether an update leaves the spec as it is. Each change of a status by the agent is an update too.
+func sameSpec(before, after any) bool {
+	b, a := before.(client.Object), after.(client.Object)
+	return b.GetUID() == a.GetUID() && b.GetGeneration() == a.GetGeneration()
 }

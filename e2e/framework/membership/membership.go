@@ -29,7 +29,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // patience is how long anything may take on a busy machine; it takes a second or two.
@@ -133,10 +132,10 @@ func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
 	return apply(ctx, cluster, objects...)
 }
 
-// Scheme returns a scheme with every kind that the hub and the members have: those of the agent, of the hub, and of access.
+// Scheme returns a scheme with every kind that the hub and the members have: those of the agent and of the hub.
 func Scheme() (*runtime.Scheme, error) {
 	scheme, err := agent.Scheme()
-	return scheme, errors.Join(err, hubv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(err, hubv1alpha1.AddToScheme(scheme))
 }
 
 // Client returns a client with the rights of a cluster's administrator and the kinds of Scheme.

@@ -98,7 +98,7 @@ func (m *member) listens(t *testing.T, k key, source string, addresses ...string
 
 // Two members with the same pod range are in two networks.
 //
-// spec: G2, W1, W2, W3, W4
+// spec: A1, A2, A6, G2, W1, W2, W3, W4
 //
 //nolint:tparallel // each test begins where the one before it ends
 func TestNetworks(t *testing.T) {
@@ -142,6 +142,7 @@ func TestNetworks(t *testing.T) {
 		})
 		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
 	})
+	t.Run("rules about access", func(t *testing.T) { testAccessStatus(t, w, key{Namespace: k.Namespace, Name: "exported"}) })
 	stop()
 	a.Start(t, inAgentNamespace)
 	t.Run("ports survive a restart", func(t *testing.T) {

@@ -30,6 +30,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -104,6 +105,10 @@ func testGatewayPorts(t *testing.T, w *env, stop func()) func() {
 // testGatewayRights: what an agent writes for its gateways is created, changed, restored and deleted.
 func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	other.knows(t, m.ID, "198.51.100.1")
+	g, p := grant("gatewayports", "none"), policy("none")
+	lab.Must(t, m.Create(t.Context(), g))
+	lab.Must(t, m.Create(t.Context(), p))
+	m.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonSameNetwork)
 	m.issue(t, 25*time.Hour)
 	lab.Must(t, m.Delete(t.Context(), m.knows(t, other.ID, "198.51.100.1")))
 	m.knows(t, other.ID, "198.51.100.1")
@@ -123,6 +128,7 @@ func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	m.balance(t, "198.51.100.1")
 	other.knows(t, m.ID, "198.51.100.1")
 	lab.Must(t, m.Delete(t.Context(), service))
+	m.reasons(t, p, policyv1alpha1.ReasonAccepted, policyv1alpha1.ReasonNoGateway)
 	other.knows(t, m.ID)
 	m.knows(t, other.ID)
 	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
@@ -230,7 +236,7 @@ func testHubUnreachable(t *testing.T, w *env) {
 }
 
 // ofGateways matches the rights that an agent needs for gateways only. testGatewayPorts and testGatewayRights use them.
-var ofGateways = regexp.MustCompile("gateway|configmaps|nodes")
+var ofGateways = regexp.MustCompile("gateway|configmaps|nodes|policy")
 
 // testLagging: an agent gets an object past its cache where that does not have the agent's own last write yet. So what it
 // watches comes late, and services are exported, changed and withdrawn until that has happened to all kinds.

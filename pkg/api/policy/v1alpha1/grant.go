@@ -7,10 +7,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=serviceexportgrants,shortName=svcexgrant
+// +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Exports",type=string,JSONPath=`.spec.exports`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.spec.to[*].clusters`
 // +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.to[*].namespaces`
 // +kubebuilder:printcolumn:name="Accounts",type=string,JSONPath=`.spec.to[*].serviceAccounts`,priority=1
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // ServiceExportGrant says who may use ServiceExports of its namespace. An export that at least one grant selects is for those only whom
@@ -20,6 +23,9 @@ type ServiceExportGrant struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ServiceExportGrantSpec `json:"spec"`
+	// status says whether the grant is valid, and where it is enforced. The agent writes it.
+	// +optional
+	Status AccessStatus `json:"status,omitzero"`
 }
 
 // ServiceExportGrantSpec says which exports are granted to whom.

@@ -7,11 +7,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterserviceaccesspolicies,scope=Cluster,shortName=csap
+// +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Tier",type=string,JSONPath=`.spec.tier`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
 // +kubebuilder:printcolumn:name="Direction",type=string,JSONPath=`.spec.direction`
 // +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.spec.services`,priority=1
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // ClusterServiceAccessPolicy is a rule of the cluster's administrator. Of the policies that match a connection, the first decides: the
@@ -22,6 +25,9 @@ type ClusterServiceAccessPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ClusterServiceAccessPolicySpec `json:"spec"`
+	// status says whether the policy is valid, and where it is enforced. The agent writes it.
+	// +optional
+	Status AccessStatus `json:"status,omitzero"`
 }
 
 // ClusterServiceAccessPolicySpec is a rule.

@@ -1,0 +1,142 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accessstatus writes the status of ServiceExportGrants and ClusterServiceAccessPolicies. It is its only writer.
+package accessstatus
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// Reconciler writes the conditions of all rules about access. It has one request, for all of them: each depends on the members and on
+// whether there are gateways.
+type Reconciler struct {
+	Sources sources.Reader
+	Member  apply.Writer
+	Clock   clock.PassiveClock
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = queue.NewRetries(r)
+	options.MaxConcurrentReconciles = 1
+	always := func(client.Object) (types.NamespacedName, bool) { return types.NamespacedName{}, true }
+	return queue.AddController(mgr, "accessstatus", options,
+		source.Kind(members, &policyv1alpha1.ServiceExportGrant{}, queue.Typed[*policyv1alpha1.ServiceExportGrant](always)),
+		source.Kind(members, &policyv1alpha1.ClusterServiceAccessPolicy{}, queue.Typed[*policyv1alpha1.ClusterServiceAccessPolicy](always)),
+		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](always),
+			predicate.TypedFuncs[*mcsv1beta1.ServiceExport]{UpdateFunc: func(event.TypedUpdateEvent[*mcsv1beta1.ServiceExport]) bool { return false }}),
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](func(object client.Object) (types.NamespacedName, bool) {
+			return types.NamespacedName{}, client.ObjectKeyFromObject(object) == r.Sources.GatewayService()
+		})),
+		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.subscribe(func() { queue.Enqueue(q, 0, types.NamespacedName{}) })
+			return nil
+		}),
+	)
+}
+
+// subscribe calls enqueue now, and for each change of a Member.
+func (r *Reconciler) subscribe(enqueue func()) {
+	r.Sources.Hub.SubscribeMembers(func(event hub.MemberEvent) {
+		if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
+			enqueue()
+		}
+	})
+	r.Sources.Hub.Subscribe(func(event hub.Event) { // a list without a Member that the one before had is no event of a member
+		if event.All {
+			enqueue()
+		}
+	})
+	enqueue()
+}
+
+// Reconcile writes the status of all rules if it has changed.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	v, err := r.gather(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := metav1.NewTime(r.Clock.Now())
+	var grants []plan.Change[*policyv1alpha1.ServiceExportGrant]
+	for i := range v.objects.Grants {
+		g := &v.objects.Grants[i]
+		status := policyv1alpha1.AccessStatus{Conditions: conditions.Set(g.Status.Conditions, v.ofGrant(g), g.Generation, now)}
+		grants = append(grants, plan.GrantStatus(status, g)...)
+	}
+	var policies []plan.Change[*policyv1alpha1.ClusterServiceAccessPolicy]
+	for i := range v.objects.Policies {
+		p := &v.objects.Policies[i]
+		status := policyv1alpha1.AccessStatus{Conditions: conditions.Set(p.Status.Conditions, v.ofPolicy(p), p.Generation, now)}
+		policies = append(policies, plan.PolicyStatus(status, p)...)
+	}
+	_, grantsErr := apply.Do(ctx, r.Member, grants)
+	_, policiesErr := apply.Do(ctx, r.Member, policies)
+	if err := apply.Join(grantsErr, policiesErr); err != nil {
+		return reconcile.Result{}, fmt.Errorf("write the status of rules about access: %w", err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) hasGateways(ctx context.Context) (bool, error) {
+	key := r.Sources.GatewayService()
+	err := r.Sources.Member.Get(ctx, key, &corev1.Service{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get Service %s: %w", key, err)
+	}
+	return !apierrors.IsNotFound(err), nil
+}
+
+func (r *Reconciler) gather(ctx context.Context) (view, error) {
+	hasGateways, err := r.hasGateways(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	objects, err := caches.AccessObjects(ctx, r.Sources.Member)
+	if err != nil {
+		return view{}, err
+	}
+	var exports mcsv1beta1.ServiceExportList
+	if err := r.Sources.Member.List(ctx, &exports, client.UnsafeDisableDeepCopy); err != nil {
+		return view{}, fmt.Errorf("list ServiceExports: %w", err)
+	}
+	v := view{
+		objects: objects, exports: map[types.NamespacedName]bool{}, own: r.Sources.Cluster, hasGateways: hasGateways,
+		synced: r.Sources.Hub.Synced(), members: map[clusterset.ClusterID]route.Cluster{},
+	}
+	for _, id := range r.Sources.Hub.Members() {
+		v.members[id] = r.Sources.Hub.Cluster(id)
+	}
+	for i := range exports.Items {
+		v.exports[client.ObjectKeyFromObject(&exports.Items[i])] = true
+	}
+	return v, nil
+}
