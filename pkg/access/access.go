@@ -9,7 +9,9 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -34,6 +36,9 @@ type Verdict struct {
 	Allowed bool
 	// Rule is the kind and the name of the object that decides, or why no object does.
 	Rule string
+	// Object is what an Event about the verdict belongs to: the object that decides, or a grant or the ServiceExport because of which the
+	// client is denied; nil if there is none. It must not be changed. That of a ServiceExport has no UID.
+	Object *corev1.ObjectReference
 }
 
 // The rules that are no objects.
@@ -126,18 +131,22 @@ func (r *Rules) compute(key chainKey) chain {
 	if result.decidesAll() {
 		return result
 	}
-	granted := false
+	var denied *step // what is left if no grant names the client
 	for _, g := range r.grants[key.service.Key.Namespace] {
 		if containsOrEmpty(g.exports, key.service.Key.Name) {
-			granted = true
-			result = appendStep(result, g.to, key, step{verdict: Verdict{Allowed: true, Rule: g.rule}})
+			if denied == nil {
+				denied = &step{verdict: Verdict{Rule: NotGranted, Object: g.object}}
+			}
+			result = appendStep(result, g.to, key, step{verdict: Verdict{Allowed: true, Rule: g.rule, Object: g.object}})
 		}
 	}
 	switch {
-	case granted:
-		return append(result, step{verdict: Verdict{Rule: NotGranted}})
+	case denied != nil:
+		return append(result, *denied)
 	case key.service.GrantedOnly:
-		return append(result, step{verdict: Verdict{Rule: GrantedOnly}})
+		return append(result, step{verdict: Verdict{Rule: GrantedOnly, Object: &corev1.ObjectReference{
+			APIVersion: mcsv1beta1.GroupVersion.String(), Kind: "ServiceExport", Namespace: key.service.Key.Namespace, Name: key.service.Key.Name,
+		}}})
 	}
 	return appendTier(result, r.baseline, key, labels)
 }

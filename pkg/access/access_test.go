@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	stdstrings "strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
@@ -151,7 +153,7 @@ func TestDecide(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // computed, and known
-				if got := rules.Decide(test.service, test.client); got != (Verdict{test.allowed, test.rule}) {
+				if got := rules.Decide(test.service, test.client); got.Allowed != test.allowed || got.Rule != test.rule {
 					t.Errorf("%+v, want %t by %s", got, test.allowed, test.rule)
 				}
 			}
@@ -165,14 +167,14 @@ func TestDecide(t *testing.T) {
 func TestInvalidSelector(t *testing.T) {
 	t.Parallel()
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Like"}}}
-	for action, want := range map[policyv1alpha1.Action]Verdict{
-		deny: {Rule: "ClusterServiceAccessPolicy broken"}, accept: {Rule: "ClusterServiceAccessPolicy no"}, pass: {Rule: "ClusterServiceAccessPolicy broken"},
+	for action, want := range map[policyv1alpha1.Action]string{
+		deny: "ClusterServiceAccessPolicy broken", accept: "ClusterServiceAccessPolicy no", pass: "ClusterServiceAccessPolicy broken",
 	} {
 		rules, err := New(exporting, Objects{Namespaces: namespaces, Policies: []accessPolicy{
 			policyOf("broken", policySpec{Priority: 1, Action: action, NamespaceSelector: selector}), policyOf("no", policySpec{Priority: 2, Action: deny}),
 		}})
-		if err == nil || rules.Decide(web, frontend) != want {
-			t.Errorf("%s: %+v, %v, want %+v and an error", action, rules.Decide(web, frontend), err, want)
+		if got := rules.Decide(web, frontend); err == nil || got.Allowed || got.Rule != want {
+			t.Errorf("%s: %+v, %v, want that %s denies, and an error", action, got, err, want)
 		}
 	}
 }
@@ -214,11 +216,36 @@ func TestDecideAsWritten(t *testing.T) {
 			if rapid.Bool().Draw(t, "known") {
 				client.Namespace, client.ServiceAccount = drawOf(t, "client", "shop", "test"), drawOf(t, "account", "frontend", "default")
 			}
-			if got, want := rules.Decide(service, client), asWritten(direction, objects, service, client); got != want {
+			got, want := rules.Decide(service, client), asWritten(direction, objects, service, client)
+			if got.Allowed != want.Allowed || got.Rule != want.Rule {
 				t.Fatalf("%+v of %+v: %+v, want %+v", client, service, got, want)
+			}
+			if about, want := nameOf(got.Object), objectOf(want.Rule, service); !stdstrings.HasPrefix(about, want) || want == "" && about != "" {
+				t.Fatalf("%s is about %q, want %q", got.Rule, about, want)
 			}
 		}
 	})
+}
+
+// nameOf returns the kind and the name of an object.
+func nameOf(object *corev1.ObjectReference) string {
+	if object == nil {
+		return ""
+	}
+	return object.Kind + " " + stdstrings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
+}
+
+// objectOf returns how the description of the object begins that a rule of a service is about.
+func objectOf(rule string, service Service) string {
+	switch rule {
+	case NoRule, NamespaceUnknown:
+		return ""
+	case NotGranted:
+		return "ServiceExportGrant " + service.Key.Namespace + "/"
+	case GrantedOnly:
+		return "ServiceExport " + service.Key.String()
+	}
+	return rule
 }
 
 func drawOf(t *rapid.T, label string, values ...string) string {
@@ -277,7 +304,7 @@ func asWritten(direction policyv1alpha1.Direction, objects Objects, service Serv
 					case about && action == pass:
 						return Verdict{}, false
 					case about:
-						return Verdict{action == accept, "ClusterServiceAccessPolicy " + p.Name}, true
+						return Verdict{Allowed: action == accept, Rule: "ClusterServiceAccessPolicy " + p.Name}, true
 					}
 				}
 			}
@@ -292,7 +319,7 @@ func asWritten(direction policyv1alpha1.Direction, objects Objects, service Serv
 		if direction == exporting && g.Namespace == service.Key.Namespace && (len(g.Spec.Exports) == 0 || string(g.Spec.Exports[0]) == service.Key.Name) {
 			selected = true
 			if matchAny(g.Spec.To, client, false) {
-				return Verdict{true, "ServiceExportGrant " + g.Namespace + "/" + g.Name}
+				return Verdict{Allowed: true, Rule: "ServiceExportGrant " + g.Namespace + "/" + g.Name}
 			}
 		}
 	}
@@ -305,7 +332,7 @@ func asWritten(direction policyv1alpha1.Direction, objects Objects, service Serv
 	if verdict, decided := tier(baseline); decided {
 		return verdict
 	}
-	return Verdict{true, NoRule}
+	return Verdict{Allowed: true, Rule: NoRule}
 }
 
 func matchAny(peers []apiPeer, c Client, unknownMatches bool) bool {
@@ -423,5 +450,64 @@ func BenchmarkDecide(b *testing.B) {
 				rules.Decide(service, frontend)
 			}
 		})
+	}
+}
+
+// spec: A6
+func TestConcerns(t *testing.T) {
+	t.Parallel()
+	east := apiPeer{Clusters: []policyv1alpha1.ClusterID{"east"}}
+	inShop := apiPeer{Namespaces: []policyv1alpha1.NamespaceName{"shop"}}
+	for _, test := range []struct {
+		peers   []apiPeer
+		cluster clusterset.ClusterID
+		want    bool
+	}{{nil, "west", true}, {[]apiPeer{east}, "east", true}, {[]apiPeer{east}, "west", false}, {[]apiPeer{east, inShop}, "west", true}} {
+		if got := Concerns(test.peers, test.cluster); got != test.want {
+			t.Errorf("%+v concerns %s: %v, want %v", test.peers, test.cluster, got, test.want)
+		}
+	}
+}
+
+// The rules that apply are those that decide, in their order: a client is decided about by one of them.
+//
+// spec: A2, A6
+func TestApplying(t *testing.T) {
+	t.Parallel()
+	peers := []apiPeer{
+		{Clusters: []policyv1alpha1.ClusterID{"west", "east"}, Namespaces: []policyv1alpha1.NamespaceName{"shop"}, ServiceAccounts: []policyv1alpha1.ObjectName{"frontend"}},
+		{Clusters: []policyv1alpha1.ClusterID{"north"}},
+	}
+	rules, err := New(exporting, Objects{
+		Namespaces: namespaces,
+		Policies: []accessPolicy{
+			policyOf("last", policySpec{Action: deny}), policyOf("second", policySpec{Tier: admin, Priority: 2, Action: accept, Peers: peers[1:]}),
+			policyOf("first", policySpec{Tier: admin, Priority: 1, Action: pass, Services: []policyv1alpha1.ObjectName{"web"}}),
+			policyOf("import", policySpec{Direction: importing, Action: deny}),
+		},
+		Grants: []exportGrant{grantOf("some", policyv1alpha1.ServiceExportGrantSpec{Exports: []policyv1alpha1.ObjectName{"web"}, To: peers})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := Service{Key: clusterset.ServiceKey{Namespace: "shop", Name: "db"}}
+	granted, gone := db, Service{Key: clusterset.ServiceKey{Namespace: unknownKey, Name: "db"}}
+	granted.GrantedOnly = true
+	second := Applied{"ClusterServiceAccessPolicy second", "Accept", "clusters north"}
+	for _, test := range []struct {
+		service Service
+		want    []Applied
+	}{
+		{web, []Applied{
+			{"ClusterServiceAccessPolicy first", "Pass", "all"}, second,
+			{"ServiceExportGrant shop/some", "Accept", "clusters east, west and namespaces shop and accounts frontend; or clusters north"}, {NotGranted, "Deny", "all"},
+		}},
+		{db, []Applied{second, {"ClusterServiceAccessPolicy last", "Deny", "all"}, {NoRule, "Accept", "all"}}},
+		{granted, []Applied{second, {GrantedOnly, "Deny", "all"}}},
+		{gone, []Applied{{NamespaceUnknown, "Deny", "all"}}},
+	} {
+		if got := rules.Applying(test.service); !slices.Equal(got, test.want) {
+			t.Errorf("%+v:\n%q, want\n%q", test.service, got, test.want)
+		}
 	}
 }

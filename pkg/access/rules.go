@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -31,6 +32,7 @@ type grant struct {
 	exports []string
 	to      []peer
 	rule    string
+	object  *corev1.ObjectReference
 }
 
 // peer matches clients. Empty lists match all; there are accounts only with namespaces.
@@ -75,6 +77,7 @@ func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
 			g := &objects.Grants[i]
 			r.grants[g.Namespace] = append(r.grants[g.Namespace], grant{
 				exports: strings(g.Spec.Exports), to: peersOf(g.Spec.To), rule: fmt.Sprintf("ServiceExportGrant %s/%s", g.Namespace, g.Name),
+				object: reference("ServiceExportGrant", g),
 			})
 		}
 		for _, grants := range r.grants {
@@ -103,8 +106,11 @@ func newPolicy(object *policyv1alpha1.ClusterServiceAccessPolicy) (policy, error
 	p := policy{
 		name: object.Name, priority: spec.Priority, namespaces: labels.Everything(), services: strings(spec.Services), peers: peersOf(spec.Peers),
 		step: step{
-			verdict: Verdict{Allowed: spec.Action == policyv1alpha1.ActionAccept, Rule: "ClusterServiceAccessPolicy " + object.Name},
-			pass:    spec.Action == policyv1alpha1.ActionPass,
+			verdict: Verdict{
+				Allowed: spec.Action == policyv1alpha1.ActionAccept, Rule: "ClusterServiceAccessPolicy " + object.Name,
+				Object: reference("ClusterServiceAccessPolicy", object),
+			},
+			pass: spec.Action == policyv1alpha1.ActionPass,
 		},
 	}
 	if spec.NamespaceSelector == nil {
@@ -116,6 +122,13 @@ func newPolicy(object *policyv1alpha1.ClusterServiceAccessPolicy) (policy, error
 	}
 	p.namespaces = selector
 	return p, nil
+}
+
+// reference returns a reference to a grant or a policy.
+func reference(kind string, object metav1.Object) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: policyv1alpha1.GroupVersion.String(), Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+	}
 }
 
 // comparePolicies orders the policies of a tier. Of equal priority, those that deny come first, and those that accept last.

@@ -87,7 +87,7 @@ func TestAccessLog(t *testing.T) {
 func TestAccessLogIsOptional(t *testing.T) {
 	t.Parallel()
 	for name, logger := range map[string]*slog.Logger{"without": nil, "with": slog.New(slog.DiscardHandler)} {
-		g := newGateway(t.Context(), Options{Log: logr.Discard(), AccessLog: logger}, nil)
+		g := newGateway(t.Context(), Options{Log: logr.Discard(), AccessLog: logger}, nil, nil)
 		if importing, exporting := g.importer.Access != nil, g.exporter.Access != nil; importing != (logger != nil) || exporting != importing {
 			t.Errorf("%s a logger: of importing %v, of exporting %v", name, importing, exporting)
 		}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,10 +55,11 @@ type gateway struct {
 // retryAfter is the time after which a port that could not be opened is tried again.
 const retryAfter = 5 * time.Second
 
-func newGateway(ctx context.Context, options Options, cache client.Reader) *gateway {
+func newGateway(ctx context.Context, options Options, cache client.Reader, recorder events.EventRecorder) *gateway {
 	buffers := tunnel.NewBuffers(options.LargeBuffers)
 	g := &gateway{
-		options: options, cache: cache, rules: newAccessRules(ctx, cache, options.Log), pods: newIdentities(cache, clock.RealClock{}),
+		options: options, cache: cache, pods: newIdentities(cache, clock.RealClock{}),
+		rules:    newAccessRules(ctx, cache, options.Log, newDenials(recorder, clock.RealClock{})),
 		refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
 	}
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})

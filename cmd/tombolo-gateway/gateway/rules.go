@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -30,15 +31,16 @@ type accessRules struct {
 	log                      logr.Logger
 	logs                     *rate.Limiter
 	denials                  *prometheus.CounterVec
+	events                   *denials
 	exportRules, importRules atomic.Pointer[access.Rules] // nil until they are read
 	changed                  chan struct{}
 	exporting, importing     *forward.Permissions
 }
 
-func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger) *accessRules {
+func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger, events *denials) *accessRules {
 	ctx = context.WithoutCancel(ctx) // the gateway also decides while it drains
 	r := &accessRules{
-		cache: cache, log: log, logs: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
+		cache: cache, log: log, events: events, logs: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
 		denials: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tombolo_gateway_streams_denied_total", Help: "Streams that a rule of this cluster has denied, by rule.",
 		}, []string{"direction", "rule"}),
@@ -96,9 +98,10 @@ func (r *accessRules) decide(ctx context.Context, rules *access.Rules, direction
 	if direction == "export" {
 		service.GrantedOnly = r.isGrantedOnly(ctx, service.Key)
 	}
+	who := access.Client{Cluster: id, Namespace: request.ClientNamespace, ServiceAccount: request.ServiceAccount}
 	verdict := access.Verdict{Rule: "the rules are not read yet"}
 	if rules != nil {
-		verdict = rules.Decide(service, access.Client{Cluster: id, Namespace: request.ClientNamespace, ServiceAccount: request.ServiceAccount})
+		verdict = rules.Decide(service, who)
 	}
 	if verdict.Allowed {
 		return nil
@@ -108,7 +111,23 @@ func (r *accessRules) decide(ctx context.Context, rules *access.Rules, direction
 		r.log.Info("a client is denied", "direction", direction, "service", service.Key.String(), "cluster", id, "rule", verdict.Rule,
 			"client", request.Client.String(), "namespace", request.ClientNamespace, "serviceAccount", request.ServiceAccount)
 	}
+	if verdict.Rule == access.GrantedOnly {
+		verdict.Object = r.withUID(ctx, verdict.Object)
+	}
+	r.events.send(direction, service.Key, who, verdict)
 	return &wire.Refusal{Code: wire.CodeDenied, Text: fmt.Sprintf("service %s: a rule of the %sing cluster denies the client", service.Key, direction)}
+}
+
+// withUID returns a reference to a ServiceExport with its UID, without which no list of its Events has an Event; nil if there is none.
+func (r *accessRules) withUID(ctx context.Context, reference *corev1.ObjectReference) *corev1.ObjectReference {
+	var exported mcsv1beta1.ServiceExport
+	key := client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}
+	if r.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	result := *reference
+	result.UID = exported.UID
+	return &result
 }
 
 // isGrantedOnly reports whether an export is for granted clients only.

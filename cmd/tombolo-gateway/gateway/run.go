@@ -96,7 +96,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the gateway: %w", err)
 	}
-	g := newGateway(ctx, options, mgr.GetCache())
+	g := newGateway(ctx, options, mgr.GetCache(), mgr.GetEventRecorder("tombolo-gateway"))
 	reports := &reporter{options: options, api: mgr.GetClient()}
 	err = errors.Join(
 		g.watch(ctx, mgr.GetCache()),

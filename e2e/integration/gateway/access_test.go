@@ -22,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // clientPod creates a pod of a member with the address from which clients connect.
@@ -78,7 +79,7 @@ func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.
 
 // testAccess: rules of both clusters decide who may use a service of b from a, now and while connections are open.
 //
-// spec: A1, A2, A3, A4
+// spec: A1, A2, A3, A4, A6
 func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	a, b := e.Members["a"], e.Members["b"]
 	open := func() net.Conn {
@@ -109,6 +110,7 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	isClosed(t, conn) // a client that is no pod
 	denied(t, address)
 	e.scrape(t, "b", `tombolo_gateway_streams_denied_total{direction="export",rule="no ServiceExportGrant names the client"}`)
+	b.Event(t, client.ObjectKeyFromObject(grant), "StreamDenied", "Service "+k.String()+": an unknown client of cluster a is denied: "+access.NotGranted)
 
 	frontend := e.clientPod(t, "a", world.Key{Namespace: k.Namespace, Name: "frontend"}, "frontend")
 	e.answers(t, "a", "b", k)
@@ -134,8 +136,15 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-b"})
 	isClosed(t, conn)
 	denied(t, address)
+	a.Event(t, world.Key{Namespace: metav1.NamespaceDefault, Name: policy.Name}, "StreamDenied", "Service "+k.String()+" of cluster b: client "+k.Namespace+"/frontend is denied")
 	e.scrape(t, "a", `tombolo_gateway_streams_denied_total{direction="import",rule="ClusterServiceAccessPolicy no-imports-from-b"}`)
 	lab.Must(t, a.Delete(t.Context(), policy))
 	e.answers(t, "a", "b", k)
 	lab.Must(t, b.Delete(t.Context(), grant))
+	export := world.Export(k)
+	world.Update(t, b, k, export, func() { export.Annotations = map[string]string{clusterset.AnnotationGrantedOnly: "true"} })
+	denied(t, address)
+	b.Event(t, k, "StreamDenied", access.GrantedOnly)
+	world.Update(t, b, k, export, func() { export.Annotations = nil })
+	e.answers(t, "a", "b", k)
 }
