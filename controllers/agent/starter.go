@@ -213,7 +213,7 @@ type parts struct {
 func (s *starter) controllers(local identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
 	toHub := apply.ToHub(hubClient, local.id.HubNamespace())
 	reader := sources.Reader{
-		Cluster: local.id, Member: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
+		Cluster: local.id, Member: s.manager.GetClient(), Grants: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
 	}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)

@@ -47,6 +47,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](queue.SameName)),
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
 		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
+		queue.Grants(members, r.Sources.ExportKeysIn),
 		r.Outcomes.Source(),
 	)
 }
@@ -92,7 +93,7 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 		result = append(result, conditions.Exported(nil, published))
 	}
 	if known.Hub.Local != nil && known.Hub.Synced() { // the age is known, which decides the merge
-		merged, _ := merge.Merge(known.Exports())
+		merged, _ := merge.Merge(known.AllExports())
 		result = append(result, conditions.Conflict(merged))
 	}
 	return result
@@ -103,6 +104,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	result := conditions.Publication{
 		Hub:       conditions.HubUnknown,
 		Published: known.IsPublished(),
+		GrantedTo: known.Local.GrantedTo, GrantSurplus: known.GrantSurplus,
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
 		Surplus:   outcome.Surplus,

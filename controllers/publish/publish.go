@@ -63,6 +63,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
 		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
+		queue.Grants(members, r.Sources.ExportKeysIn),
 		r.retries.Source(),
 	)
 }
@@ -109,12 +110,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	versions, err := r.apply(ctx, desired, known.Hub)
+	services, endpoints, err := r.apply(ctx, desired, known.Hub)
 	if err != nil {
 		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
 	}
+	outcome.Failure = unstored(desired.service, services)
 	r.Outcomes.Set(key, outcome)
-	r.Progress.Done(key, listing, versions)
+	r.Progress.Done(key, listing, highest(known.Hub, services, endpoints))
 	if r.retries != nil && desired.freesQuota(known.Hub) {
 		r.retries.RetryOldest()
 	}
@@ -184,28 +186,36 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 		return nil
 	}
 	record := known.Hub.Local.DeepCopy()
-	record.Spec.Inactive, record.Spec.ExportedAt = true, known.Export.CreationTimestamp
+	record.Spec.Inactive, record.Spec.GrantedTo, record.Spec.ExportedAt = true, nil, known.Export.CreationTimestamp
 	return record
 }
 
 // apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. It
-// returns the highest versions of the records that it has found or written.
-func (r *Reconciler) apply(ctx context.Context, desired records, observed hub.Service) (hub.Versions, error) {
+// returns the records that it has written.
+func (r *Reconciler) apply(
+	ctx context.Context, desired records, observed hub.Service,
+) (services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints, err error) {
 	service := plan.PublishedService(desired.service, observed.Local)
-	endpoints := plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)
+	slices := plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)
 	if len(desired.endpoints) == 0 {
-		writtenService, err := apply.Do(ctx, r.Hub, service)
-		if err == nil {
-			_, err = apply.Do(ctx, r.Hub, endpoints)
+		if services, err = apply.Do(ctx, r.Hub, service); err == nil {
+			_, err = apply.Do(ctx, r.Hub, slices)
 		}
-		return highest(observed, writtenService, nil), err
+		return services, nil, err
 	}
-	writtenEndpoints, err := apply.Do(ctx, r.Hub, endpoints)
-	if err != nil {
-		return hub.Versions{}, err
+	if endpoints, err = apply.Do(ctx, r.Hub, slices); err == nil {
+		services, err = apply.Do(ctx, r.Hub, service)
 	}
-	writtenService, err := apply.Do(ctx, r.Hub, service)
-	return highest(observed, writtenService, writtenEndpoints), err
+	return services, endpoints, err
+}
+
+// unstored returns what to do if the hub has not stored to which clusters an export is granted, because its kinds are those of an
+// earlier version; empty if it has. Such a record is inactive for all clusters (A1).
+func unstored(desired *hubv1alpha1.PublishedService, written []*hubv1alpha1.PublishedService) string {
+	if desired == nil || desired.Spec.GrantedTo == nil || len(written) == 0 || written[0].Spec.GrantedTo != nil {
+		return ""
+	}
+	return "it does not store to which clusters an export is granted, so no other cluster imports this one; the hub's administrator applies the CRDs of this version"
 }
 
 // highest returns the highest versions of this cluster's records of a service: those observed, and those written since.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -196,11 +197,31 @@ func Exports(members cache.Cache) source.Source {
 		}})
 }
 
-// changesExport reports whether more than the status or the metadata of a ServiceExport has changed, or nothing, as in a resync.
+// Grants returns a controller's source of the services of a namespace whose ServiceExportGrants change. exportsIn lists its exports.
+func Grants(members cache.Cache, exportsIn func(ctx context.Context, namespace string) ([]clusterset.ServiceKey, error)) source.Source {
+	enqueue := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, grant *policyv1alpha1.ServiceExportGrant) []reconcile.Request {
+		keys, err := exportsIn(ctx, grant.Namespace)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "cannot list the services whose grants have changed", "namespace", grant.Namespace)
+		}
+		requests := make([]reconcile.Request, len(keys))
+		for i, key := range keys {
+			requests[i] = reconcile.Request{NamespacedName: key}
+		}
+		return requests
+	})
+	return source.Kind(members, &policyv1alpha1.ServiceExportGrant{}, enqueue, predicate.TypedFuncs[*policyv1alpha1.ServiceExportGrant]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*policyv1alpha1.ServiceExportGrant]) bool {
+			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation
+		},
+	})
+}
+
+// changesExport reports whether more than the status or unused metadata of a ServiceExport has changed, or nothing, as in a resync.
 // After an interrupted watch, an export that was deleted and created again appears as an update.
 func changesExport(before, after *mcsv1beta1.ServiceExport) bool {
 	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID || before.Generation != after.Generation ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() || clusterset.IsGrantedOnly(before) != clusterset.IsGrantedOnly(after)
 }
 
 // SameName is a key function for objects with the name of their service.

@@ -21,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // answers is a Reconciler that returns the given errors, by service.
@@ -165,8 +166,11 @@ func TestChangesExport(t *testing.T) {
 		"the status":                 {func(e *mcsv1beta1.ServiceExport) { e.Status.Conditions = []metav1.Condition{{Type: "Ready"}} }, false},
 		"a label":                    {func(e *mcsv1beta1.ServiceExport) { e.Labels = map[string]string{"team": "shop"} }, false},
 		"the spec":                   {func(e *mcsv1beta1.ServiceExport) { e.Generation++ }, true},
-		"it is about to go":          {func(e *mcsv1beta1.ServiceExport) { e.DeletionTimestamp = &now }, true},
-		"it was made anew":           {func(e *mcsv1beta1.ServiceExport) { e.UID = "another" }, true},
+		"that it is granted only": {func(e *mcsv1beta1.ServiceExport) {
+			e.Annotations = map[string]string{clusterset.AnnotationGrantedOnly: "true"}
+		}, true},
+		"it is about to go": {func(e *mcsv1beta1.ServiceExport) { e.DeletionTimestamp = &now }, true},
+		"it was made anew":  {func(e *mcsv1beta1.ServiceExport) { e.UID = "another" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

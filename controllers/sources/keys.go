@@ -20,8 +20,13 @@ import (
 
 // ExportKeys returns the services for which this cluster has ServiceExports.
 func (r Reader) ExportKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	return r.ExportKeysIn(ctx, "")
+}
+
+// ExportKeysIn returns those of a namespace, or all if it is empty.
+func (r Reader) ExportKeysIn(ctx context.Context, namespace string) ([]clusterset.ServiceKey, error) {
 	list := &mcsv1beta1.ServiceExportList{}
-	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Member.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceExports: %w", err)
 	}
 	return keys(pointers(list.Items)), nil

@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
@@ -34,6 +35,8 @@ type Reader struct {
 	Hub    *hub.Store
 	// Selector says whether this cluster publishes the selectors of its Services, and uses those of other members.
 	Selector clusterset.DerivedSelector
+	// Grants has the ServiceExportGrants of this cluster.
+	Grants client.Reader
 	// AgentNamespace is the namespace of this cluster's agent, which exports nothing; empty if it is not known.
 	AgentNamespace string
 }
@@ -46,6 +49,8 @@ type Sources struct {
 	// Local is the local export; nil if there is none. Its age is the effective one (spec R8): until the hub has recorded the
 	// export, it is younger than any other.
 	Local *clusterset.Export
+	// GrantSurplus is the number of clusters to which the local export is granted and that the record cannot name.
+	GrantSurplus int
 	// Rejection is why a ServiceExport exports nothing; nil if it exports, or if there is none.
 	Rejection *export.Rejection
 	// Hub has the exports of the other members, and this cluster's own records.
@@ -72,15 +77,19 @@ func (s Sources) PublishesAddresses() bool {
 // unrecorded is the age of an export that the hub has not recorded: later than any other.
 var unrecorded = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Exports returns all accepted exports of the service, including the local one.
-func (s Sources) Exports() []clusterset.Export {
-	if s.Local == nil {
-		return s.Hub.Exports
+// Exports returns the accepted exports of the service that this cluster imports: those granted to it, and the local one.
+func (s Sources) Exports() []clusterset.Export { return s.withLocal(s.Hub.Exports) }
+
+// AllExports returns all accepted exports of the service, whomever they are granted to. Conflicts are computed from them (A1).
+func (s Sources) AllExports() []clusterset.Export {
+	return s.withLocal(slices.Concat(s.Hub.Exports, s.Hub.Ungranted))
+}
+
+func (s Sources) withLocal(others []clusterset.Export) []clusterset.Export {
+	if s.Local == nil || s.Hub.NotAllowed != nil { // no other member accepts it (spec R7)
+		return others
 	}
-	if s.Hub.NotAllowed != nil { // no other member accepts it (spec R7)
-		return s.Hub.Exports
-	}
-	return append(slices.Clone(s.Hub.Exports), s.acceptedLocal())
+	return append(slices.Clone(others), s.acceptedLocal())
 }
 
 // acceptedLocal returns the local export as other members accept it. If they would refuse it, for example for an invalid label,
@@ -163,7 +172,19 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 		own.Selection = export.Selection(service)
 	}
 	result.Local = &own
-	return result, nil
+	err = r.readGrants(ctx, &result)
+	return result, err
+}
+
+// readGrants sets to which clusters the local export is granted (A1).
+func (r Reader) readGrants(ctx context.Context, result *Sources) error {
+	grants, err := caches.GrantsIn(ctx, r.Grants, result.Key.Namespace)
+	if err != nil {
+		return err
+	}
+	service := access.Service{Key: result.Key, GrantedOnly: clusterset.IsGrantedOnly(result.Export)}
+	result.Local.GrantedTo, result.GrantSurplus = access.GrantedTo(r.Cluster, service, grants)
+	return nil
 }
 
 // HasExport reports whether this cluster has a ServiceExport for a service. It costs much less than Read, and is sufficient for

@@ -59,7 +59,7 @@ const (
 	HubSecretKubeconfig = "kubeconfig"
 	HubSecretCA         = "ca.crt"
 	HubSecretToken      = "token"
-	// AnnotationGrantedOnly is an annotation of a ServiceExport: if it is "true", nobody may use the export through gateways unless a
+	// AnnotationGrantedOnly is an annotation of a ServiceExport: if it is "true", the service is exported to no other cluster unless a
 	// ServiceExportGrant selects it (A1).
 	AnnotationGrantedOnly = "tombolo-mcs.io/granted-only"
 	// AnnotationTokenExpires is the time at which the token expires (RFC 3339). If the annotation is missing, the agent renews the
@@ -72,6 +72,11 @@ const TokenLifetime = 72 * time.Hour
 
 // IsManaged reports whether a Service or ServiceImport with these labels is managed.
 func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
+
+// IsGrantedOnly reports whether a ServiceExport has the annotation AnnotationGrantedOnly (A1).
+func IsGrantedOnly(export metav1.Object) bool {
+	return export.GetAnnotations()[AnnotationGrantedOnly] == "true"
+}
 
 // ManagerOf returns the value of an object's managed-by label, which is ManagedBy for Tombolo; empty if there is none.
 func ManagerOf(object metav1.Object) string {

@@ -6,6 +6,7 @@ package clusterset
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,14 @@ type Export struct {
 
 	// Selection is the selector of the Service; nil if it is not exported, which is the default (spec D8).
 	Selection *Selection
+
+	// GrantedTo are the other clusters to which the service is exported, sorted; nil if it is exported to all, and empty if to none (A1).
+	GrantedTo []ClusterID
+}
+
+// IsGrantedTo reports whether the service is exported to a cluster: always to its own.
+func (e Export) IsGrantedTo(id ClusterID) bool {
+	return e.GrantedTo == nil || id == e.Cluster || slices.Contains(e.GrantedTo, id)
 }
 
 // Availability is the number of available endpoints of each port: 0, 1, or 2 for two or more.

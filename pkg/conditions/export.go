@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -29,6 +30,10 @@ type Publication struct {
 	Published bool
 	// Failure is the reason why the hub refused the export; empty if it did not.
 	Failure string
+	// GrantedTo are the other clusters to which the service is exported, sorted; nil if it is exported to all. GrantSurplus is the number of
+	// those that the record cannot name (A1).
+	GrantedTo    []clusterset.ClusterID
+	GrantSurplus int
 	// LeftOut are the addresses that are not published, with the reasons. At most three are named.
 	LeftOut []string
 	// Surplus describes the slices that exceed the limits of a service; empty if there are none.
@@ -75,7 +80,40 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 			"The export is on its way to the hub.")
 	}
 	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
-		"The service is exported to the clusterset."+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
+		"The service is exported to "+grantedTo(p)+"."+grantSurplus(p.GrantSurplus)+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
+}
+
+// grantedTo says to whom the service is exported.
+func grantedTo(p Publication) string {
+	const named = 10
+	switch n := len(p.GrantedTo); {
+	case p.GrantedTo == nil:
+		return "the clusterset"
+	case n == 0:
+		return "no other cluster: no ServiceExportGrant names one"
+	case n == 1:
+		return "cluster " + string(p.GrantedTo[0])
+	case n > named:
+		return fmt.Sprintf("clusters %s and %d more", join(p.GrantedTo[:named]), n-named)
+	}
+	return "clusters " + join(p.GrantedTo)
+}
+
+func join(clusters []clusterset.ClusterID) string {
+	texts := make([]string, len(clusters))
+	for i, id := range clusters {
+		texts[i] = string(id)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// grantSurplus returns the sentence about clusters that the record cannot name.
+func grantSurplus(clusters int) string {
+	if clusters == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Left out: %d more clusters, because an export can be granted to at most %d. Grant it to all clusters, and restrict namespaces.",
+		clusters, hubv1alpha1.MaxGrantedTo)
 }
 
 // surplus returns the sentence about slices that exceed the limits.

@@ -154,20 +154,21 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 	})}
 }
 
-// isUnused reports whether a member has a record of a service that is inactive or refused.
+// isUnused reports whether a member has a record of a service that is inactive, refused or not granted to this cluster.
 func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
 	published, member := s.services[key][id], s.members[id]
 	if published == nil || member == nil {
 		return false
 	}
-	if published.Spec.Inactive {
+	if record.IsInactive(published) {
 		return true
 	}
 	p, err := record.NewPolicy(member, s.denied)
-	if err == nil {
-		_, err = record.DecodeService(published, p)
+	if err != nil {
+		return true
 	}
-	return err != nil
+	export, err := record.DecodeService(published, p)
+	return err != nil || !s.isGranted(export)
 }
 
 // wait stores for which members a service waits, so that it is reconciled when their state changes.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -259,6 +260,45 @@ func TestNotUsedIsNotMissing(t *testing.T) {
 	changed.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
 	f.watch(kindMember, table.Update, changed)
 	f.want("refused", k, "nothing")
+}
+
+// TestUngrantedIsWithdrawn: an export that is no longer granted to this cluster is not imported, and not missing, whether the member is
+// confirmed or not; conflicts are still computed with it.
+//
+// spec: A1, E3
+func TestUngrantedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	k := services(1)[0]
+	f := newFill(t)
+	f.list(kindMember, memberOf("a"), memberOf("own"))
+	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
+	f.list(kindEndpoints, onTheHub(record.EncodeEndpoints(k, clusterset.Slice{Cluster: "a", ID: "0000000000", AddressType: discoveryv1.AddressTypeIPv4})))
+	grantedTo := func(clusters ...hubv1alpha1.GrantedCluster) *hubv1alpha1.PublishedService {
+		granted := publishedBy(t, "a", k)
+		granted.Spec.Inactive, granted.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: clusters}
+		return granted
+	}
+	see := func(step, missing string, imported, ungranted int) {
+		t.Helper()
+		f.want(step, k, missing)
+		known := f.Service(k)
+		if len(known.Exports) != imported || len(known.Slices) != imported || len(known.Exporters) != imported || len(known.Ungranted) != ungranted {
+			t.Errorf("%s: exports %v, slices %v, exporters %v, not granted %v", step, known.Exports, known.Slices, known.Exporters, known.Ungranted)
+		}
+	}
+	f.list(kindService, grantedTo("b", "own"))
+	see("granted", "slice", 1, 0)
+	f.watch(kindService, table.Update, grantedTo("b"))
+	see("not granted", "nothing", 0, 1)
+	f.watch(kindService, table.Update, grantedTo("own"))
+	see("granted again", "slice", 1, 0)
+	f.watch(kindService, table.Update, grantedTo())
+	see("granted to none", "nothing", 0, 1)
+	f.watch(kindService, table.Update, publishedBy(t, "a", k))
+	see("exported to all", "slice", 1, 0)
+	f.list(kindService)
+	f.list(kindEndpoints)
+	see("missing", "all", 0, 0)
 }
 
 // TestSuspended: records of a suspended member are ignored, and exports of a suspended local cluster are refused.

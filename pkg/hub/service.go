@@ -17,9 +17,12 @@ import (
 
 // Service contains what the store has about one service.
 type Service struct {
-	// Exports and Slices are those of the other members that are not refused, sorted.
+	// Exports and Slices are those of the other members that are not refused, sorted, and granted to this cluster. Without a local
+	// cluster, they are all.
 	Exports []clusterset.Export
 	Slices  []clusterset.Slice
+	// Ungranted are the exports of the other members that are not granted to this cluster, sorted. It does not import them (A1).
+	Ungranted []clusterset.Export
 	// Refused are the reasons why records and endpoints are refused: the first 10 of each member, and the number of the others.
 	Refused []error
 	// RefusedTotal is the number of all refused records and endpoints.
@@ -87,7 +90,7 @@ func (s *Store) service(key clusterset.ServiceKey) Service {
 		result.LocalEndpoints = append(result.LocalEndpoints, s.endpoints[key][s.own][name])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
-		if id == s.own || s.members[id] == nil || s.isGone(id) || s.services[key][id].Spec.Inactive {
+		if id == s.own || s.members[id] == nil || s.isGone(id) || record.IsInactive(s.services[key][id]) {
 			continue
 		}
 		s.addSource(&result, key, id)
@@ -98,7 +101,7 @@ func (s *Store) service(key clusterset.ServiceKey) Service {
 // localExport returns the export that other clusters decode from the local record; nil if there is no record, or they refuse it.
 func (s *Store) localExport(key clusterset.ServiceKey) *clusterset.Export {
 	own, member := s.services[key][s.own], s.members[s.own]
-	if own == nil || own.Spec.Inactive || member == nil {
+	if own == nil || record.IsInactive(own) || member == nil {
 		return nil
 	}
 	p, err := record.NewPolicy(member, clusterset.AddressRanges{})
@@ -156,6 +159,10 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 		refused.addRecord(published.Name, err)
 		return
 	}
+	if !s.isGranted(export) {
+		result.Ungranted = append(result.Ungranted, export)
+		return
+	}
 	result.Exports = append(result.Exports, export)
 	exporter, err := s.exporter(id)
 	result.Exporters[id] = exporter
@@ -195,6 +202,11 @@ func (s *Store) cluster(id clusterset.ClusterID) route.Cluster {
 		return route.Cluster{Network: record.NetworkOf(member), Publish: member.Spec.Publish}
 	}
 	return route.Cluster{}
+}
+
+// isGranted reports whether this cluster imports an export; without a local cluster, all are shown.
+func (s *Store) isGranted(export clusterset.Export) bool {
+	return s.own == "" || export.IsGrantedTo(s.own)
 }
 
 // exporter describes a member as a source of endpoints, and returns why its gateways are refused.

@@ -83,6 +83,27 @@ func checkAvailability(ports []hubv1alpha1.PublishedPort) error {
 	return nil
 }
 
+// checkGrantedTo returns an error if agents that do not know grants would use the record, or if it names clusters that cannot exist or
+// too many of them.
+func checkGrantedTo(spec hubv1alpha1.PublishedServiceSpec) error {
+	if spec.GrantedTo == nil {
+		return nil
+	}
+	if !spec.Inactive {
+		return errors.New("it is granted to some clusters, but not inactive for the others")
+	}
+	clusters := spec.GrantedTo.Clusters
+	if len(clusters) > hubv1alpha1.MaxGrantedTo {
+		return fmt.Errorf("it is granted to %d clusters, more than %d", len(clusters), hubv1alpha1.MaxGrantedTo)
+	}
+	for _, cluster := range clusters {
+		if _, err := clusterset.ParseClusterID(string(cluster)); err != nil {
+			return fmt.Errorf("it is granted to %.100q, which is no cluster ID", cluster)
+		}
+	}
+	return nil
+}
+
 // isSetting reports whether a value is empty, or is a legal value of a Service's field in some version of Kubernetes. The local API
 // server may support fewer values (spec D6).
 func isSetting(value hubv1alpha1.Setting) bool {

@@ -93,6 +93,10 @@ func drawExport(t *rapid.T) clusterset.Export {
 			export.Available[port.ID()] = rapid.Int32Range(0, clusterset.MaxAvailable).Draw(t, "available")
 		}
 	}
+	if rapid.Bool().Draw(t, "granted") {
+		export.GrantedTo = rapid.SliceOfNDistinct(rapid.SampledFrom([]clusterset.ClusterID{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "granted to")
+		slices.Sort(export.GrantedTo)
+	}
 	if rapid.Bool().Draw(t, "selection") {
 		export.Selection = &clusterset.Selection{
 			Labels:      rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 1, 3).Draw(t, "selector"),
@@ -119,6 +123,9 @@ func TestServiceRoundTrip(t *testing.T) {
 		}
 		if diff := cmp.Diff(export, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("export (-sent +received):\n%s", diff)
+		}
+		if (export.GrantedTo == nil) != (got.GrantedTo == nil) {
+			t.Errorf("granted to %#v, received %#v", export.GrantedTo, got.GrantedTo)
 		}
 	})
 }
@@ -222,6 +229,20 @@ func TestEncodeService(t *testing.T) {
 				Ports:           []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80, AppProtocol: "http"}, {Name: "dns", Protocol: "UDP", Port: 53}},
 				SessionAffinity: "ClientIP", SessionAffinityTimeoutSeconds: 60, InternalTrafficPolicy: "Local", TrafficDistribution: "PreferClose",
 				Labels: map[string]hubv1alpha1.LabelValue{"team": "a"}, Annotations: map[string]hubv1alpha1.AnnotationValue{"note": "b"},
+			}},
+		},
+		"granted to some": {
+			export: clusterset.Export{Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.Headless, GrantedTo: []clusterset.ClusterID{"paris", "rome"}},
+			want: &hubv1alpha1.PublishedService{ObjectMeta: meta, Spec: hubv1alpha1.PublishedServiceSpec{
+				Namespace: "shop", Service: "web", ExportedAt: metav1.NewTime(epoch), Type: "Headless",
+				Inactive: true, GrantedTo: &hubv1alpha1.GrantedTo{Clusters: []hubv1alpha1.GrantedCluster{"paris", "rome"}},
+			}},
+		},
+		"granted to none": {
+			export: clusterset.Export{Cluster: "berlin", Key: testKey, Age: epoch, Type: mcsv1beta1.Headless, GrantedTo: []clusterset.ClusterID{}},
+			want: &hubv1alpha1.PublishedService{ObjectMeta: meta, Spec: hubv1alpha1.PublishedServiceSpec{
+				Namespace: "shop", Service: "web", ExportedAt: metav1.NewTime(epoch), Type: "Headless",
+				Inactive: true, GrantedTo: &hubv1alpha1.GrantedTo{Clusters: []hubv1alpha1.GrantedCluster{}},
 			}},
 		},
 		"as little as can be": {

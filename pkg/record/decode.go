@@ -83,6 +83,11 @@ func Check(export clusterset.Export) error {
 	return err
 }
 
+// IsInactive reports whether a record exports nothing: the export keeps its age only (spec E6).
+func IsInactive(record *hubv1alpha1.PublishedService) bool {
+	return record.Spec.Inactive && record.Spec.GrantedTo == nil
+}
+
 // DecodeService returns the export of a record, or the reason why the record is refused.
 func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.Export, error) {
 	spec := record.Spec
@@ -94,7 +99,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 	if err != nil {
 		return clusterset.Export{}, err
 	}
-	if err := cmp.Or(checkType(spec), checkMetadata(spec), checkAvailability(spec.Ports), checkHeadless(spec)); err != nil {
+	if err := cmp.Or(checkType(spec), checkMetadata(spec), checkAvailability(spec.Ports), checkHeadless(spec), checkGrantedTo(spec)); err != nil {
 		return clusterset.Export{}, err
 	}
 	export := clusterset.Export{
@@ -110,6 +115,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 		TrafficDistribution:   string(spec.TrafficDistribution),
 		Labels:                convertValues[string](spec.Labels),
 		Annotations:           convertValues[string](spec.Annotations),
+		GrantedTo:             decodeGrantedTo(spec.GrantedTo),
 	}
 	if export.Selection, err = decodeSelection(spec.Selection, ports); err != nil {
 		return clusterset.Export{}, err
@@ -213,6 +219,16 @@ func decodePorts(sources []hubv1alpha1.PublishedPort) ([]clusterset.Port, error)
 		result = append(result, port)
 	}
 	return result, nil
+}
+
+// decodeGrantedTo returns the clusters to which an export is granted, sorted; nil if it is granted to all.
+func decodeGrantedTo(source *hubv1alpha1.GrantedTo) []clusterset.ClusterID {
+	if source == nil {
+		return nil
+	}
+	result := append([]clusterset.ClusterID{}, convert[clusterset.ClusterID](source.Clusters)...)
+	slices.Sort(result)
+	return slices.Compact(result)
 }
 
 // decodeAvailability returns the availability of the ports; nil if the record has none.

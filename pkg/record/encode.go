@@ -15,7 +15,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// EncodeService returns the record of an export, in the namespace of its cluster on the hub.
+// EncodeService returns the record of an export, in the namespace of its cluster on the hub. The record of an export that is granted to
+// some clusters only is inactive, so that agents that do not know grants do not import it (A1).
 func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 	return &hubv1alpha1.PublishedService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: export.Cluster.HubNamespace(), Name: ServiceName(export.Key)},
@@ -34,8 +35,17 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 			Annotations:                   convertValues[hubv1alpha1.AnnotationValue](export.Annotations),
 			Headless:                      encodeHeadless(export.Hostnames, export.HostnamesLeftOut),
 			Selection:                     encodeSelection(export),
+			Inactive:                      export.GrantedTo != nil,
+			GrantedTo:                     encodeGrantedTo(export.GrantedTo),
 		},
 	}
+}
+
+func encodeGrantedTo(clusters []clusterset.ClusterID) *hubv1alpha1.GrantedTo {
+	if clusters == nil {
+		return nil
+	}
+	return &hubv1alpha1.GrantedTo{Clusters: append([]hubv1alpha1.GrantedCluster{}, convert[hubv1alpha1.GrantedCluster](clusters)...)}
 }
 
 // EncodeEndpoints returns the record of a slice of an exported service on the hub. Endpoints with the same zone and conditions form

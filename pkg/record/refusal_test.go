@@ -25,7 +25,22 @@ func selecting(labels map[string]hubv1alpha1.LabelValue, targets ...hubv1alpha1.
 	}
 }
 
-// spec: R1, R5, D3, D8
+// granting returns a function that grants a record to some clusters only.
+func granting(clusters ...hubv1alpha1.GrantedCluster) func(*hubv1alpha1.PublishedService) {
+	return func(r *hubv1alpha1.PublishedService) {
+		r.Spec.Inactive, r.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: clusters}
+	}
+}
+
+func manyClusters(n int) []hubv1alpha1.GrantedCluster {
+	var result []hubv1alpha1.GrantedCluster
+	for i := range n {
+		result = append(result, hubv1alpha1.GrantedCluster(fmt.Sprintf("c%d", i)))
+	}
+	return result
+}
+
+// spec: R1, R5, D3, D8, A1
 func TestServiceRefusals(t *testing.T) {
 	t.Parallel()
 	type record = hubv1alpha1.PublishedService
@@ -104,6 +119,15 @@ func TestServiceRefusals(t *testing.T) {
 		"a traffic distribution that is told in part": {
 			func(r *record) { r.Spec.TrafficDistribution = hubv1alpha1.Setting(strings.Repeat("\n", 5000)) },
 			`"` + strings.Repeat(`\n`, 100) + `" is no traffic distribution`,
+		},
+		"granted to some":              {granting("a", "b"), ""},
+		"granted to none":              {granting(), ""},
+		"granted to as many as can be": {granting(manyClusters(256)...), ""},
+		"granted to too many":          {granting(manyClusters(257)...), "it is granted to 257 clusters, more than 256"},
+		"granted to one twice":         {granting("a", "a"), ""},
+		"granted to no cluster ID":     {granting("A"), `it is granted to "A", which is no cluster ID`},
+		"granted to some, and active": {
+			func(r *record) { granting("a")(r); r.Spec.Inactive = false }, "it is granted to some clusters, but not inactive for the others",
 		},
 		"an illegal label":              {func(r *record) { r.Spec.Labels = map[string]hubv1alpha1.LabelValue{"-": "", "0": "", "!": ""} }, `label "!" is illegal or reserved`},
 		"an illegal label value":        {func(r *record) { r.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "a b"} }, `label "team" is illegal or reserved`},

@@ -116,7 +116,7 @@ func (c *Clusterset) decide(
 		if client.IgnoreNotFound(err) != nil {
 			return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
 		}
-		service.GrantedOnly = export.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+		service.GrantedOnly = clusterset.IsGrantedOnly(&export)
 	}
 	rules, err := access.New(direction, objects)
 	if err != nil {

@@ -51,7 +51,7 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 		return nil, err
 	}
 	l := &MemberView{Member: m, namespaces: m.namespaces()}
-	l.reader = sources.Reader{Cluster: m.ID, Selector: m.Settings.Selector}
+	l.reader = sources.Reader{Cluster: m.ID, Grants: m.Client, Selector: m.Settings.Selector}
 	if l.gateways, err = m.readGateways(ctx); err != nil {
 		return nil, err
 	}

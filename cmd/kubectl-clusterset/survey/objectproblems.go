@@ -31,7 +31,7 @@ func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.Servic
 	case ready.Status == metav1.ConditionFalse && ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
 		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
-	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.Exported(nil, completePublication).Message:
+	case ready.Status == metav1.ConditionTrue && ready.Message != a.completeExport(s.ID, export):
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonEndpointsLeftOut, ready.Message
 		problem.Next = fmt.Sprintf("See which addresses the member may announce: kubectl --context %s -n %s get member -o yaml", a.hub.KubeContext.Name, s.ID.HubNamespace())
 	default:
@@ -49,8 +49,16 @@ func notKnown(p Problem, context, kind, seen string) Problem {
 	return p
 }
 
-// completePublication is the state of an export without endpoints that are left out.
-var completePublication = conditions.Publication{Hub: conditions.HubSynced, Published: true}
+// completeExport returns the message of an export of which nothing is left out, and that is granted to the clusters that the hub stores.
+func (a *assessment) completeExport(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport) string {
+	publication := conditions.Publication{Hub: conditions.HubSynced, Published: true}
+	for _, published := range a.hub.Records.Service(clusterset.ServiceKey{Namespace: export.Namespace, Name: export.Name}).Exports {
+		if published.Cluster == id {
+			publication.GrantedTo = published.GrantedTo
+		}
+	}
+	return conditions.Exported(nil, publication).Message
+}
 
 // problemsOfImport adds the problems in the conditions of a managed ServiceImport.
 func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.ServiceImport) {

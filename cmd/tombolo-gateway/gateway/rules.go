@@ -140,7 +140,7 @@ func (r *accessRules) isGrantedOnly(ctx context.Context, key clusterset.ServiceK
 // isGrantedOnly reports whether an object is an export for granted clients only, or may have been one.
 func isGrantedOnly(object any) bool {
 	export, ok := object.(*mcsv1beta1.ServiceExport)
-	return !ok || export.Annotations[clusterset.AnnotationGrantedOnly] == "true"
+	return !ok || clusterset.IsGrantedOnly(export)
 }
 
 func sameGrantedOnly(before, after any) bool { return isGrantedOnly(before) == isGrantedOnly(after) }

@@ -5,6 +5,7 @@ package hub_test
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +121,12 @@ func selecting(key, value, target string) serviceChange {
 	}
 }
 
+func granted(clusters ...hubv1alpha1.GrantedCluster) serviceChange {
+	return func(s *hubv1alpha1.PublishedService) {
+		s.Spec.Inactive, s.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: append([]hubv1alpha1.GrantedCluster{}, clusters...)}
+	}
+}
+
 func (h *hub) testServices(t *testing.T) {
 	ports := func(ports ...hubv1alpha1.PublishedPort) serviceChange {
 		return func(s *hubv1alpha1.PublishedService) { s.Spec.Ports = ports }
@@ -227,6 +234,12 @@ func (h *hub) testServices(t *testing.T) {
 		"affinity":                      {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
 		"affinity of more than a day":   {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = 86401 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: 86401"},
 		"affinity of less than no time": {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = -1 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: -1"},
+		"granted to some":               {granted("b", "c"), ""},
+		"granted to none":               {granted(), ""},
+		"granted to one twice":          {granted("b", "b"), ""},
+		"granted to no cluster ID":      {granted("B"), "spec.grantedTo.clusters[0]: Invalid value"},
+		"granted to 257 clusters":       {granted(slices.Repeat([]hubv1alpha1.GrantedCluster{"b"}, 257)...), "spec.grantedTo.clusters: Too many: 257: must have at most 256 items"},
+		"granted to some, and active":   {func(s *hubv1alpha1.PublishedService) { granted("b")(s); s.Spec.Inactive = false }, "a record with grantedTo must be inactive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, tc.change, tc.want)

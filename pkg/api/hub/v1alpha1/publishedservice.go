@@ -16,6 +16,7 @@ const (
 	MaxMetadataLength = 4096
 	MaxSettingLength  = 64
 	MaxPortGroups     = 100
+	MaxGrantedTo      = 256
 )
 
 // +kubebuilder:object:root=true
@@ -38,6 +39,7 @@ type PublishedService struct {
 // PublishedServiceSpec is what the merge needs to know of an export.
 // +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || !has(self.headless)",message="only a headless service has hostnames"
 // +kubebuilder:validation:XValidation:rule="!has(self.headless) || !has(self.headless.portGroups) || self.headless.portGroups.all(g, g.ports.all(p, has(self.ports) && self.ports.exists(q, q.protocol == 'TCP' && q.port == p.port)))",message="a port group has a port that is no TCP port of the service"
+// +kubebuilder:validation:XValidation:rule="!has(self.grantedTo) || has(self.inactive) && self.inactive",message="a record with grantedTo must be inactive: agents that do not know grants must not import it"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || (has(self.ports) && size(self.ports) > 0)",message="a ClusterSetIP service needs a port: only a headless one may have none"
 type PublishedServiceSpec struct {
 	// namespace is the service's namespace in every cluster.
@@ -53,9 +55,14 @@ type PublishedServiceSpec struct {
 	ExportedAt metav1.Time `json:"exportedAt"`
 
 	// inactive says that the ServiceExport exists but exports nothing, for example because its Service is missing. The record
-	// stays, so that the export keeps its age (spec E6). Importers use nothing of an inactive record.
+	// stays, so that the export keeps its age (spec E6). Importers use nothing of an inactive record without grantedTo.
 	// +optional
 	Inactive bool `json:"inactive,omitempty"`
+
+	// grantedTo says that only some clusters import the service, as ServiceExportGrants of the member say. If it is set, inactive is
+	// too, so that agents that do not know grants import nothing.
+	// +optional
+	GrantedTo *GrantedTo `json:"grantedTo,omitempty"`
 
 	// type is the type that importing clusters give the service.
 	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
@@ -176,6 +183,21 @@ type PublishedHostname struct {
 	// +kubebuilder:validation:Minimum=0
 	PortGroup int32 `json:"portGroup"`
 }
+
+// GrantedTo are the clusters to which an export is granted.
+// +structType=atomic
+type GrantedTo struct {
+	// clusters are the IDs of the clusters, besides the member itself. It may be empty.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	Clusters []GrantedCluster `json:"clusters"`
+}
+
+// GrantedCluster is the ID of a cluster (KEP-2149).
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=56
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+type GrantedCluster string
 
 // PublishedSelection is how a Service finds its pods.
 // +structType=atomic
