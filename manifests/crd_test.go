@@ -14,7 +14,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// A member may be hostile: all that it writes has bounds. Lists and maps are atomic, which keeps managedFields small.
+// A member may be hostile: all that it writes has bounds. Lists and maps are atomic, or within an atomic object, which keeps managedFields
+// small.
 func TestSchemasAreBounded(t *testing.T) {
 	for _, crd := range append(crds(t, "hub"), crds(t, "crd/gateway")...) {
 		for _, version := range crd.Spec.Versions {
@@ -22,15 +23,15 @@ func TestSchemasAreBounded(t *testing.T) {
 			for _, ofKubernetes := range []string{"apiVersion", "kind", "metadata"} {
 				delete(schema.Properties, ofKubernetes)
 			}
-			for _, problem := range unbounded(crd.Spec.Names.Kind, *schema) {
+			for _, problem := range unbounded(crd.Spec.Names.Kind, *schema, false) {
 				t.Error(problem)
 			}
 		}
 	}
 }
 
-// unbounded returns the problems below a path of a schema.
-func unbounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
+// unbounded returns the problems below a path of a schema, which may be within an atomic object.
+func unbounded(path string, s apiextensionsv1.JSONSchemaProps, within bool) []string {
 	var problems []string
 	complain := func(bad bool, what string) {
 		if bad {
@@ -40,19 +41,20 @@ func unbounded(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	switch s.Type {
 	case "object":
 		open := s.AdditionalProperties != nil
+		within = within || s.XMapType != nil && *s.XMapType == "atomic"
 		complain(s.XPreserveUnknownFields != nil, "preserves unknown fields")
 		complain(open && s.MaxProperties == nil, "a map without maxProperties")
 		complain(open && (s.XMapType == nil || *s.XMapType != "atomic"), "a map that is not atomic")
 		if open {
-			problems = append(problems, unbounded(path+".*", *s.AdditionalProperties.Schema)...)
+			problems = append(problems, unbounded(path+".*", *s.AdditionalProperties.Schema, within)...)
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			problems = append(problems, unbounded(path+"."+name, s.Properties[name])...)
+			problems = append(problems, unbounded(path+"."+name, s.Properties[name], within)...)
 		}
 	case "array":
 		complain(s.MaxItems == nil, "a list without maxItems")
-		complain(s.XListType == nil || *s.XListType != "atomic", "a list that is not atomic")
-		problems = append(problems, unbounded(path+"[]", *s.Items.Schema)...)
+		complain(s.XListType == nil || *s.XListType != "atomic" && !within, "a list that is not atomic")
+		problems = append(problems, unbounded(path+"[]", *s.Items.Schema, within)...)
 	case "string":
 		complain(s.MaxLength == nil && s.Enum == nil && s.Format != "date-time", "a string without maxLength")
 	case "integer":
@@ -70,7 +72,7 @@ func TestUnboundedIsNoticed(t *testing.T) {
 	dictionary := apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &list}}
 	got := unbounded("X", apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"map": dictionary, "number": {Type: "integer"},
-	}})
+	}}, false)
 	want := []string{
 		"X.map: a map without maxProperties",
 		"X.map: a map that is not atomic",

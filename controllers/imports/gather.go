@@ -12,10 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
@@ -207,18 +204,6 @@ func (r *Reconciler) readExisting(ctx context.Context, key clusterset.ServiceKey
 	return r.readVirtualIPs(ctx, key, v)
 }
 
-// readVirtualIPs reads the existing Services and slices of the import's virtual IPs.
-func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceKey, v *view) error {
-	services, endpoints := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
-	for _, list := range []client.ObjectList{services, endpoints} {
-		if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexVirtual: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %T of the virtual IPs of %s: %w", list, key, err)
-		}
-	}
-	v.virtualServices, v.virtualSlices = pointers(services.Items), pointers(endpoints.Items)
-	return nil
-}
-
 func pointers[T any](items []T) []*T {
 	var result []*T
 	for i := range items {
@@ -306,21 +291,4 @@ func (v view) derivedNameTaken() bool {
 
 func sourceOf(slice *discoveryv1.EndpointSlice) clusterset.ClusterID {
 	return clusterset.ClusterID(slice.Labels[mcsv1beta1.LabelSourceCluster])
-}
-
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return namespace
-}
-
-// servicesOfNamespace enqueues all services of a namespace that the hub stores, if the namespace is created or changed.
-func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-		var requests []reconcile.Request
-		for _, key := range r.Sources.Hub.KeysIn(namespace.Name) {
-			requests = append(requests, reconcile.Request{NamespacedName: key})
-		}
-		return requests
-	})
 }

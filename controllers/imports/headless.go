@@ -197,7 +197,8 @@ func leftOutHostnames(v view) []error {
 }
 
 // writeVirtualIPs writes the Services of virtual IPs and then their slices, before the mirrored slices that lead to them. It returns the
-// view with the Services as written, which have addresses, and the decision about it.
+// view with the Services as written, which have addresses, and the decision about it. If writes are refused, for example by a quota, it writes
+// the others.
 func (r *Reconciler) writeVirtualIPs(ctx context.Context, v view, d decision) (view, decision, error) {
 	changes, _ := divide(plan.Services(d.virtual.services, v.virtualServices))
 	written, err := apply.Do(ctx, r.Writer, changes)
@@ -208,12 +209,12 @@ func (r *Reconciler) writeVirtualIPs(ctx context.Context, v view, d decision) (v
 		v.virtualServices = slices.Concat(slices.DeleteFunc(slices.Clone(v.virtualServices), isWritten), written)
 		d = decide(v)
 	}
-	if err != nil && !errors.Is(err, apply.ErrUnmanaged) {
+	if err != nil && !apply.IsRefused(err) {
 		return v, d, err
 	}
 	slicesToWrite, _ := divide(plan.EndpointSlices(d.virtual.slices, v.virtualSlices))
 	_, sliceErr := apply.Do(ctx, r.Writer, slicesToWrite)
-	if sliceErr != nil && !errors.Is(sliceErr, apply.ErrUnmanaged) {
+	if sliceErr != nil && !apply.IsRefused(sliceErr) {
 		return v, d, sliceErr
 	}
 	return v, d, errors.Join(err, sliceErr)

@@ -4,7 +4,13 @@
 package imports
 
 import (
+	"context"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -22,4 +28,21 @@ func (p NamespacePolicy) Allows(namespace string) bool {
 	return !clusterset.IsReservedNamespace(namespace) &&
 		!slices.Contains(p.Denied, namespace) &&
 		(len(p.Allowed) == 0 || slices.Contains(p.Allowed, namespace))
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+// servicesOfNamespace enqueues all services of a namespace that the hub stores, if the namespace is created or changed.
+func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, key := range r.Sources.Hub.KeysIn(namespace.Name) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+		return requests
+	})
 }

@@ -24,7 +24,8 @@ import (
 type serviceResult struct {
 	// service is the written Service; nil if this cluster has none of its IP families, or if an unmanaged object has its name.
 	service *corev1.Service
-	// foreignErr is the error for an unmanaged object with the name of the Service or of one of its slices.
+	// foreignErr is the error for an unmanaged object with the name of the Service or of one of its slices, or for a virtual IP that the API
+	// server refuses.
 	foreignErr error
 	// site is the site without what the API server has just refused.
 	site render.Site

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
@@ -114,5 +115,17 @@ func (p *VirtualIPs) load(ctx context.Context) error {
 			p.held[ip.Service]++
 		}
 	}
+	return nil
+}
+
+// readVirtualIPs reads the existing Services and slices of the import's virtual IPs.
+func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceKey, v *view) error {
+	services, endpoints := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
+	for _, list := range []client.ObjectList{services, endpoints} {
+		if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexVirtual: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list %T of the virtual IPs of %s: %w", list, key, err)
+		}
+	}
+	v.virtualServices, v.virtualSlices = pointers(services.Items), pointers(endpoints.Items)
 	return nil
 }

@@ -35,7 +35,7 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	isOurs := derived.foreignErr == nil // an unmanaged Service must not get mirrored slices
 	v, d, err = r.writeVirtualIPs(ctx, v, d)
 	switch {
-	case errors.Is(err, apply.ErrUnmanaged): // the condition reports it; the other hostnames are served
+	case apply.IsRefused(err): // the condition reports it; the other hostnames are served
 		derived.foreignErr = errors.Join(derived.foreignErr, err)
 	case err != nil:
 		return err
@@ -44,7 +44,7 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 	if isOurs {
 		switch err := r.writeSlices(ctx, v, d); {
 		case errors.Is(err, apply.ErrUnmanaged): // the condition reports it; the other slices are written
-			derived.foreignErr = err
+			derived.foreignErr = errors.Join(derived.foreignErr, err)
 		case err != nil:
 			return err
 		}

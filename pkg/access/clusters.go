@@ -4,6 +4,7 @@
 package access
 
 import (
+	"fmt"
 	"slices"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -18,7 +19,7 @@ func GrantedTo(own clusterset.ClusterID, service Service, grants []policyv1alpha
 	granted := service.GrantedOnly
 	clusters = []clusterset.ClusterID{}
 	for i := range grants {
-		if !containsOrEmpty(strings(grants[i].Spec.Exports), service.Key.Name) {
+		if !selects(&grants[i], service.Key.Name) {
 			continue
 		}
 		granted = true
@@ -38,4 +39,24 @@ func GrantedTo(own clusterset.ClusterID, service Service, grants []policyv1alpha
 	clusters = slices.DeleteFunc(slices.Compact(clusters), func(id clusterset.ClusterID) bool { return id == own })
 	bounded := min(len(clusters), hubv1alpha1.MaxGrantedTo)
 	return clusters[:bounded], len(clusters) - bounded
+}
+
+// Selecting returns the names of the grants that select an export, as Rule of a Verdict has them, sorted.
+func Selecting(export string, grants []policyv1alpha1.ServiceExportGrant) []string {
+	var result []string
+	for i := range grants {
+		if selects(&grants[i], export) {
+			result = append(result, ruleOf(&grants[i]))
+		}
+	}
+	slices.Sort(result)
+	return result
+}
+
+func selects(grant *policyv1alpha1.ServiceExportGrant, export string) bool {
+	return containsOrEmpty(strings(grant.Spec.Exports), export)
+}
+
+func ruleOf(grant *policyv1alpha1.ServiceExportGrant) string {
+	return fmt.Sprintf("ServiceExportGrant %s/%s", grant.Namespace, grant.Name)
 }

@@ -117,3 +117,14 @@ func TestGrantedToAgreesWithDecide(t *testing.T) {
 		}
 	})
 }
+
+func TestSelecting(t *testing.T) {
+	t.Parallel()
+	of := func(name string, exports ...policyv1alpha1.ObjectName) exportGrant {
+		return grantOf(name, policyv1alpha1.ServiceExportGrantSpec{Exports: exports})
+	}
+	got := Selecting("web", []exportGrant{of("z"), of("web", "db", "web"), of("db", "db")})
+	if diff := cmp.Diff([]string{"ServiceExportGrant shop/web", "ServiceExportGrant shop/z"}, got); diff != "" {
+		t.Errorf("grants (-want +got):\n%s", diff)
+	}
+}

@@ -76,8 +76,7 @@ func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
 		for i := range objects.Grants {
 			g := &objects.Grants[i]
 			r.grants[g.Namespace] = append(r.grants[g.Namespace], grant{
-				exports: strings(g.Spec.Exports), to: peersOf(g.Spec.To), rule: fmt.Sprintf("ServiceExportGrant %s/%s", g.Namespace, g.Name),
-				object: reference("ServiceExportGrant", g),
+				exports: strings(g.Spec.Exports), to: peersOf(g.Spec.To), rule: ruleOf(g), object: reference("ServiceExportGrant", g),
 			})
 		}
 		for _, grants := range r.grants {

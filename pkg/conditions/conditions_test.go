@@ -59,6 +59,26 @@ func TestExported(t *testing.T) {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true},
 			want:        ready("True", "Exported", "The service is exported to the clusterset."),
 		},
+		"granted to one": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{"east"}},
+			want:        ready("True", "Exported", "The service is exported to cluster east."),
+		},
+		"granted to none": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{}},
+			want:        ready("True", "Exported", "The service is exported to no other cluster: no ServiceExportGrant names one."),
+		},
+		"granted to ten": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}},
+			want:        ready("True", "Exported", "The service is exported to clusters a, b, c, d, e, f, g, h, i, j."),
+		},
+		"granted to more than can be named": {
+			publication: conditions.Publication{
+				Hub: conditions.HubSynced, Published: true, GrantSurplus: 5, LeftOut: []string{"10.9.0.1 is outside"},
+				GrantedTo: []clusterset.ClusterID{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"},
+			},
+			want: ready("True", "Exported", "The service is exported to clusters a, b, c, d, e, f, g, h, i, j and 2 more. Left out: 5 more clusters, because "+
+				"an export can be granted to at most 256. Grant it to all clusters, and restrict namespaces. Left out: 10.9.0.1 is outside"+hint),
+		},
 		"rejected": {
 			rejection:   rejection,
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, Failure: "no"},

@@ -80,23 +80,23 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 			"The export is on its way to the hub.")
 	}
 	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
-		"The service is exported to "+grantedTo(p)+"."+grantSurplus(p.GrantSurplus)+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
+		"The service is exported to "+GrantedTo(p.GrantedTo)+"."+grantSurplus(p.GrantSurplus)+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
 }
 
-// grantedTo says to whom the service is exported.
-func grantedTo(p Publication) string {
+// GrantedTo says to which other clusters a service is exported: all if clusters is nil. At most ten are named (A1).
+func GrantedTo(clusters []clusterset.ClusterID) string {
 	const named = 10
-	switch n := len(p.GrantedTo); {
-	case p.GrantedTo == nil:
+	switch n := len(clusters); {
+	case clusters == nil:
 		return "the clusterset"
 	case n == 0:
 		return "no other cluster: no ServiceExportGrant names one"
 	case n == 1:
-		return "cluster " + string(p.GrantedTo[0])
+		return "cluster " + string(clusters[0])
 	case n > named:
-		return fmt.Sprintf("clusters %s and %d more", join(p.GrantedTo[:named]), n-named)
+		return fmt.Sprintf("clusters %s and %d more", join(clusters[:named]), n-named)
 	}
-	return "clusters " + join(p.GrantedTo)
+	return "clusters " + join(clusters)
 }
 
 func join(clusters []clusterset.ClusterID) string {

@@ -97,6 +97,9 @@ func drawExport(t *rapid.T) clusterset.Export {
 		export.GrantedTo = rapid.SliceOfNDistinct(rapid.SampledFrom([]clusterset.ClusterID{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "granted to")
 		slices.Sort(export.GrantedTo)
 	}
+	if export.Type == mcsv1beta1.Headless && rapid.Bool().Draw(t, "hostnames are published") {
+		export.Hostnames, export.HostnamesLeftOut = drawHostnames(t, export.Ports), rapid.Int32Range(0, 10_000).Draw(t, "left out")
+	}
 	if rapid.Bool().Draw(t, "selection") {
 		export.Selection = &clusterset.Selection{
 			Labels:      rapid.MapOfN(keys, rapid.StringMatching(`[A-Za-z0-9]?`), 1, 3).Draw(t, "selector"),
@@ -109,6 +112,22 @@ func drawExport(t *rapid.T) clusterset.Export {
 		}
 	}
 	return export
+}
+
+func drawHostnames(t *rapid.T, ports []clusterset.Port) clusterset.Hostnames {
+	result := clusterset.Hostnames{}
+	for _, hostname := range rapid.SliceOfNDistinct(rapid.StringMatching(`(db-[0-9]{1,2})?`), 0, 5, rapid.ID).Draw(t, "hostnames") {
+		targets := map[int32]int32{}
+		for _, port := range ports {
+			if port.Protocol == corev1.ProtocolTCP && rapid.Bool().Draw(t, "listens") {
+				targets[port.Port] = rapid.Int32Range(8080, 8081).Draw(t, "target port")
+			}
+		}
+		if len(targets) > 0 {
+			result[hostname] = targets
+		}
+	}
+	return result
 }
 
 // A member's export is the same in every other cluster.
@@ -474,6 +493,19 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 	}
 	if export.Affinity.TimeoutSeconds < 0 || export.Affinity.TimeoutSeconds > 86400 || export.Type == mcsv1beta1.Headless && export.Affinity != (clusterset.Affinity{}) {
 		fail("affinity", export.Affinity)
+	}
+	if len(export.Hostnames) > clusterset.MaxHostnames || len(export.Hostnames) > 0 && export.Type != mcsv1beta1.Headless {
+		fail("hostnames", len(export.Hostnames))
+	}
+	for hostname, targets := range export.Hostnames {
+		if len(targets) == 0 || hostname != "" && len(validation.IsDNS1123Label(hostname)) > 0 {
+			fail("hostname", hostname)
+		}
+		for port, target := range targets {
+			if !ids[clusterset.PortID{Protocol: corev1.ProtocolTCP, Port: port}] || target < 1 || target > 65535 {
+				fail("target port", target)
+			}
+		}
 	}
 	size := 0
 	for _, metadata := range []map[string]string{export.Labels, export.Annotations} {

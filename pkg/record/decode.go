@@ -109,7 +109,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 		Type:                  spec.Type,
 		Ports:                 ports,
 		Available:             decodeAvailability(spec.Ports),
-		Hostnames:             decodeHostnames(spec.Headless),
+		Hostnames:             decodeHostnames(spec),
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
 		InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicy(spec.InternalTrafficPolicy),
 		TrafficDistribution:   string(spec.TrafficDistribution),

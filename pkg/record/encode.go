@@ -33,7 +33,7 @@ func EncodeService(export clusterset.Export) *hubv1alpha1.PublishedService {
 			TrafficDistribution:           hubv1alpha1.Setting(export.TrafficDistribution),
 			Labels:                        convertValues[hubv1alpha1.LabelValue](export.Labels),
 			Annotations:                   convertValues[hubv1alpha1.AnnotationValue](export.Annotations),
-			Headless:                      encodeHeadless(export.Hostnames, export.HostnamesLeftOut),
+			Headless:                      encodeHeadless(encodePorts(export), export.Hostnames, export.HostnamesLeftOut),
 			Selection:                     encodeSelection(export),
 			Inactive:                      export.GrantedTo != nil,
 			GrantedTo:                     encodeGrantedTo(export.GrantedTo),

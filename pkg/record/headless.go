@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -16,29 +17,35 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
+const tcp = hubv1alpha1.Protocol(corev1.ProtocolTCP)
+
 // WithHostnames returns a copy of a record of a headless service with the hostnames of its available endpoints (G9).
 func WithHostnames(record *hubv1alpha1.PublishedService, hostnames clusterset.Hostnames, leftOut int) *hubv1alpha1.PublishedService {
 	result := *record
-	result.Spec.Headless = encodeHeadless(hostnames, int32(leftOut))
+	result.Spec.Headless = encodeHeadless(record.Spec.Ports, hostnames, int32(leftOut))
 	return &result
 }
 
 // encodeHeadless returns hostnames in their order, and their ports in sorted groups, so that the result does not depend on the order of
 // the endpoints; nil if they are not published.
-func encodeHeadless(hostnames clusterset.Hostnames, leftOut int32) *hubv1alpha1.PublishedHeadless {
+func encodeHeadless(ports []hubv1alpha1.PublishedPort, hostnames clusterset.Hostnames, leftOut int32) *hubv1alpha1.PublishedHeadless {
 	if hostnames == nil {
 		return nil
 	}
 	groups := map[string]map[int32]int32{}
-	for _, ports := range hostnames {
-		groups[clusterset.FormatListen(ports)] = ports
+	for _, targets := range hostnames {
+		groups[clusterset.FormatListen(targets)] = targets
 	}
 	keys := slices.Sorted(maps.Keys(groups))
 	result := &hubv1alpha1.PublishedHeadless{LeftOut: leftOut}
 	for _, key := range keys {
 		var group hubv1alpha1.PublishedPortGroup
-		for _, port := range slices.Sorted(maps.Keys(groups[key])) {
-			group.Ports = append(group.Ports, hubv1alpha1.PublishedTargetPort{Port: port, TargetPort: groups[key][port]})
+		for _, port := range ports {
+			target := int32(0)
+			if port.Protocol == tcp {
+				target = groups[key][port.Port]
+			}
+			group.TargetPorts = append(group.TargetPorts, target)
 		}
 		result.PortGroups = append(result.PortGroups, group)
 	}
@@ -49,21 +56,26 @@ func encodeHeadless(hostnames clusterset.Hostnames, leftOut int32) *hubv1alpha1.
 	return result
 }
 
-// decodeHostnames returns the hostnames of a record that checkHeadless has checked; nil if it has none. Hostnames share their ports.
-func decodeHostnames(headless *hubv1alpha1.PublishedHeadless) clusterset.Hostnames {
-	if headless == nil {
+// decodeHostnames returns the hostnames of a record that checkHeadless has checked; nil if it has none. It leaves out hostnames without a
+// TCP port. Hostnames share their ports.
+func decodeHostnames(spec hubv1alpha1.PublishedServiceSpec) clusterset.Hostnames {
+	if spec.Headless == nil {
 		return nil
 	}
-	groups := make([]map[int32]int32, len(headless.PortGroups))
-	for i, group := range headless.PortGroups {
+	groups := make([]map[int32]int32, len(spec.Headless.PortGroups))
+	for i, group := range spec.Headless.PortGroups {
 		groups[i] = map[int32]int32{}
-		for _, port := range group.Ports {
-			groups[i][port.Port] = port.TargetPort
+		for j, port := range spec.Ports {
+			if target := group.TargetPorts[j]; target != 0 && port.Protocol == tcp {
+				groups[i][port.Port] = target
+			}
 		}
 	}
 	result := clusterset.Hostnames{}
-	for _, hostname := range headless.Hostnames {
-		result[hostname.Hostname] = groups[hostname.PortGroup]
+	for _, hostname := range spec.Headless.Hostnames {
+		if group := groups[hostname.PortGroup]; len(group) > 0 {
+			result[hostname.Hostname] = group
+		}
 	}
 	return result
 }
@@ -105,21 +117,13 @@ func checkHeadless(spec hubv1alpha1.PublishedServiceSpec) error {
 }
 
 func checkPortGroup(ports []hubv1alpha1.PublishedPort, group hubv1alpha1.PublishedPortGroup) error {
-	if n := len(group.Ports); n == 0 || n > hubv1alpha1.MaxServicePorts {
-		return fmt.Errorf("a port group has %d ports, not 1 to %d", n, hubv1alpha1.MaxServicePorts)
+	if n := len(group.TargetPorts); n != len(ports) || n == 0 {
+		return fmt.Errorf("a port group has %d target ports for %d ports", n, len(ports))
 	}
-	seen := map[int32]bool{}
-	for _, port := range group.Ports {
-		isServicePort := slices.ContainsFunc(ports, func(p hubv1alpha1.PublishedPort) bool { return p.Protocol == "TCP" && p.Port == port.Port })
-		switch {
-		case !isServicePort:
-			return fmt.Errorf("port %d of a port group is no TCP port of the service", port.Port)
-		case seen[port.Port]:
-			return fmt.Errorf("port %d is in a port group twice", port.Port)
-		case len(validation.IsValidPortNum(int(port.TargetPort))) > 0:
-			return fmt.Errorf("%d is no port number", port.TargetPort)
+	for _, target := range group.TargetPorts {
+		if target != 0 && len(validation.IsValidPortNum(int(target))) > 0 {
+			return fmt.Errorf("%d is no port number", target)
 		}
-		seen[port.Port] = true
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 const aboutExplain = `Explain how the exports of a service become one service.
@@ -126,12 +127,15 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 	fmt.Fprintf(out, "%s, of type %s, is exported by %s. Where they disagree, the oldest export counts.\n\nEXPORTS, oldest first\n", name, e.Type, clusters(len(e.Exports)))
 	exports := &table{header: []string{"CLUSTER", "SINCE", "AGE", "READY", "MEMBER", "NOTE"}}
 	for _, x := range e.Exports {
-		note := ""
+		var notes []string
 		if x.Claimed != nil {
-			note = "claims " + x.Claimed.UTC().Format(timeFormat) + ", which is more than 10 minutes before the hub first saw it"
+			notes = append(notes, "claims "+x.Claimed.UTC().Format(timeFormat)+", which is more than 10 minutes before the hub first saw it")
+		}
+		if x.GrantedTo != nil {
+			notes = append(notes, "exported to "+conditions.GrantedTo(x.GrantedTo))
 		}
 		exports.add(string(x.Cluster), x.Since.UTC().Format(timeFormat), duration.HumanDuration(h.Now.Sub(x.Since.Time)),
-			readyOf(x.ReadyEndpoints, x.Endpoints), stateWords[x.State], note)
+			readyOf(x.ReadyEndpoints, x.Endpoints), stateWords[x.State], strings.Join(notes, "; "))
 	}
 	exports.write(out)
 	fmt.Fprintln(out, "\nWHAT COUNTS")

@@ -26,7 +26,7 @@ type Access struct {
 	// ImportRule is the rule of the client's cluster, and ExportRule that of the exporter. They are empty if they are not asked.
 	ImportRule string `json:"importRule,omitempty"`
 	ExportRule string `json:"exportRule,omitempty"`
-	// Reason is why the verdict is not known, or not enforced.
+	// Reason is why the verdict is not known, or not enforced, or why no rule is asked.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -48,7 +48,14 @@ const (
 func (c *Clusterset) Access(ctx context.Context, key clusterset.ServiceKey, client access.Client) []Access {
 	var result []Access
 	for _, export := range c.Hub.Records.Service(key).Exports {
-		if export.Cluster != client.Cluster {
+		switch {
+		case export.Cluster == client.Cluster:
+		case !export.IsGrantedTo(client.Cluster):
+			result = append(result, Access{
+				Exporter: export.Cluster, Verdict: AccessDenied,
+				Reason: fmt.Sprintf("no ServiceExportGrant names cluster %s, so it does not import the service", client.Cluster),
+			})
+		default:
 			result = append(result, c.accessTo(ctx, export.Cluster, key, client))
 		}
 	}

@@ -47,6 +47,8 @@ type ExplainedExport struct {
 	// Endpoints and ReadyEndpoints count its endpoints.
 	Endpoints      int `json:"endpoints"`
 	ReadyEndpoints int `json:"readyEndpoints"`
+	// GrantedTo are the other clusters that import it; absent if all do (A1).
+	GrantedTo []clusterset.ClusterID `json:"grantedTo,omitzero"`
 }
 
 // ExplainedField is a field of the exports that should be equal.
@@ -115,7 +117,7 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 		counted := exporterStatus(export, counts)
 		e := ExplainedExport{
 			Cluster: export.Cluster, State: h.lastHeartbeat(export.Cluster).state(), Since: metav1.NewTime(export.Age),
-			Endpoints: counted.Endpoints, ReadyEndpoints: counted.ReadyEndpoints,
+			Endpoints: counted.Endpoints, ReadyEndpoints: counted.ReadyEndpoints, GrantedTo: export.GrantedTo,
 		}
 		own := h.Records.Record(export.Cluster, export.Key)
 		if own != nil && !own.Spec.ExportedAt.UTC().Equal(export.Age) {

@@ -17,7 +17,7 @@ import (
 
 // TestExplain compares a whole explanation. go test ./cmd/kubectl-clusterset/survey -update writes the file again.
 //
-// spec: R1, R2, R3, R8
+// spec: R1, R2, R3, R8, A1
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	r := &records{}
@@ -35,7 +35,9 @@ func TestExplain(t *testing.T) {
 	east.Spec.TrafficDistribution = "PreferClose"
 	east.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv6", "IPv4"}
 	r.serves("east", "shop/web", 1, 0)
-	r.exports("mid", "shop/web", 2, port("www", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "shop"}
+	mid := r.exports("mid", "shop/web", 2, port("www", 80))
+	mid.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "shop"}
+	mid.Spec.Inactive, mid.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: []hubv1alpha1.GrantedCluster{"north", "east"}}
 	r.exports("north", "shop/web", 2, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 	explanation, ok := r.hub(t).Explain(keyOf("shop/web"))
 	if !ok {

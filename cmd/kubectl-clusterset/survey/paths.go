@@ -39,7 +39,7 @@ func (a *assessment) paths(known hub.Service, importers []clusterset.ClusterID) 
 	var result []PathStatus
 	for _, importer := range importers {
 		for _, export := range known.Exports {
-			if export.Cluster == importer {
+			if export.Cluster == importer || !export.IsGrantedTo(importer) {
 				continue
 			}
 			if path := a.path(importer, known.Exporters[export.Cluster], export); path.Path != PathDirect {

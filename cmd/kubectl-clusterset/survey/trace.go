@@ -131,6 +131,8 @@ type tracer struct {
 	views []*MemberView
 	// exported is true if any cluster exports the service.
 	exported bool
+	// grants are the names of the grants of the service in the clusters that can be read.
+	grants map[clusterset.ClusterID][]string
 }
 
 // readMembers reads all members. It returns the first error.
@@ -163,12 +165,14 @@ func (t *tracer) refresh(ctx context.Context) error {
 // traceOnce follows the service once: first in the exporters, then in the importers.
 func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 	members := make([]*memberTrace, len(t.views))
+	t.grants = map[clusterset.ClusterID][]string{}
 	for i, view := range t.views {
 		v, err := t.traceMember(ctx, view)
 		if err != nil {
 			return nil, err
 		}
 		members[i] = v
+		t.grants[v.id()] = v.grants
 	}
 	steps := t.nonMembers()
 	t.exported = len(t.hub.Records.Service(t.Key).Exports) > 0

@@ -12,6 +12,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 // exportSteps follows the service from its Service to the hub, in a cluster that exports it or did so. It returns nothing for
@@ -53,7 +54,11 @@ func (v *memberTrace) validExportSteps() []Step {
 	for _, port := range v.Sources.Local.Ports {
 		ports = append(ports, port.String())
 	}
-	steps := []Step{v.step(HopExport, OK, fmt.Sprintf("exported, as %s %s", v.Sources.Local.Type, strings.Join(ports, ", ")), "")}
+	found := fmt.Sprintf("exported, as %s %s", v.Sources.Local.Type, strings.Join(ports, ", "))
+	if v.Sources.Local.GrantedTo != nil {
+		found += ", to " + conditions.GrantedTo(v.Sources.Local.GrantedTo)
+	}
+	steps := []Step{v.step(HopExport, OK, found, "")}
 	ready, all := 0, 0
 	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {

@@ -29,11 +29,13 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 	if step, ok := v.namespaceStep(t.From); !ok {
 		return []Step{step}
 	}
-	steps := v.refusedSteps()
+	steps := append(v.refusedSteps(), v.ungrantedSteps(t)...)
 	obstacles := v.importFaults()
 	switch {
 	case len(obstacles) > 0:
 		return append(steps, obstacles...)
+	case v.serviceImport == nil && len(v.Sources.Exports()) == 0 && len(v.Sources.Hub.Ungranted) > 0:
+		return steps
 	case v.serviceImport == nil:
 		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logsCommand()))
 	}
@@ -46,6 +48,23 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 	}
 	steps = append(append(steps, v.gatewaySteps()...), v.proxySteps()...)
 	return append(steps, v.dnsSteps()...)
+}
+
+// ungrantedSteps returns a step for each export that is not granted to this cluster. It names the grants, if the exporter can be read.
+func (v *memberTrace) ungrantedSteps(t *tracer) []Step {
+	state := Note
+	if v.id() == t.From && len(v.Sources.Exports()) == 0 {
+		state = Broken
+	}
+	var steps []Step
+	for _, export := range v.Sources.Hub.Ungranted {
+		found := fmt.Sprintf("%s does not export it to this cluster", export.Cluster)
+		if names := t.grants[export.Cluster]; len(names) > 0 {
+			found = fmt.Sprintf("not granted to this cluster by %s of %s", strings.Join(names, ", "), export.Cluster)
+		}
+		steps = append(steps, v.step(HopImport, state, found, fmt.Sprintf("let a ServiceExportGrant in namespace %s of %s name cluster %s", export.Key.Namespace, export.Cluster, v.id())))
+	}
+	return steps
 }
 
 // leftoverSteps returns the steps of an import that no cluster exports.

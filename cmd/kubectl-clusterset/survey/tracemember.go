@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -33,6 +35,8 @@ type memberTrace struct {
 	serviceImport *mcsv1beta1.ServiceImport
 	derived       *corev1.Service
 	slices        []discoveryv1.EndpointSlice
+	// grants are the names of the grants of the service.
+	grants []string
 	// heartbeat is the last heartbeat of the member.
 	heartbeat lastHeartbeat
 	// answers are those of its DNS servers; empty if they were not queried.
@@ -55,6 +59,11 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 	} else if err == nil && namespace.DeletionTimestamp.IsZero() {
 		v.namespace = namespace
 	}
+	grants, err := caches.GrantsIn(ctx, l.reader.Grants, t.Key.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
+	}
+	v.grants = access.Selecting(t.Key.Name, grants)
 	if err := v.readImport(ctx, t.Key); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}

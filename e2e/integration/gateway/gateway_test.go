@@ -162,8 +162,8 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	return stop
 }
 
-// export exports a Service with one endpoint on this machine, that answers each line with its name.
-func (e *env) export(t *testing.T, id string, k world.Key) {
+// backend answers each line with a name, and returns its port on this machine.
+func (e *env) backend(t *testing.T, name string) (port int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
 	lab.Must(t, err)
@@ -178,13 +178,18 @@ func (e *env) export(t *testing.T, id string, k world.Key) {
 				defer conn.Close()
 				lines := bufio.NewScanner(conn)
 				for lines.Scan() {
-					fmt.Fprintf(conn, "%s: %s\n", id, lines.Text())
+					fmt.Fprintf(conn, "%s: %s\n", name, lines.Text())
 				}
 			}()
 		}
 	}()
-	port := listener.Addr().(*net.TCPAddr).Port
-	service := world.Service(k, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt(port)})
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// export exports a Service with one backend.
+func (e *env) export(t *testing.T, id string, k world.Key) {
+	t.Helper()
+	service := world.Service(k, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt(e.backend(t, id))})
 	e.Members[id].ExportService(t, service, world.Slice(service, "v4", e.host))
 }
 
@@ -370,6 +375,8 @@ func TestGateways(t *testing.T) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = false })
 		address = e.answers(t, "a", "b", k)
 	})
+	t.Run("headless", func(t *testing.T) { testHeadless(t, e, k.Namespace) })
+	t.Run("headless pods that roll", func(t *testing.T) { testRolling(t, e, k.Namespace) })
 	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
 		conn, err := net.Dial("tcp", address)

@@ -4,6 +4,7 @@
 package hub_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,4 +149,58 @@ func (h *hub) testNetworks(t *testing.T) {
 			remove(t, private, service)
 		})
 	}
+	testHostnames(t, private)
+}
+
+// The schema refuses the hostnames that importers refuse, and admits the most.
+// spec: G9
+func testHostnames(t *testing.T, m *member) {
+	type headless = hubv1alpha1.PublishedHeadless
+	many := func(n int) func(*headless) {
+		return func(h *headless) {
+			for i := range n {
+				h.Hostnames = append(h.Hostnames, hubv1alpha1.PublishedHostname{Hostname: fmt.Sprintf("%063d", i), PortGroup: int32(i % 100)})
+			}
+			h.PortGroups = slices.Repeat([]hubv1alpha1.PublishedPortGroup{{TargetPorts: slices.Repeat([]int32{65535}, 100)}}, 100)
+		}
+	}
+	named := func(names ...string) func(*headless) {
+		return func(h *headless) {
+			h.PortGroups = []hubv1alpha1.PublishedPortGroup{{TargetPorts: slices.Repeat([]int32{1}, 100)}}
+			for _, name := range names {
+				h.Hostnames = append(h.Hostnames, hubv1alpha1.PublishedHostname{Hostname: name})
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*headless)
+		want   string
+	}{
+		"none is available": {func(*headless) {}, ""},
+		"the most":          {many(100), ""},
+		"one more":          {many(101), "must have at most 100 items"},
+		"with and without":  {named("", "db-0"), ""},
+		"twice":             {named("db-0", "db-0"), "Duplicate value"},
+		"a dot":             {named("db.0"), "should match"},
+		"no such group": {
+			func(h *headless) { named("db-0")(h); h.Hostnames[0].PortGroup = 1 }, "a hostname refers to a port group that is not there",
+		},
+		"no groups":           {func(h *headless) { named("db-0")(h); h.PortGroups = nil }, "a hostname refers to a port group that is not there"},
+		"too few ports":       {func(h *headless) { named("db-0")(h); h.PortGroups[0].TargetPorts = []int32{1} }, "a port group needs a target port for each port of the service"},
+		"a port out of range": {func(h *headless) { named("db-0")(h); h.PortGroups[0].TargetPorts[0] = 65536 }, "less than or equal to 65535"},
+	} {
+		t.Run("hostnames, "+name, func(t *testing.T) {
+			service := m.service(func(s *hubv1alpha1.PublishedService) {
+				s.Spec.Type, s.Spec.Ports, s.Spec.Headless = "Headless", nil, &headless{}
+				for i := range 100 {
+					s.Spec.Ports = append(s.Spec.Ports, hubv1alpha1.PublishedPort{Name: fmt.Sprint("p", i), Protocol: "TCP", Port: int32(i + 1)})
+				}
+				test.change(s.Spec.Headless)
+			})
+			checkError(t, m.Create(t.Context(), service), test.want)
+			remove(t, m, service)
+		})
+	}
+	service := m.service(func(s *hubv1alpha1.PublishedService) { s.Spec.Headless = &headless{} })
+	checkError(t, m.Create(t.Context(), service), "only a headless service has hostnames")
 }

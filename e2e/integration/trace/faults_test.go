@@ -23,6 +23,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -109,6 +110,13 @@ var faults = []fault{
 		s.silenced(t, s.b)
 		object := &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}
 		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
+	}},
+	{"a grant names other clusters only", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+		grant := &policyv1alpha1.ServiceExportGrant{ObjectMeta: s.meta(), Spec: policyv1alpha1.ServiceExportGrantSpec{
+			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(s.sick.Name)},
+			To:      []policyv1alpha1.Peer{{Clusters: []policyv1alpha1.ClusterID{"c"}}},
+		}}
+		lab.Must(t, s.a.Create(t.Context(), grant))
 	}},
 	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", survey.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {

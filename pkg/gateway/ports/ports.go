@@ -27,7 +27,7 @@ const Quarantine = 10 * time.Minute
 // Block is the number of ports that the caller reserves at once. See Allocator.
 const Block = 256
 
-// Owner is what a listening port leads to: a TCP port of a service in a source cluster, of one of its hostnames if it is headless.
+// Owner is what a listening port leads to: a TCP port of a service in a source cluster.
 type Owner struct {
 	Service clusterset.ServiceKey
 	Cluster clusterset.ClusterID

@@ -38,7 +38,7 @@ type PublishedService struct {
 
 // PublishedServiceSpec is what the merge needs to know of an export.
 // +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || !has(self.headless)",message="only a headless service has hostnames"
-// +kubebuilder:validation:XValidation:rule="!has(self.headless) || !has(self.headless.portGroups) || self.headless.portGroups.all(g, g.ports.all(p, has(self.ports) && self.ports.exists(q, q.protocol == 'TCP' && q.port == p.port)))",message="a port group has a port that is no TCP port of the service"
+// +kubebuilder:validation:XValidation:rule="!has(self.headless) || !has(self.headless.portGroups) || self.headless.portGroups.all(g, has(self.ports) && size(g.targetPorts) == size(self.ports))",message="a port group needs a target port for each port of the service"
 // +kubebuilder:validation:XValidation:rule="!has(self.grantedTo) || has(self.inactive) && self.inactive",message="a record with grantedTo must be inactive: agents that do not know grants must not import it"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Headless' || (has(self.ports) && size(self.ports) > 0)",message="a ClusterSetIP service needs a port: only a headless one may have none"
 type PublishedServiceSpec struct {
@@ -151,25 +151,14 @@ type PublishedHeadless struct {
 
 // PublishedPortGroup is a set of ports on which endpoints of a headless service listen.
 type PublishedPortGroup struct {
-	// ports are the TCP ports.
+	// targetPorts are the numbers of the ports on which the endpoints listen, one for each of the service's ports; 0 for a port on which
+	// they do not listen, or whose protocol is not TCP.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
-	// +listType=map
-	// +listMapKey=port
-	Ports []PublishedTargetPort `json:"ports"`
-}
-
-// PublishedTargetPort is a port on which endpoints listen.
-type PublishedTargetPort struct {
-	// port is the number of the Service port.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port"`
-
-	// targetPort is the number of the port on which the endpoints listen for it.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	TargetPort int32 `json:"targetPort"`
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=65535
+	// +listType=atomic
+	TargetPorts []int32 `json:"targetPorts"`
 }
 
 // PublishedHostname is a hostname of available endpoints.

@@ -1,0 +1,310 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"pgregory.net/rapid"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// headlessBehindGateway is behindGateway for a headless service, with hostnames in cluster b.
+func headlessBehindGateway(hostnames clusterset.Hostnames) view {
+	v := behindGateway()
+	for i := range v.sources.Hub.Exports {
+		export := &v.sources.Hub.Exports[i]
+		export.Type, export.Affinity, export.IPFamilies = mcsv1beta1.Headless, clusterset.Affinity{}, []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	v.sources.Hub.Exports[1].Hostnames = hostnames
+	return v
+}
+
+// cluster is what an API server and the allocators store for one import.
+type cluster struct {
+	quota     *VirtualIPs
+	allocator map[ports.Owner]int32
+	addresses int
+	view      view
+}
+
+func newCluster(v view) *cluster {
+	return &cluster{
+		quota: &VirtualIPs{held: map[clusterset.ServiceKey]int{}, unused: map[clusterset.ServiceKey]int{}, waiting: map[clusterset.ServiceKey]int{}},
+		view:  v, allocator: map[ports.Owner]int32{},
+	}
+}
+
+// reconcile does what Reconcile does, and stores the result as the existing objects.
+func (c *cluster) reconcile(t interface{ Fatal(...any) }) decision {
+	v := &c.view
+	v.choosePaths()
+	used, unused := v.wantedVirtualIPs()
+	granted, err := c.quota.assign(nil, v.sources.Key, used, unused) //nolint:staticcheck // it reads nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.virtualIPs = granted
+	for _, owner := range v.wantedPorts() {
+		if c.allocator[owner] == 0 {
+			c.allocator[owner] = ports.First + int32(len(c.allocator))
+		}
+	}
+	v.choose(c.allocator)
+	var existing []*corev1.Service
+	for _, service := range decide(*v).virtual.services {
+		at := slices.IndexFunc(v.virtualServices, func(s *corev1.Service) bool { return s.Name == service.Name })
+		if at >= 0 {
+			service.Spec.ClusterIPs = v.virtualServices[at].Spec.ClusterIPs
+		} else {
+			c.addresses++
+			service.Spec.ClusterIPs = []string{fmt.Sprintf("10.96.%d.%d", c.addresses/250, c.addresses%250+1)}
+		}
+		existing = append(existing, service)
+	}
+	v.virtualServices = existing
+	d := decide(*v)
+	v.virtualSlices, v.mirrored = d.virtual.slices, desiredSlices(d)
+	return d
+}
+
+// resolved returns the addresses of the endpoints of cluster b by hostname.
+func resolved(mirrored []*discoveryv1.EndpointSlice) map[string]string {
+	result := map[string]string{}
+	for _, slice := range mirrored {
+		for _, endpoint := range slice.Endpoints {
+			if sourceOf(slice) == "b" {
+				hostname := ""
+				if endpoint.Hostname != nil {
+					hostname = *endpoint.Hostname
+				}
+				result[hostname] += strings.Join(endpoint.Addresses, " ")
+			}
+		}
+	}
+	return result
+}
+
+// leads returns the ports, endpoints and listening ports of the slices of virtual IPs by hostname.
+func leads(all []*discoveryv1.EndpointSlice) map[string][]string {
+	result := map[string][]string{}
+	for hostname, slice := range byHostname(all) {
+		result[hostname] = append(served([]*discoveryv1.EndpointSlice{slice})["b"], slice.Labels[clusterset.LabelGateway])
+	}
+	return result
+}
+
+func byHostname(all []*discoveryv1.EndpointSlice) map[string]*discoveryv1.EndpointSlice {
+	result := map[string]*discoveryv1.EndpointSlice{}
+	for _, slice := range all {
+		result[slice.Labels[clusterset.LabelHostname]] = slice
+	}
+	return result
+}
+
+// Each available hostname is an endpoint with its virtual IP, which leads to a gateway. One that is not available keeps its virtual IP and
+// its listening port.
+// spec: G9
+func TestHeadlessSource(t *testing.T) {
+	t.Parallel()
+	c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}, "db-1": {80: 8080}, "": {80: 9090}}))
+	d := c.reconcile(t)
+	want := map[string]string{"": "10.96.0.2", "db-0": "10.96.0.3", "db-1": "10.96.0.4"}
+	if diff := cmp.Diff(want, resolved(desiredSlices(d))); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+	wantLeads := map[string][]string{
+		"": {"http", "10.9.0.1", "80=10000", "true"}, "db-0": {"http", "10.9.0.1", "80=10001", "true"}, "db-1": {"http", "10.9.0.1", "80=10002", "true"},
+	}
+	if diff := cmp.Diff(wantLeads, leads(d.virtual.slices)); diff != "" {
+		t.Errorf("slices of virtual IPs (-want +got):\n%s", diff)
+	}
+	for _, slice := range desiredSlices(d) {
+		if listen, err := caches.ListeningPorts(slice); sourceOf(slice) == "b" && (err != nil || len(listen) > 0) {
+			t.Errorf("mirrored slice %s has listening ports %v, %v", slice.Name, listen, err)
+		}
+	}
+	c.view.sources.Hub.Exports[1].Hostnames = clusterset.Hostnames{"db-1": {80: 8080}}
+	d = c.reconcile(t)
+	if diff := cmp.Diff(map[string]string{"db-1": "10.96.0.4"}, resolved(desiredSlices(d))); diff != "" {
+		t.Errorf("addresses without db-0 (-want +got):\n%s", diff)
+	}
+	wantLeads[""], wantLeads["db-0"] = []string{"80=10000", "true"}, []string{"80=10001", "true"}
+	if diff := cmp.Diff(wantLeads, leads(d.virtual.slices)); diff != "" {
+		t.Errorf("slices without db-0 (-want +got):\n%s", diff)
+	}
+	for _, service := range d.virtual.services {
+		if len(service.Spec.Ports) != 1 {
+			t.Errorf("Service of %s has ports %v, want one", service.Labels[clusterset.LabelHostname], service.Spec.Ports)
+		}
+	}
+}
+
+// What the hub lost stays; what was withdrawn, has another type, or is reached directly now goes; and what no gateway can reach at present
+// keeps its addresses.
+// spec: G9
+func TestVirtualIPsStay(t *testing.T) {
+	t.Parallel()
+	first := map[string]string{"db-0": "10.96.0.2"}
+	for name, test := range map[string]struct {
+		change         func(*view)
+		services, ends int // ends are the endpoints of slices of virtual IPs
+		resolved       map[string]string
+	}{
+		"nothing": {func(*view) {}, 1, 1, first},
+		"missing": {
+			func(v *view) {
+				v.sources.Hub.Exports, v.missing = v.sources.Hub.Exports[:1], map[clusterset.ClusterID]hub.Missing{"b": {Export: true}}
+			}, 1, 1, first,
+		},
+		"withdrawn":       {func(v *view) { v.sources.Hub.Exports = v.sources.Hub.Exports[:1] }, 0, 0, map[string]string{}},
+		"no gateway here": {func(v *view) { v.sources.Gateways = nil }, 1, 0, map[string]string{}},
+		"another type": {
+			func(v *view) {
+				for i := range v.sources.Hub.Exports {
+					v.sources.Hub.Exports[i].Type = mcsv1beta1.ClusterSetIP
+				}
+			}, 0, 0, map[string]string{"": "10.9.0.1"},
+		},
+		"only its type is another": {func(v *view) { v.sources.Hub.Exports[1].Type = mcsv1beta1.ClusterSetIP }, 0, 0, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}}))
+			c.reconcile(t)
+			test.change(&c.view)
+			d := c.reconcile(t)
+			ends := 0
+			for _, slice := range d.virtual.slices {
+				ends += len(slice.Endpoints)
+			}
+			if len(d.virtual.services) != test.services || ends != test.ends {
+				t.Errorf("%d Services and %d endpoints, want %d and %d", len(d.virtual.services), ends, test.services, test.ends)
+			}
+			if diff := cmp.Diff(test.resolved, resolved(desiredSlices(d))); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// spec: G9, G10
+func TestLeftOutHostnames(t *testing.T) {
+	t.Parallel()
+	c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}, "db-1": {80: 8080}}))
+	c.view.sources.Hub.Exports[1].HostnamesLeftOut = 12
+	c.quota.held[clusterset.ServiceKey{Namespace: "shop", Name: "other"}] = MaxVirtualIPs - 1
+	d := c.reconcile(t)
+	var got []string
+	for _, err := range unusable(c.view, d) {
+		got = append(got, err.Error())
+	}
+	want := []string{
+		"port 53/UDP of cluster b is left out: gateways support only TCP",
+		"12 hostnames of cluster b are left out: it publishes at most 100 of a headless service. Spread the pods over several services",
+		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use. Import fewer headless services through gateways",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// If an import lacks virtual IPs, others give up those that they do not use, and it gets them.
+// spec: G9
+func TestUnusedVirtualIPsAreFreed(t *testing.T) {
+	t.Parallel()
+	var notified []string
+	quota := newCluster(view{}).quota
+	quota.Subscribe(func(key clusterset.ServiceKey) { notified = append(notified, key.Name) })
+	ips := func(name string, n int) []clusterset.VirtualIP {
+		return slices.Repeat([]clusterset.VirtualIP{{Service: clusterset.ServiceKey{Namespace: "shop", Name: name}}}, n)
+	}
+	for i, step := range []struct {
+		name                 string
+		used, unused, want   int
+		wantNotified, reason string
+	}{
+		{"a", 600, 100, 700, "[]", "there is room"},
+		{"b", 250, 100, 300, "[]", "unused ones get what is left"},
+		{"c", 20, 0, 0, "[a b]", "a and b have unused ones"},
+		{"a", 600, 100, 680, "[c]", "a gives up as many as c lacks"},
+		{"c", 20, 0, 20, "[]", "c gets them"},
+		{"a", 600, 80, 680, "[]", "no other import lacks any"},
+		{"a", 0, 0, 0, "[]", "it is withdrawn"},
+	} {
+		notified = []string{}
+		key := clusterset.ServiceKey{Namespace: "shop", Name: step.name}
+		got, err := quota.assign(t.Context(), key, ips(step.name, step.used), ips(step.name, step.unused))
+		slices.Sort(notified)
+		if len(got) != step.want || err != nil || fmt.Sprint(notified) != step.wantNotified {
+			t.Errorf("step %d, %s: %s has %d, %v, and %v are notified; want %d and %s", i, step.reason, step.name, len(got), err, notified, step.want, step.wantNotified)
+		}
+	}
+}
+
+// A hostname keeps its address while the import lives, unless the bound needs those that are not available; two hostnames never share an
+// address or a listening port; the objects that a reconcile desires are as stable as its input.
+// spec: G9
+func TestVirtualIPs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster(headlessBehindGateway(nil))
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			hostnames := clusterset.Hostnames{}
+			for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 150), 0, clusterset.MaxHostnames, rapid.ID).Draw(t, "hostnames") {
+				hostnames[fmt.Sprint("db-", n)] = map[int32]int32{80: rapid.Int32Range(8080, 8082).Draw(t, "port")}
+			}
+			c.view.sources.Hub.Exports[1].Hostnames = hostnames
+			before := c.view.existingVirtualIPs()
+			d := c.reconcile(t)
+			after := c.view.existingVirtualIPs()
+			kept := 0
+			for ip, service := range before {
+				if again := after[ip]; again != nil {
+					kept++
+					if !slices.Equal(again.Spec.ClusterIPs, service.Spec.ClusterIPs) {
+						t.Fatalf("%s had %v and has %v", ip.Hostname, service.Spec.ClusterIPs, again.Spec.ClusterIPs)
+					}
+				}
+			}
+			if len(after) > clusterset.MaxHostnames || kept < len(before) && len(after) < clusterset.MaxHostnames {
+				t.Fatalf("%d of %d virtual IPs were kept, and there are %d", kept, len(before), len(after))
+			}
+			if got := slices.Sorted(maps.Keys(resolved(c.view.mirrored))); !slices.Equal(got, slices.Sorted(maps.Keys(hostnames))) {
+				t.Fatalf("hostnames %v, want %v", got, hostnames)
+			}
+			seen := map[string]string{}
+			for hostname, slice := range byHostname(d.virtual.slices) {
+				for _, number := range portsOf(slice) {
+					if other, taken := seen[fmt.Sprint(number)]; taken {
+						t.Fatalf("port %d of %s and %s", number, hostname, other)
+					}
+					seen[fmt.Sprint(number)] = hostname
+				}
+				address := strings.Join(after[clusterset.VirtualIP{Service: key, Cluster: "b", Hostname: hostname}].Spec.ClusterIPs, " ")
+				if other, taken := seen[address]; taken {
+					t.Fatalf("address %s of %s and %s", address, hostname, other)
+				}
+				seen[address] = hostname
+			}
+			again := c.reconcile(t)
+			if changes := plan.EndpointSlices(again.virtual.slices, d.virtual.slices); len(changes) > 0 {
+				t.Fatalf("the same input changes %d slices", len(changes))
+			}
+		}
+	})
+}
