@@ -37,6 +37,8 @@ var acrossNetworks = []story{
 	{"two exporters in two networks serve together", exportersInTwoNetworks},
 	{"the server speaks first, large transfers and half-close work across networks", streamsAcrossNetworks},
 	{"session affinity holds across networks", affinityAcrossNetworks},
+	{"pods of a headless service have names and addresses of their own across networks", headlessAcrossNetworks},
+	{"an etcd cluster has its members in two networks", etcdAcrossNetworks},
 	{"three clusters in two networks serve together", threeClustersInTwoNetworks},
 	{"a cluster with IPv4 only and one with both families use each other's services", oneClusterHasIPv4Only},
 	{"a member moves to another network and back", memberMoves},

@@ -6,7 +6,10 @@ package main
 import (
 	"archive/tar"
 	"context"
+	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -44,6 +47,13 @@ func (b builder) labImages(bin string) []image {
 			}
 			files, err := shellFiles(ctx, bin)
 			return append(files, regular("probe", 0o755, content)), err
+		}},
+		{ref: "tombolo.example/etcd:lab", config: v1.Config{Entrypoint: []string{"/etcd"}, WorkingDir: "/"}, files: func(context.Context, v1.Platform) ([]file, error) {
+			content, err := os.ReadFile(filepath.Join(b.root, "bin", "etcd"))
+			if err != nil {
+				return nil, fmt.Errorf("%w: run make assets", err)
+			}
+			return []file{regular("etcd", 0o755, content)}, nil
 		}},
 		// Replacements for what the conformance suite of mcs-api runs in its pods: the programs that it calls.
 		{ref: "docker.io/alpine/socat:1.7.4.4", config: socat, files: tools},

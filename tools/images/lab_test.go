@@ -26,6 +26,9 @@ func labArchives(t *testing.T) string {
 			t.Skip(explain(err))
 		}
 	}
+	if _, err := os.Stat(filepath.Join(productRoot, "bin", "etcd")); err != nil {
+		t.Skipf("%v: run make assets", err)
+	}
 	dir := t.TempDir()
 	// Without the project's own images, which take minutes.
 	must(t, (builder{root: productRoot, log: io.Discard}).run(t.Context(), []string{"lab", "-root", productRoot, "-out", dir}, ""))
@@ -58,6 +61,7 @@ func TestLab(t *testing.T) {
 			"tombolo.example/probe:lab", `{"Entrypoint":["/probe"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`,
 			append(shells, "/probe lookup 127.0.0.1", `"addresses":["127.0.0.1"]`, "nslookup; nc", "Usage: nslookup"),
 		},
+		"etcd.tar":     {"tombolo.example/etcd:lab", `{"Entrypoint":["/etcd"],"WorkingDir":"/"}`, nil},
 		"socat.tar":    {"docker.io/alpine/socat:1.7.4.4", `{"Entrypoint":["socat"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`, tools},
 		"netshoot.tar": {"docker.io/nicolaka/netshoot:v0.15", `{"Cmd":["sh"],"Env":["` + searchPath + `"],"WorkingDir":"/"}`, tools},
 	} {

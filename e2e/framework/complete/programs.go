@@ -23,6 +23,8 @@ const (
 	GatewayImage = "localhost/tombolo-gateway:lab"
 	// ProbeImage is what the pods of the stories run: see e2e/framework/probe.
 	ProbeImage = "tombolo.example/probe:lab"
+	// EtcdImage is the etcd of the lab's control planes. It is loaded where a story needs it.
+	EtcdImage = "tombolo.example/etcd:lab"
 )
 
 // programs are what a user installs Tombolo with.
@@ -67,12 +69,20 @@ func (c *Clusterset) Path() string { return filepath.Dir(c.programs.clusterset) 
 
 // LoadConformanceImages loads replacements of the images that the pods of mcs-api's conformance suite run.
 func (c *Clusterset) LoadConformanceImages(ctx context.Context) error {
+	return c.LoadImages(ctx, "socat", "netshoot")
+}
+
+// LoadImages loads images of the lab into all nodes, by the names of their archives.
+func (c *Clusterset) LoadImages(ctx context.Context, names ...string) error {
+	var archives []string
+	for _, name := range names {
+		archives = append(archives, filepath.Join(c.Path(), "images", name+".tar"))
+	}
 	for _, cluster := range c.Clusters() {
 		if cluster.Node == nil {
 			continue
 		}
-		folder := filepath.Join(c.Path(), "images")
-		if err := cluster.Node.LoadImages(ctx, filepath.Join(folder, "socat.tar"), filepath.Join(folder, "netshoot.tar")); err != nil {
+		if err := cluster.Node.LoadImages(ctx, archives...); err != nil {
 			return err
 		}
 	}
