@@ -1,0 +1,88 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+)
+
+var virtual = clusterset.VirtualIP{Service: clusterset.ServiceKey{Namespace: "shop", Name: "db"}, Cluster: "berlin", Hostname: "db-0"}
+
+// spec: G9
+func TestVirtualService(t *testing.T) {
+	t.Parallel()
+	export := clusterset.Export{
+		Ports: []clusterset.Port{
+			{Name: "client", Protocol: "TCP", Port: 80, AppProtocol: "http"}, {Name: "same", Protocol: "TCP", Port: 81},
+			{Name: "dns", Protocol: "UDP", Port: 53}, {Name: "closed", Protocol: "TCP", Port: 82},
+		},
+		Hostnames: clusterset.Hostnames{"db-0": {80: 8080, 81: 8080}},
+	}
+	ports := []corev1.ServicePort{{Name: "client", Protocol: "TCP", AppProtocol: new("http"), Port: 8080, TargetPort: intstr.FromInt32(8080)}}
+	if diff := cmp.Diff(ports, VirtualPorts(export, "db-0")); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+	if got := VirtualPorts(export, "db-1"); len(got) > 0 {
+		t.Errorf("ports of a hostname that is not available: %v", got)
+	}
+	both := []corev1.IPFamily{"IPv4", "IPv6"}
+	got := VirtualService(virtual, ports, both, []corev1.IPFamily{"IPv6"})
+	wantLabels := map[string]string{
+		"app.kubernetes.io/managed-by": "tombolo-mcs.io", "tombolo-mcs.io/virtual-ip-of": "db", "tombolo-mcs.io/hostname": "db-0",
+		"multicluster.kubernetes.io/source-cluster": "berlin",
+	}
+	if diff := cmp.Diff(wantLabels, got.Labels); diff != "" || got.Name != virtual.Name() || got.Namespace != "shop" || len(got.Spec.Selector) > 0 {
+		t.Errorf("Service %s/%s with selector %v; labels (-want +got):\n%s", got.Namespace, got.Name, got.Spec.Selector, diff)
+	}
+	if diff := cmp.Diff([]corev1.IPFamily{"IPv6", "IPv4"}, got.Spec.IPFamilies); diff != "" || *got.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyRequireDualStack {
+		t.Errorf("policy %s; families, of which the existing one stays first (-want +got):\n%s", *got.Spec.IPFamilyPolicy, diff)
+	}
+}
+
+// A DNS server finds the slices of imports by a label that those of virtual IPs do not have.
+// spec: G9
+func TestVirtualEndpoints(t *testing.T) {
+	t.Parallel()
+	got := VirtualEndpoints(virtual, []clusterset.Slice{{
+		AddressType: "IPv4", Listen: map[int32]int32{80: 10000, 81: 10001}, Ports: []clusterset.EndpointPort{{Name: "client", Protocol: "TCP", Port: 10000}},
+		Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.1.0.1"}, Ready: clusterset.True}},
+	}})[0]
+	want := map[string]string{
+		"endpointslice.kubernetes.io/managed-by": "tombolo-mcs.io", "kubernetes.io/service-name": virtual.Name(), "tombolo-mcs.io/gateway": "true",
+		"tombolo-mcs.io/virtual-ip-of": "db", "tombolo-mcs.io/hostname": "db-0", "multicluster.kubernetes.io/source-cluster": "berlin",
+	}
+	if diff := cmp.Diff(want, got.Labels); diff != "" || got.Name != virtual.Name()+"-ipv4" {
+		t.Errorf("slice %s; labels (-want +got):\n%s", got.Name, diff)
+	}
+	if got.Annotations[clusterset.AnnotationGatewayPorts] != "80=10000,81=10001" || len(got.Ports) != 1 || len(got.Endpoints) != 1 {
+		t.Errorf("slice %+v", got)
+	}
+}
+
+// Virtual IPs need an IP family of the cluster, also if the exporter has none of them.
+// spec: G9
+func TestHeadlessFamiliesThroughGateways(t *testing.T) {
+	t.Parallel()
+	m := merge.Merged{Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv6"}}
+	for name, test := range map[string]struct {
+		site Site
+		want []corev1.IPFamily
+	}{
+		"direct":             {Site{IPFamilies: []corev1.IPFamily{"IPv4"}}, []corev1.IPFamily{"IPv6"}},
+		"gateway":            {Site{IPFamilies: []corev1.IPFamily{"IPv4"}, Gateway: true}, []corev1.IPFamily{"IPv6", "IPv4"}},
+		"gateway, in common": {Site{IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}, Gateway: true}, []corev1.IPFamily{"IPv6"}},
+	} {
+		if diff := cmp.Diff(test.want, serviceFamilies(m, test.site)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
