@@ -218,6 +218,14 @@ func forms() []act {
 			name: "a record of an older version, without families", try: publishing(func(s *published) { s.Spec.IPFamilies = nil }),
 			refused: []refusal{bySchema("spec.ipFamilies: "), byImporter("[] are no IP families of a Service")},
 		},
+		{
+			name: "10,000 hostnames", try: publishing(withHostnames(10_000, func(i int) string { return fmt.Sprint("db-", i) })),
+			refused: []refusal{bySchema("spec.headless.hostnames: Too many"), byImporter("it has 10000 hostnames, more than 100")},
+		},
+		{
+			name: "a hostname for all names", try: publishing(withHostnames(1, func(int) string { return "*" })),
+			refused: []refusal{bySchema("spec.headless.hostnames[0].hostname in body should match"), byImporter(`hostname "*" is no DNS label`)},
+		},
 	}
 	poison := map[string]struct {
 		kind, field string
@@ -280,4 +288,15 @@ func eldersSettingsStay(t *testing.T, w *env, k key) {
 	})
 	w.witness(t)
 	lab.Equal(t, fmt.Sprintf("%s has other settings", k), w.elders, w.c.settings(t, k))
+}
+
+// withHostnames makes a record that of a headless service with hostnames.
+func withHostnames(n int, hostname func(int) string) func(*published) {
+	return func(s *published) {
+		s.Spec.Type, s.Spec.SessionAffinity = "Headless", ""
+		s.Spec.Headless = &hubv1alpha1.PublishedHeadless{PortGroups: []hubv1alpha1.PublishedPortGroup{{TargetPorts: slices.Repeat([]int32{80}, len(s.Spec.Ports))}}}
+		for i := range n {
+			s.Spec.Headless.Hostnames = append(s.Spec.Headless.Hostnames, hubv1alpha1.PublishedHostname{Hostname: hostname(i)})
+		}
+	}
 }
