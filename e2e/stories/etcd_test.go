@@ -35,6 +35,7 @@ func headlessAcrossNetworks(s *scene) {
 			name := pod.Name + "." + to.cluster.Name + "." + s.name("db")
 			for kind, network := range families {
 				first[kind+from.cluster.Name+name] = from.virtualIP(kind, name)
+				from.awaitAnyAnswer(network, name, 8080)
 				answer := from.ask(network, name, 8080, 1)[0]
 				if answer.Error != "" || answer.Cluster != to.cluster.Name || answer.Pod != pod.Name {
 					s.Errorf("from cluster %s, %s over %s: %+v, want an answer of this pod", from.cluster.Name, name, network, answer)
