@@ -92,7 +92,8 @@ func (g *GatewayPorts) load(ctx context.Context) error {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	state := ports.ParseState(stored.Data[cursorKey], stored.Data[freeKey])
-	if apierrors.IsNotFound(err) && len(list.Items) == 0 {
+	recordsPorts := func(s discoveryv1.EndpointSlice) bool { return len(portsOf(&s)) > 0 } // those that lead to virtual IPs record none
+	if apierrors.IsNotFound(err) && !slices.ContainsFunc(list.Items, recordsPorts) {
 		state = ports.Unused()
 	}
 	allocator := ports.New(state, g.Clock.Now())

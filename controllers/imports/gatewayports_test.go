@@ -1,0 +1,71 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+)
+
+// withoutState reads a cluster with these slices in which no State is stored.
+type withoutState []*discoveryv1.EndpointSlice
+
+func (withoutState) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+}
+
+func (r withoutState) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	for _, slice := range r {
+		into.(*discoveryv1.EndpointSliceList).Items = append(into.(*discoveryv1.EndpointSliceList).Items, *slice)
+	}
+	return nil
+}
+
+// The first listening ports of a cluster are free at once, also if it has imported a headless service before of which no hostname was
+// available: its slices record no port. If a slice records one, the State is lost, and all ports are in quarantine.
+// spec: G2, G9
+func TestFirstListeningPorts(t *testing.T) {
+	t.Parallel()
+	owner := ports.Owner{Service: key, Cluster: "b", Hostname: "db-0", Port: 80}
+	for name, test := range map[string]struct {
+		hostnames clusterset.Hostnames
+		free      bool
+	}{
+		"no hostname was available": {clusterset.Hostnames{}, true},
+		"one was":                   {clusterset.Hostnames{"db-1": {80: 8080}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(headlessBehindGateway(test.hostnames))
+			c.reconcile(t)
+			var gateways withoutState
+			for _, slice := range append(c.view.mirrored, c.view.virtualSlices...) {
+				if isGatewaySlice(slice) {
+					gateways = append(gateways, slice)
+				}
+			}
+			if len(gateways) == 0 {
+				t.Fatal("there is no slice")
+			}
+			g := &GatewayPorts{Live: gateways, Cached: gateways, Clock: clock.RealClock{}}
+			if err := g.load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := g.allocator.Assign(key, []ports.Owner{owner}, time.Now(), func(ports.State) error { return nil })
+			if free := got[owner] != 0; free != test.free || err != nil {
+				t.Errorf("port %d, %v; want that one is free: %t", got[owner], err, test.free)
+			}
+		})
+	}
+}
