@@ -245,7 +245,9 @@ func (v view) imported(store *hub.Store) hub.Imported {
 		have[source.cluster] = ids
 	}
 	for ip := range v.existingVirtualIPs() {
-		have[ip.Cluster] = append(have[ip.Cluster], []string(nil)...)
+		if _, known := have[ip.Cluster]; !known {
+			have[ip.Cluster] = nil
+		}
 	}
 	if v.hasUnknownExporters() {
 		for _, id := range store.Members() {

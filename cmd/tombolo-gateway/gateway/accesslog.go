@@ -27,7 +27,7 @@ func accessLog(logger *slog.Logger) forward.AccessLog {
 			peer = "backend"
 		}
 		logger.LogAttrs(context.Background(), slog.LevelInfo, "stream",
-			slog.String("direction", string(a.Direction)), slog.String("service", service), slog.Int("port", int(a.Stream.Port)),
+			slog.String("direction", string(a.Direction)), slog.String("service", service), slog.String("hostname", a.Stream.Hostname), slog.Int("port", int(a.Stream.Port)),
 			slog.String("cluster", string(a.Cluster)), slog.String(peer, a.Peer), slog.String("client", client),
 			slog.String("namespace", a.Stream.ClientNamespace), slog.String("serviceAccount", a.Stream.ServiceAccount),
 			slog.Int64("sent", a.Sent), slog.Int64("received", a.Received), slog.Float64("seconds", a.Duration.Seconds()),

@@ -37,24 +37,24 @@ func TestAccessLog(t *testing.T) {
 				Result: forward.ResultDone,
 			},
 			map[string]any{
-				"direction": "importing", "service": "shop/web", "port": 80.0, "cluster": "west", "gateway": "198.51.100.1:443", "client": "10.1.2.3",
+				"direction": "importing", "service": "shop/web", "hostname": "", "port": 80.0, "cluster": "west", "gateway": "198.51.100.1:443", "client": "10.1.2.3",
 				"namespace": "front", "serviceAccount": "web", "sent": 7.0, "received": 9.0, "seconds": 1.5, "result": "Done",
 			},
 		},
 		"exporting, refused because of a malformed OPEN": {
 			forward.Access{Direction: forward.Exporting, Cluster: "west", Result: "MalformedOpen"},
 			map[string]any{
-				"direction": "exporting", "service": "", "port": 0.0, "cluster": "west", "backend": "", "client": "",
+				"direction": "exporting", "service": "", "hostname": "", "port": 0.0, "cluster": "west", "backend": "", "client": "",
 				"namespace": "", "serviceAccount": "", "sent": 0.0, "received": 0.0, "seconds": 0.0, "result": "MalformedOpen",
 			},
 		},
 		"with names that are not valid": {
 			forward.Access{
 				Direction: forward.Exporting, Cluster: clusterset.ClusterID(evil), Peer: evil, Result: forward.Result(evil),
-				Stream: wire.Open{Namespace: evil, Service: evil, ClientNamespace: evil, ServiceAccount: evil},
+				Stream: wire.Open{Namespace: evil, Service: evil, Hostname: evil, ClientNamespace: evil, ServiceAccount: evil},
 			},
 			map[string]any{
-				"direction": "exporting", "service": evil + "/" + evil, "port": 0.0, "cluster": evil, "backend": evil, "client": "",
+				"direction": "exporting", "service": evil + "/" + evil, "hostname": evil, "port": 0.0, "cluster": evil, "backend": evil, "client": "",
 				"namespace": evil, "serviceAccount": evil, "sent": 0.0, "received": 0.0, "seconds": 0.0, "result": evil,
 			},
 		},

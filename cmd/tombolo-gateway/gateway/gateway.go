@@ -86,7 +86,7 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 		request.ClientNamespace, request.ServiceAccount = g.pods.of(ctx, from)
 		err := g.importer.Serve(ctx, client, to.Cluster, request)
 		if err != nil && g.refusals.Allow() {
-			options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "port", to.Port, "client", from.String(), "reason", err.Error())
+			options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "hostname", to.Hostname, "port", to.Port, "client", from.String(), "reason", err.Error())
 		}
 	}
 	return g
