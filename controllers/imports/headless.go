@@ -89,11 +89,12 @@ func (v view) wantedVirtualIPs() (used, unused []clusterset.VirtualIP) {
 	return slices.Concat(used, created), unused
 }
 
-// virtualAddresses returns the existing virtual IPs of a source cluster by hostname.
+// virtualAddresses returns the existing virtual IPs of a source cluster by hostname. It leaves out those without a listening port, which lead
+// nowhere.
 func (v view) virtualAddresses(source clusterset.ClusterID) map[string][]netip.Addr {
 	result, existing := map[string][]netip.Addr{}, v.existingVirtualIPs()
 	for _, ip := range v.virtualIPs {
-		if service := existing[ip]; ip.Cluster == source && service != nil {
+		if service := existing[ip]; ip.Cluster == source && service != nil && len(v.listen(source, ip.Hostname)) > 0 {
 			for _, text := range service.Spec.ClusterIPs {
 				if address, err := netip.ParseAddr(text); err == nil {
 					result[ip.Hostname] = append(result[ip.Hostname], address)

@@ -223,6 +223,24 @@ func TestLeftOutHostnames(t *testing.T) {
 	}
 }
 
+// A hostname for which no listening port is free is not an endpoint.
+// spec: G2, G9
+func TestHostnameWithoutListeningPort(t *testing.T) {
+	t.Parallel()
+	c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}, "db-1": {80: 8080}}))
+	c.reconcile(t)
+	delete(c.allocator, ports.Owner{Service: key, Cluster: "b", Hostname: "db-0", Port: 80})
+	c.view.choose(c.allocator)
+	d := decide(c.view)
+	if got := resolved(desiredSlices(d)); len(got) != 1 || got["db-1"] == "" {
+		t.Errorf("addresses %v, want that of db-1", got)
+	}
+	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use. Import fewer services through gateways"
+	if got := unusable(c.view, d); len(got) != 2 || got[1].Error() != want && got[0].Error() != want {
+		t.Errorf("unusable: %v, want %s", got, want)
+	}
+}
+
 // If an import lacks virtual IPs, others give up those that they do not use, and it gets them.
 // spec: G9
 func TestUnusedVirtualIPsAreFreed(t *testing.T) {
