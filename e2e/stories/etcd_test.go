@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -132,7 +131,7 @@ func etcdAcrossNetworks(s *scene) {
 	a.awaitDNS("A", "etcd-0.b."+s.name("etcd"), "NXDOMAIN")
 	put(a, "a", "second", "2")
 	has(b, "c", "second", "2")
-	lab.Must(s, a.replaceEtcd(s.Context(), "b"))
+	a.replaceEtcd("b")
 	scale(1, "existing")
 	has(a, "b", "second", "2")
 	if got := a.virtualIP("A", "etcd-0.b."+s.name("etcd")); got != address {
@@ -179,27 +178,27 @@ func (p *place) etcd(ctx context.Context, member, method string, request any) (s
 	return out.String(), err
 }
 
-// replaceEtcd removes the member of a cluster, whose data is lost, and adds it again.
-func (p *place) replaceEtcd(ctx context.Context, member string) error {
-	answer, err := p.etcd(ctx, "a", "cluster/member/list", map[string]any{})
-	if err != nil {
-		return err
-	}
+// replaceEtcd removes the etcd member of a cluster, whose data is lost, and adds it again.
+func (p *place) replaceEtcd(member string) {
+	p.Helper()
+	answer, err := p.etcd(p.Context(), "a", "cluster/member/list", map[string]any{})
+	lab.Must(p, err)
 	var list struct {
 		Members []struct {
 			ID, Name string
 			PeerURLs []string
 		}
 	}
-	if err := json.Unmarshal([]byte(answer), &list); err != nil {
-		return err
-	}
+	lab.Must(p, json.Unmarshal([]byte(answer), &list))
 	for _, m := range list.Members {
-		if m.Name == member {
-			_, removed := p.etcd(ctx, "a", "cluster/member/remove", map[string]any{"ID": m.ID})
-			_, added := p.etcd(ctx, "a", "cluster/member/add", map[string]any{"peerURLs": m.PeerURLs})
-			return errors.Join(removed, added)
+		if m.Name != member {
+			continue
 		}
+		_, err := p.etcd(p.Context(), "a", "cluster/member/remove", map[string]any{"ID": m.ID})
+		lab.Must(p, err)
+		p.eventually("etcd adds member "+member, func(ctx context.Context) error { // not before the others are connected for five seconds
+			_, err := p.etcd(ctx, "a", "cluster/member/add", map[string]any{"peerURLs": m.PeerURLs})
+			return err
+		})
 	}
-	return fmt.Errorf("etcd has no member %s: %s", member, answer)
 }
