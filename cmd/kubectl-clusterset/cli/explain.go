@@ -26,8 +26,11 @@ const aboutExplain = `Explain how the exports of a service become one service.
 
 The output lists the exporting clusters, oldest first: the oldest wins a conflict. For each field it shows the value that is
 used, the cluster that it comes from, and the clusters with another value. It shows which clusters serve each port, which
-ports are not reachable, and which records are refused and why. The command reads only the hub, and computes the same merge
-as every member.
+ports are not reachable, and which records are refused and why. The command reads the hub, and computes the same merge as
+every member.
+
+It also lists the rules about who may use the service through gateways, in the order in which they are asked. It reads them in
+the clusters.
 
 The exit code is 1 if no cluster exports the service.`
 
@@ -72,11 +75,12 @@ func (e *explainCommand) run(ctx context.Context, usual *genericclioptions.Confi
 		return err
 	}
 	explanation, ok := found.Hub.Explain(key)
-	switch {
-	case !ok:
+	if !ok {
 		e.printNotExported(key, found.Hub.Records.Keys(), found.ReadObjects(ctx))
 		return errNotExported
-	case e.output.isData():
+	}
+	explanation.Access = found.ExplainAccess(ctx, key)
+	if e.output.isData() {
 		return printData(e.out, e.output, explanation)
 	}
 	printExplanation(e.out, explanation, found.Hub)
@@ -149,6 +153,7 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 	}
 	fields.write(out)
 	printPorts(out, e)
+	printRules(out, e.Access)
 	printRefused(out, e.Refused)
 }
 
@@ -183,6 +188,24 @@ func printPorts(out io.Writer, e survey.Explanation) {
 	for _, lost := range e.LostPorts {
 		fmt.Fprintf(out, "  Port %s of %s: %s.\n", plain(lost.Port), lost.Cluster, plain(lost.Reason))
 	}
+}
+
+// printRules prints who may use the service through gateways, in the order in which the rules are asked.
+func printRules(out io.Writer, rules []survey.ExplainedAccess) {
+	if len(rules) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nACCESS through gateways, the first rule that matches decides")
+	t := &table{header: []string{"CLUSTER", "DIRECTION", "ACTION", "CLIENTS", "RULE"}}
+	for _, a := range rules {
+		for _, r := range a.Rules {
+			t.add(string(a.Cluster), string(a.Direction), r.Action, survey.Shortened(r.Clients), r.Rule)
+		}
+		if a.Reason != "" {
+			t.add(string(a.Cluster), string(a.Direction), "?", "", survey.Shortened(a.Reason))
+		}
+	}
+	t.write(out)
 }
 
 func printRefused(out io.Writer, refused []string) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -26,10 +27,12 @@ cluster the namespace, the ServiceImport, the derived Service and the mirrored s
 DNS answer.
 
 The command changes nothing: it runs the agents' own controllers with dry-run requests, with the agents' rights if you may
-impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error.`
+impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error. --client names
+the service account of a client: the rules about access must not deny it the service of all exporters.`
 
 const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --from west
+  kubectl clusterset trace shop/cart --client west/shop/frontend
   kubectl clusterset trace cart --namespace shop --contexts east,west --hub-context hub -o yaml`
 
 // errBroken is returned if a hop is broken, and errNotKnown if a hop is neither broken nor known to work. They have been printed.
@@ -52,6 +55,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	}
 	t.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
+	cmd.Flags().StringVar(&t.client, "client", "", "CLUSTER/NAMESPACE/SERVICEACCOUNT of a client whose access is checked")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
 	cmd.Flags().DurationVar(&t.settle, "settle", 3*time.Second, "how long what looks broken may take to mend itself")
 	cmd.Flags().StringVarP((*string)(&t.output), "output", "o", "", "json or yaml; defaults to text")
@@ -62,6 +66,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 type traceCommand struct {
 	clustersetFlags
 	from    string
+	client  string
 	servers map[string]string
 	settle  time.Duration
 	output  format
@@ -75,6 +80,12 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 	if err := t.output.check(formatTable, formatJSON, formatYAML); err != nil {
 		return err
 	}
+	var client access.Client
+	if t.client != "" {
+		if client, err = clientOf(t.client); err != nil {
+			return err
+		}
+	}
 	found, err := t.find(ctx, usual, streams.ErrOut)
 	if err != nil {
 		return err
@@ -83,7 +94,7 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 		return usageError{fmt.Errorf("--from=%s: none of the contexts leads to such a member", t.from)}
 	}
 	result, err := survey.Trace(ctx, survey.TraceOptions{
-		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Resolve: t.resolvers, Settle: t.settle,
+		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Client: client, Resolve: t.resolvers, Settle: t.settle,
 	})
 	if err != nil {
 		return err

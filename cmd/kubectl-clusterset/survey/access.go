@@ -106,22 +106,33 @@ func reasonOf(err error) string {
 func (c *Clusterset) decide(
 	ctx context.Context, id clusterset.ClusterID, direction policyv1alpha1.Direction, key clusterset.ServiceKey, from access.Client,
 ) (access.Verdict, error) {
+	rules, service, err := c.rulesOf(ctx, id, direction, key)
+	if rules == nil {
+		return access.Verdict{}, err
+	}
+	return rules.Decide(service, from), err
+}
+
+// rulesOf returns the rules of a cluster and what they decide about a service, and which of them are not valid; nil if they cannot be read.
+func (c *Clusterset) rulesOf(
+	ctx context.Context, id clusterset.ClusterID, direction policyv1alpha1.Direction, key clusterset.ServiceKey,
+) (*access.Rules, access.Service, error) {
+	service := access.Service{Key: key}
 	m := c.Member(id)
 	if m == nil {
-		return access.Verdict{}, fmt.Errorf("none of the contexts leads to cluster %s: its rules cannot be read", id)
+		return nil, service, fmt.Errorf("none of the contexts leads to cluster %s: its rules cannot be read", id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	objects, err := caches.AccessObjects(ctx, m.Client)
 	if err != nil {
-		return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+		return nil, service, fmt.Errorf("cluster %s: %w", id, err)
 	}
-	service := access.Service{Key: key}
 	if direction == policyv1alpha1.DirectionExport {
 		var export mcsv1beta1.ServiceExport
 		err := m.Client.Get(ctx, key, &export)
 		if client.IgnoreNotFound(err) != nil {
-			return access.Verdict{}, fmt.Errorf("cluster %s: %w", id, err)
+			return nil, service, fmt.Errorf("cluster %s: %w", id, err)
 		}
 		service.GrantedOnly = clusterset.IsGrantedOnly(&export)
 	}
@@ -129,5 +140,5 @@ func (c *Clusterset) decide(
 	if err != nil {
 		err = fmt.Errorf("cluster %s: %w", id, err)
 	}
-	return rules.Decide(service, from), err
+	return rules, service, err
 }

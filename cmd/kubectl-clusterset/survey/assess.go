@@ -210,9 +210,9 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonMemberUnreadable,
+	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
 	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonPublicationPartial, ReasonVersionSkew,
+	ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonRuleNotEnforced, ReasonPublicationPartial, ReasonVersionSkew,
 }
 
 func bySeverity(a, b Problem) int {

@@ -33,6 +33,8 @@ type Explanation struct {
 	LostPorts []LostPort      `json:"lostPorts,omitempty"`
 	// Refused describes the records, or parts of records, that are refused, and why.
 	Refused []string `json:"refused,omitempty"`
+	// Access are the rules about who may use the service through gateways.
+	Access []ExplainedAccess `json:"access,omitempty"`
 }
 
 // ExplainedExport is an accepted export.

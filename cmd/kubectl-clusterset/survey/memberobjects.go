@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -23,11 +25,14 @@ type MemberObjects struct {
 	Agent   Presence
 	Exports []mcsv1beta1.ServiceExport
 	Imports []mcsv1beta1.ServiceImport
+	// Grants and Policies are its rules about access; none if it has not their kinds.
+	Grants   []policyv1alpha1.ServiceExportGrant
+	Policies []policyv1alpha1.ClusterServiceAccessPolicy
 	// Namespaces is the policy for the namespaces into which it imports.
 	Namespaces imports.NamespacePolicy
 	// Gateways are what its gateways report of each other member; nil if it has no gateways.
 	Gateways map[clusterset.ClusterID]GatewayReach
-	// Err is the error of reading its exports, imports or gateways.
+	// Err is the error of reading its exports, imports, rules or gateways.
 	Err error
 }
 
@@ -56,6 +61,12 @@ func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID)
 		}
 	}
 	s.Exports, s.Imports = exported.Items, imported.Items
+	rules, err := caches.AccessObjects(ctx, m.Client)
+	if err != nil {
+		s.Err = fmt.Errorf("cluster %s: %w", m.ID, err)
+		return s
+	}
+	s.Grants, s.Policies = rules.Grants, rules.Policies
 	g, err := m.readGateways(ctx)
 	s.Gateways, s.Err = g.reachOfAll(others), err
 	return s

@@ -166,6 +166,7 @@ func (a *assessment) problemsOfObjects(s MemberObjects) {
 		}
 	}
 	a.problemsOfGateways(s)
+	a.problemsOfRules(s)
 	a.problemsOfDeletions(s)
 }
 

@@ -63,6 +63,7 @@ const (
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
 	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
 	ReasonGatewayUnreachable Reason = "GatewayUnreachable" // no gateway of a member reaches those of another
+	ReasonRuleNotAccepted    Reason = "RuleNotAccepted"    // a rule about access is not valid
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
 	ReasonNotKnown           Reason = "NotKnown"           // something was seen, and this program does not know whether it is a fault
 	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
@@ -71,6 +72,7 @@ const (
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
 	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports
 	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
+	ReasonRuleNotEnforced    Reason = "RuleNotEnforced"    // a rule about access does not restrict all connections that it is about
 	ReasonPublicationPartial Reason = "PublicationPartial" // not all of its exports are on the hub
 	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions
 )

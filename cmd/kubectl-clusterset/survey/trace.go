@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -33,6 +34,7 @@ const (
 	HopDerived    Hop = "derived Service"
 	HopSlices     Hop = "mirrored slices"
 	HopProxy      Hop = "kube-proxy"
+	HopAccess     Hop = "access"
 	HopDNS        Hop = "DNS"
 )
 
@@ -88,6 +90,8 @@ type TraceOptions struct {
 	Key        clusterset.ServiceKey
 	// From is the member that must import the service. Elsewhere, a missing namespace is only a note. It may be empty.
 	From clusterset.ClusterID
+	// Client is whose access is checked. If it is empty, that of a client that no rule names.
+	Client access.Client
 	// Resolve returns the DNS servers of a member; none if the DNS is not to be checked.
 	Resolve func(context.Context, *Member) ([]Resolver, error)
 	// Settle is the time after which a broken hop is reported: changes take some time to reach all clusters.
@@ -188,6 +192,7 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 	for _, v := range members {
 		steps = append(steps, v.importSteps(t)...)
 	}
+	steps = append(steps, t.traceAccess(ctx)...)
 	return append(steps, unseen(steps)...), nil
 }
 

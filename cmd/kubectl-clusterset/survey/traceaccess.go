@@ -1,0 +1,81 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// traceAccess returns the steps about a client that uses a service through gateways. If no client is given, they are about clients that
+// are unknown, in all clusters that were read: a step names each rule that denies them.
+func (t *tracer) traceAccess(ctx context.Context) []Step {
+	current := *t.Clusterset
+	current.Hub = t.hub
+	if t.Client != (access.Client{}) {
+		return accessSteps(t.Client, current.Access(ctx, t.Key, t.Client), slices.ContainsFunc(t.hub.Records.Service(t.Key).Exports, func(e clusterset.Export) bool {
+			return e.Cluster == t.Client.Cluster
+		}))
+	}
+	var steps []Step
+	for _, view := range t.views {
+		unknown := access.Client{Cluster: view.Member.ID}
+		for _, a := range current.Access(ctx, t.Key, unknown) {
+			if a.Verdict == AccessDenied {
+				step := deniedStep(unknown, a)
+				step.State, step.Fix = Note, ""
+				step.Found = "a client that no rule names, or that is unknown, " + step.Found + "; see --client"
+				steps = append(steps, step)
+			}
+		}
+	}
+	return steps
+}
+
+// accessSteps returns the steps of a client. That one exporter denies it breaks the service only if no other one serves it.
+func accessSteps(client access.Client, verdicts []Access, isLocal bool) []Step {
+	who := client.Namespace + "/" + client.ServiceAccount
+	served := isLocal
+	var steps []Step
+	for _, a := range verdicts {
+		step := Step{Cluster: client.Cluster, Hop: HopAccess, State: OK}
+		switch a.Verdict {
+		case AccessDenied:
+			step = deniedStep(client, a)
+			step.Found = who + " " + step.Found
+		case AccessAllowed:
+			step.Found = who + " may use it from " + string(a.Exporter) + "; by its own cluster: " + a.ImportRule + "; by the exporter: " + a.ExportRule
+		case AccessNotEnforced:
+			step.Found = who + " may use it from " + string(a.Exporter) + ": " + a.Reason
+		default:
+			step.State, step.Found = Note, "it is not known whether "+who+" may use it from "+string(a.Exporter)+": "+a.Reason
+		}
+		served = served || a.Verdict != AccessDenied
+		steps = append(steps, step)
+	}
+	for i := range steps {
+		if served && steps[i].State == Broken {
+			steps[i].State = Note
+		}
+	}
+	return steps
+}
+
+// deniedStep returns the step of a client that is denied.
+func deniedStep(client access.Client, a Access) Step {
+	by, rule := a.Exporter, a.ExportRule
+	if rule == "" {
+		by, rule = client.Cluster, a.ImportRule
+	}
+	step := Step{client.Cluster, HopAccess, Broken, fmt.Sprintf("is denied the endpoints of %s by %s: %s", a.Exporter, by, rule), ""}
+	step.Fix = fmt.Sprintf("see which rules %s has: kubectl clusterset explain, or kubectl get serviceexportgrants,clusterserviceaccesspolicies --all-namespaces", by)
+	if rule == "" {
+		step.Found, step.Fix = fmt.Sprintf("is denied the endpoints of %s: %s", a.Exporter, a.Reason), "see the message"
+	}
+	return step
+}
