@@ -175,11 +175,10 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 	}
 	request, err := wire.DecodeOpen(frame.Payload)
 	record := e.Access.begin(Exporting, c.conn.Cluster, request)
-	var backend *tunnel.Local
-	var release func()
+	var to connected
 	refusal := refusalOf(err)
 	if refusal == nil {
-		backend, release, refusal = e.connect(ctx, c.conn, request)
+		to, refusal = e.connect(ctx, c.conn, request)
 	}
 	if refusal != nil {
 		record.finish(nil, Result(refusal.Code.String()))
@@ -190,50 +189,58 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 		return refusal
 	}
 	s := &stream{
-		local: backend, bytes: record.counting(e.Metrics.bytes(c.conn.Cluster)), conn: c.conn, number: c.number, state: open, over: make(chan struct{}),
+		local: to.backend, bytes: record.counting(e.Metrics.bytes(c.conn.Cluster)), conn: c.conn, number: c.number, state: open, over: make(chan struct{}),
+		forget: to.forget,
 	}
 	c.current = s
 	if err := c.conn.Send(wire.TypeOpened, c.number, nil); err != nil {
-		record.finish(backend.RemoteAddr(), ResultConnectionLost)
-		release()
+		record.finish(to.backend.RemoteAddr(), ResultConnectionLost)
+		to.release()
 		return err
 	}
 	go func() {
-		defer release()
+		defer to.release()
 		s.send()
 		if s.finish() != nil {
 			s.conn.Close()
 		}
 		<-s.over
-		record.finish(backend.RemoteAddr(), s.result)
+		record.finish(to.backend.RemoteAddr(), s.result)
 	}()
 	return nil
 }
 
-// connect returns a connection to a backend and a function to call at its end, or why there is none.
-func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.Open) (*tunnel.Local, func(), *wire.Refusal) {
+// connected is a connection to a backend.
+type connected struct {
+	backend *tunnel.Local
+	// forget is called when the stream has ended, and release when nothing is left of it; release calls forget.
+	forget, release func()
+}
+
+// connect returns a connection to a backend, or why there is none.
+func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.Open) (connected, *wire.Refusal) {
 	cluster := from.Cluster
 	if e.isDraining() {
-		return nil, nil, &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
+		return connected{}, &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
 	}
 	endpoints, refusal := e.Backends.Endpoints(cluster, request)
 	if refusal != nil {
-		return nil, nil, refusal
+		return connected{}, refusal
 	}
 	forget, refusal := e.Permissions.admit(cluster, request, func(*wire.Refusal) { from.Close() })
 	if refusal != nil {
-		return nil, nil, refusal
+		return connected{}, refusal
 	}
 	freeStream, err := e.Limits.acquire(string(cluster))
 	if err != nil {
 		forget()
-		return nil, nil, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
+		return connected{}, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
 	}
 	free := func() { freeStream(); forget() }
 	conn, leave, refusal := e.dial(ctx, e.balancer.order(endpoints, cluster, request.Client))
 	if refusal != nil {
 		free()
-		return nil, nil, refusal
+		return connected{}, refusal
 	}
 	opened := e.Metrics.opened(cluster)
 	local, err := tunnel.NewLocal(conn, e.Buffers)
@@ -241,9 +248,9 @@ func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.
 	if err != nil {
 		conn.Close()
 		release()
-		return nil, nil, &wire.Refusal{Code: wire.CodeInternal, Text: "the connection to the endpoint cannot be used"}
+		return connected{}, &wire.Refusal{Code: wire.CodeInternal, Text: "the connection to the endpoint cannot be used"}
 	}
-	return local, release, nil
+	return connected{local, forget, release}, nil
 }
 
 // dial connects to the first endpoint that accepts. The second result is to be called at the end of the connection.

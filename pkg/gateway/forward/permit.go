@@ -24,14 +24,27 @@ type admission struct {
 	cluster clusterset.ClusterID
 	request wire.Open
 	end     func(*wire.Refusal)
+
+	mu   sync.Mutex
+	over bool // the connection may carry another stream
 }
 
-// admit counts a stream until the result is called, or returns why it is not allowed. end is called if it no longer is.
+// deny ends the stream, unless it is over.
+func (a *admission) deny(refusal *wire.Refusal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over {
+		a.end(refusal)
+	}
+}
+
+// admit counts a stream until the result is called, or returns why it is not allowed. end is called if it no longer is, but not after
+// the result was called. The result may be called again.
 func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end func(*wire.Refusal)) (func(), *wire.Refusal) {
 	if p == nil {
 		return func() {}, nil
 	}
-	stream := &admission{cluster, request, end}
+	stream := &admission{cluster: cluster, request: request, end: end}
 	p.mu.Lock()
 	if p.streams == nil {
 		p.streams = map[*admission]struct{}{}
@@ -40,8 +53,11 @@ func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end
 	p.mu.Unlock()
 	release := func() {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		delete(p.streams, stream)
+		p.mu.Unlock()
+		stream.mu.Lock() // Recheck may have the stream already
+		defer stream.mu.Unlock()
+		stream.over = true
 	}
 	if refusal := p.Denied(cluster, request); refusal != nil {
 		release()
@@ -60,7 +76,7 @@ func (p *Permissions) Recheck() {
 	p.mu.Unlock()
 	for _, stream := range streams {
 		if refusal := p.Denied(stream.cluster, stream.request); refusal != nil {
-			go stream.end(refusal) // it may wait for a peer that does not read
+			go stream.deny(refusal) // it may wait for a peer that does not read
 		}
 	}
 }

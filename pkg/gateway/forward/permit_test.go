@@ -6,6 +6,7 @@ package forward
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -67,4 +68,56 @@ func TestPermissions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A change of the rules does not cut the next stream of a connection: a stream that has ended is not counted when the other gateway may
+// open the next one, and not ended by a change that was decided before.
+//
+// spec: A4
+func TestEndedStreamIsNotDenied(t *testing.T) {
+	t.Parallel()
+	t.Run("after DONE", func(t *testing.T) {
+		t.Parallel()
+		permissions := &Permissions{Denied: func(clusterset.ClusterID, wire.Open) *wire.Refusal { return nil }}
+		backend, both := listen(t), trusts(t, "east", "west")
+		serve(backend, echo)
+		_, gateway := exporterWith(t, func(e *Exporter) { e.Permissions = permissions }, both["west"], backend.Addr())
+		conn := peer(t, both["east"], gateway)
+		for number := uint32(1); number <= 100; number++ {
+			must(t, conn.SendFrames(joined(wire.Append(nil, wire.TypeOpen, number, web.Encode()), frame(wire.TypeFin, number))))
+			for done := false; !done; {
+				got, err := conn.Next()
+				must(t, err)
+				done = got.Type == wire.TypeDone
+			}
+			permissions.mu.Lock()
+			counted := len(permissions.streams)
+			permissions.mu.Unlock()
+			if counted > 0 {
+				t.Fatalf("stream %d is counted after DONE", number)
+			}
+		}
+	})
+	t.Run("after the decision", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var changed bool
+			release := func() {}
+			permissions := &Permissions{Denied: func(clusterset.ClusterID, wire.Open) *wire.Refusal {
+				if !changed {
+					return nil
+				}
+				release()
+				return &wire.Refusal{Code: wire.CodeDenied}
+			}}
+			var refusal *wire.Refusal
+			release, refusal = permissions.admit("east", web, func(*wire.Refusal) { t.Error("the stream is ended") })
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			changed = true
+			permissions.Recheck()
+			synctest.Wait()
+		})
+	})
 }

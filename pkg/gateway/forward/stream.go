@@ -43,6 +43,8 @@ type stream struct {
 	result               Result // how it has ended
 	// over is closed when the stream has ended.
 	over chan struct{}
+	// forget is called before the importing side may open another stream on the connection; it is used on the exporting side.
+	forget func()
 }
 
 // send copies from the local connection until its peer has sent all, or the stream has ended. The stream is open.
@@ -145,6 +147,7 @@ func (s *stream) finish() error {
 		return nil
 	}
 	s.end()
+	s.forget()
 	if err := s.conn.SetReadDeadline(time.Now().Add(idleTimeout)); err != nil {
 		return err
 	}
