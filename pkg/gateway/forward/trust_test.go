@@ -4,8 +4,13 @@
 package forward
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/x509"
+	"errors"
+	"io"
 	"net"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,5 +101,51 @@ func TestTrustIsLost(t *testing.T) {
 			}
 			say(t, open)
 		})
+	}
+}
+
+// What an attacker on the network has recorded of a connection reaches no backend when it is sent again.
+//
+// spec: G5, A3
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	c := &counter{seen: map[string]int{}}
+	backend, both := listen(t), trusts(t, "east", "west")
+	serve(backend, c.serve)
+	_, gateway := exporter(t, both["west"], backend.Addr())
+	attacker := listen(t)
+	recorded := make(chan []byte, 1)
+	serve(attacker, func(conn *net.TCPConn) { // the only connection
+		upstream, err := net.Dial("tcp", gateway)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer upstream.Close()
+		go func() { _, _ = io.Copy(conn, upstream); conn.Close() }()
+		var sent bytes.Buffer
+		_, _ = io.Copy(upstream, io.TeeReader(conn, &sent))
+		recorded <- sent.Bytes()
+	})
+	i, address := importer(t, both["east"], attacker.Addr().String())
+	client := dial(t, address)
+	_, err := io.WriteString(client, "once\n")
+	must(t, err)
+	answer, err := bufio.NewReader(client).ReadString('\n')
+	must(t, err)
+	if answer != "once\n" {
+		t.Fatalf("the answer is %q", answer)
+	}
+	i.Pool.Close()
+	client.Close()
+	again := dial(t, gateway)
+	_, err = again.Write(<-recorded)
+	must(t, err)
+	must(t, again.SetReadDeadline(time.Now().Add(deadline)))
+	if _, err := io.Copy(io.Discard, again); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the gateway does not close the connection")
+	}
+	if n := c.count("once"); n != 1 {
+		t.Errorf("the backend has received the request %d times", n)
 	}
 }
