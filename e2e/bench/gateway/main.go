@@ -116,6 +116,9 @@ func (b *bench) measure(ctx context.Context, folder string, kind pairKind) (err 
 		if b.rows != "" && !slices.Contains(strings.Split(b.rows, ","), r.name) || r.skip[kind] {
 			continue
 		}
+		if kind.forwardsAs() != kind && r.name != connectName {
+			continue // policies matter to new connections only
+		}
 		if r.name == farName {
 			if err := farRow(ctx, b, kind, folder); err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)

@@ -34,9 +34,24 @@ const (
 	largeHAProxy pairKind = "haproxy-64k"
 	// direct is no pair: the clients connect to the backend.
 	direct pairKind = "direct"
+	// These decide about access by a number of policies.
+	withoutPolicies pairKind = "tombolo-policies-0"
+	with10          pairKind = "tombolo-policies-10"
+	with1000        pairKind = "tombolo-policies-1000"
 )
 
-var pairKinds = []pairKind{tombolo, haproxy, largeHAProxy, direct}
+var (
+	pairKinds = []pairKind{tombolo, haproxy, largeHAProxy, direct, withoutPolicies, with10, with1000}
+	policies  = map[pairKind]int{withoutPolicies: 0, with10: 10, with1000: 1000}
+)
+
+// forwardsAs returns what forwards: policies do not change that.
+func (k pairKind) forwardsAs() pairKind {
+	if _, decides := policies[k]; decides {
+		return tombolo
+	}
+	return k
+}
 
 // pair is two running processes: the clients connect to one, which forwards by mutual TLS to the other, which forwards to the backend.
 type pair struct {
@@ -64,11 +79,13 @@ func startPair(ctx context.Context, folder string, kind pairKind, backend string
 	if p.client, err = freeAddress(at.near); err != nil {
 		return nil, err
 	}
-	if kind == tombolo {
-		err = errors.Join(
-			p.startRole(ctx, at.far, roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}, exportRole),
-			p.startRole(ctx, at.near, roleConfig{Listen: p.client, Forward: between, Certificates: files[east], Trusted: files[west]}, importRole),
-		)
+	if kind.forwardsAs() == tombolo {
+		exporting := roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}
+		importing := roleConfig{Listen: p.client, Forward: between, Certificates: files[east], Trusted: files[west]}
+		if n, decides := policies[kind]; decides {
+			exporting.Policies, importing.Policies = &n, &n
+		}
+		err = errors.Join(p.startRole(ctx, at.far, exporting, exportRole), p.startRole(ctx, at.near, importing, importRole))
 	} else {
 		err = errors.Join(
 			p.startHAProxy(ctx, at.far, folder, "west", between+" ssl "+mutual(files[west], files[east]), backend),

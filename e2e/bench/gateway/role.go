@@ -44,6 +44,8 @@ const (
 type roleConfig struct {
 	Listen, Forward       string
 	Certificates, Trusted certificates
+	// Policies is the number of policies that decide about access; nil if no rules are asked.
+	Policies *int
 }
 
 // serveRole is a child process, until it is killed.
@@ -73,11 +75,16 @@ func serveRole(role string) error {
 	if err != nil {
 		return err
 	}
+	permissions, err := c.permissions(role)
+	if err != nil {
+		return err
+	}
 	listener := opened.(*net.TCPListener)
 	buffers, limits := tunnel.NewBuffers(256), func() *forward.Limits { return &forward.Limits{Total: 100_000, Each: 100_000} }
 	if role == exportRole {
 		e := &forward.Exporter{
 			Backends: fixed{netip.MustParseAddrPort(c.Forward)}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(), Connections: limits(),
+			Permissions: permissions,
 		}
 		e.Accept(context.Background(), listener, trust.Server())
 		return nil
@@ -87,10 +94,10 @@ func serveRole(role string) error {
 		Pool: &forward.Pool{
 			Addresses: func(clusterset.ClusterID) []string { return []string{c.Forward} }, Config: trust.Client, Buffers: buffers, Metrics: metrics,
 		},
-		Buffers: buffers, Metrics: metrics, Limits: limits(),
+		Buffers: buffers, Metrics: metrics, Limits: limits(), Permissions: permissions,
 	}
 	i.Pool.Want([]clusterset.ClusterID{west})
-	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: "backend", Port: 80}
+	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: "backend", Port: 80, ClientNamespace: "bench", ServiceAccount: "client"}
 	for {
 		client, err := listener.AcceptTCP()
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
-// farName is the name of the row with a delay, which starts a pair at other places.
-const farName = "far"
+// farName is the name of the row with a delay, which starts a pair at other places, and connectName that of new connections.
+const farName, connectName = "far", "connect"
 
 // row is a group of figures that are measured together.
 type row struct {
@@ -33,7 +33,7 @@ var (
 var rows = []row{
 	{"bulk-1", nil, func(ctx context.Context, b *bench, p *pair) error { return b.bulk(ctx, p, "Bulk/streams=1", 1) }},
 	{"bulk-8", nil, func(ctx context.Context, b *bench, p *pair) error { return b.bulk(ctx, p, "Bulk/streams=8", 8) }},
-	{"connect", onlyDefaults, connectRow},
+	{connectName, onlyDefaults, connectRow},
 	{"request", onlyDefaults, requestRow},
 	{"mixed", onlyDefaults, mixedRow},
 	{"idle", onlyPairs, idleRow},
@@ -201,6 +201,9 @@ func (b *bench) setTargets() {
 	}
 	b.Compare("Connect", "cpu-us/connection", us, string(haproxy), results.AtMost(1.0/6))
 	b.Compare("Connect", "connections/s", us, string(haproxy), results.AtLeast(5))
+	for _, kind := range []pairKind{with10, with1000} {
+		b.Compare("Connect", "connections/s", string(kind), string(withoutPolicies), results.AtLeast(0.97))
+	}
 	b.Compare("Request/clients=50", "cpu-us/request", us, string(haproxy), results.AtMost(1))
 	b.Compare("Request/clients=50", "p50-us", us, string(haproxy), results.AtMost(1))
 	b.Compare("Request/clients=50", "p99-us", us, string(haproxy), results.AtMost(1))

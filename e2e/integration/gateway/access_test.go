@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,26 @@ func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.
 	}
 }
 
+// changesTakeEffect measures the time from the creation of a policy, which the API server has answered, until an open stream is closed.
+func (e *env) changesTakeEffect(t *testing.T, k world.Key, policy *policyv1alpha1.ClusterServiceAccessPolicy, open func() net.Conn) {
+	t.Helper()
+	a := e.Members["a"]
+	var took []time.Duration
+	for range 100 {
+		conn := open()
+		policy.ResourceVersion = ""
+		lab.Must(t, a.Create(t.Context(), policy))
+		began := time.Now()
+		isClosed(t, conn)
+		took = append(took, time.Since(began))
+		conn.Close()
+		lab.Must(t, a.Delete(t.Context(), policy))
+		e.answers(t, "a", "b", k)
+	}
+	slices.Sort(took)
+	t.Logf("policy change to effect: p50 %s, p99 %s, slowest %s", took[len(took)/2], took[len(took)*99/100-1], took[len(took)-1])
+}
+
 // testAccess: rules of both clusters decide who may use a service of b from a, now and while connections are open.
 //
 // spec: A1, A2, A3, A4, A6
@@ -140,6 +161,7 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	e.scrape(t, "a", `tombolo_gateway_streams_denied_total{direction="import",rule="ClusterServiceAccessPolicy no-imports-from-b"}`)
 	lab.Must(t, a.Delete(t.Context(), policy))
 	e.answers(t, "a", "b", k)
+	e.changesTakeEffect(t, k, policy, open)
 	lab.Must(t, b.Delete(t.Context(), grant))
 	export := world.Export(k)
 	world.Update(t, b, k, export, func() { export.Annotations = map[string]string{clusterset.AnnotationGrantedOnly: "true"} })
