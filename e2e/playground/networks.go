@@ -111,6 +111,9 @@ func (d *demo) acrossNetworks(ctx context.Context) error {
 	if err := d.c.create(ctx, far.objectsIPv4()...); err != nil {
 		return err
 	}
+	if err := d.a.clientPod(ctx, d.host); err != nil {
+		return err
+	}
 	d.step = time.Now()
 	if err := d.c.create(ctx, serviceExport("far")); err != nil {
 		return err
@@ -133,6 +136,22 @@ func (d *demo) acrossNetworks(ctx context.Context) error {
 	}
 	d.linef("The hub has no address of a pod of cluster-c.")
 	return nil
+}
+
+// clientPod creates a pod that has an address of this machine, from which the demo connects: a gateway waits for the pod of a client.
+func (m *member) clientPod(ctx context.Context, host string) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account.Name, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "client", Image: "client"}},
+		},
+	}
+	if err := m.create(ctx, account, pod); err != nil {
+		return err
+	}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, host, []corev1.PodIP{{IP: host}}
+	return m.client.Status().Update(ctx, pod)
 }
 
 // listensFor returns where cluster-a's gateway listens for far.

@@ -58,7 +58,7 @@ func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, acc
 		case len(pods) == 1:
 			i.strangers.Remove(address)
 			return pods[0].Namespace, pods[0].Spec.ServiceAccountName
-		case tooMany || i.isStranger(address) || !i.hasPods(ctx):
+		case tooMany || i.isStranger(address):
 			return "", ""
 		}
 		select {
@@ -75,12 +75,6 @@ func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod
 	var list corev1.PodList
 	err := i.cache.List(ctx, &list, client.MatchingFields{indexAddress: address.String()}, client.UnsafeDisableDeepCopy)
 	return list.Items, err
-}
-
-// hasPods reports whether the API server has any pod. If it has none, not even that of this gateway, there is no pod to wait for.
-func (i *identities) hasPods(ctx context.Context) bool {
-	var list corev1.PodList
-	return i.cache.List(ctx, &list, client.Limit(1), client.UnsafeDisableDeepCopy) == nil && len(list.Items) > 0
 }
 
 func (i *identities) isStranger(address netip.Addr) bool {
