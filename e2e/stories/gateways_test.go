@@ -41,6 +41,7 @@ var acrossNetworks = []story{
 	{"an etcd cluster has its members in two networks", etcdAcrossNetworks},
 	{"three clusters in two networks serve together", threeClustersInTwoNetworks},
 	{"a cluster with IPv4 only and one with both families use each other's services", oneClusterHasIPv4Only},
+	{"a grant lets one service account use a service", grantRestricts},
 	{"a member moves to another network and back", memberMoves},
 	{"a backend is killed in the middle of a stream", backendIsKilled},
 	{"certificates and authorities are renewed under load", certificatesAreRenewed},

@@ -1,0 +1,186 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
+)
+
+// grantTo lets accounts of the scene's namespace in b use web of a.
+func (s *scene) grantTo(accounts ...string) {
+	s.Helper()
+	grant := fmt.Sprintf(`
+apiVersion: policy.tombolo-mcs.io/v1alpha1
+kind: ServiceExportGrant
+metadata: {name: web, namespace: %[1]s}
+spec:
+  exports: [web]
+  to:
+  - {clusters: [b], namespaces: [%[1]s], serviceAccounts: [%[2]s]}`, s.namespace, strings.Join(accounts, ", "))
+	_, err := s.Kubectl(s.Context(), grant, "--context", "a", "apply", "-f", "-")
+	lab.Must(s, err)
+}
+
+// account creates a service account and a pod of it, both with this name, and waits until the pod runs.
+func (p *place) account(name string) {
+	p.Helper()
+	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	p.awaitRunning(p.clientOf(name, name, "sleep", "1000000"))
+}
+
+// clientOf creates a pod of a service account.
+func (p *place) clientOf(name, account string, command ...string) *corev1.Pod {
+	p.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64),
+			Containers: []corev1.Container{probeContainer(command...)},
+		},
+	}
+	p.create(pod)
+	return pod
+}
+
+// awaitPhase waits until a pod has a phase, and returns its addresses.
+func (p *place) awaitPhase(pod *corev1.Pod, phase corev1.PodPhase) []corev1.PodIP {
+	p.Helper()
+	p.within(podPatience, fmt.Sprintf("pod %s in cluster %s is %s", pod.Name, p.cluster.Name, phase), func(ctx context.Context) error {
+		if err := p.client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil || pod.Status.Phase == phase {
+			return err
+		}
+		return fmt.Errorf("it is %s", pod.Status.Phase)
+	})
+	return pod.Status.PodIPs
+}
+
+func (p *place) awaitRunning(pod *corev1.Pod) []corev1.PodIP {
+	p.Helper()
+	return p.awaitPhase(pod, corev1.PodRunning)
+}
+
+// asked returns the answer that a pod gets from a service.
+func (p *place) asked(ctx context.Context, pod, service string) (answer, error) {
+	var out bytes.Buffer
+	if err := p.exec(ctx, pod, nil, &out, "/probe", "ask", "-network", "tcp4", "-timeout", requestTimeout, net.JoinHostPort(p.name(service), "80")); err != nil {
+		return answer{}, err
+	}
+	return p.parse([]string{strings.TrimSpace(out.String())})[0], nil
+}
+
+// awaitAccess waits until a service answers to a pod, or does not.
+func (p *place) awaitAccess(pod, service string, allowed bool) {
+	p.Helper()
+	p.eventually(fmt.Sprintf("access of pod %s to %s: %v", pod, service, allowed), func(ctx context.Context) error {
+		got, err := p.asked(ctx, pod, service)
+		if err == nil && (got.Error == "") != allowed {
+			err = fmt.Errorf("the answer is %+v", got)
+		}
+		return err
+	})
+}
+
+// grantRestricts: a grant lets one service account of another network use a service and no other, and what the commands, the condition
+// and the Event say agrees with it. A change of the grant closes an open stream. A pod that has the address of one that has finished does
+// not have its rights.
+func grantRestricts(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	a.offer("web", 1)
+	b.account("frontend")
+	b.account("backend")
+	b.awaitImport("web", "a")
+	b.awaitAnyAnswer("tcp4", s.name("web"), 80)
+	s.grantTo("frontend", "default")
+	b.awaitAccess("backend", "web", false)
+	b.awaitAccess("frontend", "web", true)
+	b.awaitAccess(clientPod, "web", true)
+	saysSo(s)
+
+	open := b.keepOpen("web")
+	s.grantTo("frontend")
+	b.awaitAccess(clientPod, "web", false)
+	b.awaitAccess("frontend", "web", true)
+	answers := open.endAnswers()
+	if first, last := answers[0], answers[len(answers)-1]; first.Error != "" || last.Error == "" {
+		s.Errorf("the open stream: the first of %d answers is %+v, the last is %+v, want that only the last is an error", len(answers), first, last)
+	}
+	addressIsReused(s)
+}
+
+// saysSo: the commands, the Event and the condition agree with what pods see while frontend is granted and backend is not.
+func saysSo(s *scene) {
+	service, frontend, backend := s.namespace+"/web", "b/"+s.namespace+"/frontend", "b/"+s.namespace+"/backend"
+	for _, test := range []struct {
+		args  []string
+		want  string
+		fails bool
+	}{
+		{[]string{"can-connect", frontend, service}, "a: yes", false},
+		{[]string{"can-connect", backend, service}, access.NotGranted, true},
+		{[]string{"trace", service, "--client", frontend}, "ServiceExportGrant " + service, false},
+		{[]string{"trace", service, "--client", backend}, access.NotGranted, true},
+		{[]string{"explain", service}, "ServiceExportGrant " + service, false},
+	} {
+		out, err := s.Kubectl(s.Context(), "", append([]string{"clusterset"}, test.args...)...)
+		if (err != nil) != test.fails || !strings.Contains(out, test.want) {
+			s.Errorf("%v: %v, want %q in\n%s", test.args, err, test.want, out)
+		}
+	}
+	shows := func(want string, args ...string) {
+		s.eventually(want, func(ctx context.Context) error {
+			out, err := s.Kubectl(ctx, "", append([]string{"--context", "a", "-n", s.namespace}, args...)...)
+			if err == nil && !strings.Contains(out, want) {
+				err = errors.New(out)
+			}
+			return err
+		})
+	}
+	shows("client "+s.namespace+"/backend of cluster b is denied", "describe", "serviceexportgrant", "web")
+	shows("enforce it for connections with b", "get", "serviceexportgrant", "web", "-o", "yaml")
+}
+
+// addressIsReused: a pod of an account that has a grant finishes, and pods of one that has none get its address.
+func addressIsReused(s *scene) {
+	b := s.in("b")
+	// Otherwise, the next pod gets the address after that of the last one.
+	lowestFirst := func() {
+		_, err := b.cluster.Run(s.Context(), "sh", "-c", "rm -f /var/lib/cni/networks/pods/last_reserved_ip.*")
+		lab.Must(s, err)
+	}
+	lowestFirst()
+	finished := b.clientOf("finished", "frontend", "/probe", "ask", "-network", "tcp4", "-timeout", requestTimeout, net.JoinHostPort(s.name("web"), "80"))
+	addresses := b.awaitPhase(finished, corev1.PodSucceeded)
+	out, err := s.Kubectl(s.Context(), "", "--context", "b", "-n", s.namespace, "logs", "finished")
+	lab.Must(s, err)
+	if got := b.parse([]string{strings.TrimSpace(out)})[0]; got.Error != "" {
+		s.Errorf("the pod that has finished got %+v", got)
+	}
+	for i := range 20 {
+		lowestFirst()
+		next := b.clientOf(fmt.Sprint("next-", i), "backend", "sleep", "1000000")
+		if b.awaitRunning(next)[0] != addresses[0] {
+			continue
+		}
+		got, err := b.asked(s.Context(), next.Name, "web")
+		lab.Must(s, err)
+		if got.Error == "" {
+			s.Errorf("pod %s has address %v of the pod that has finished, and its rights: %+v", next.Name, addresses[0], got)
+		}
+		b.awaitAccess("frontend", "web", true)
+		return
+	}
+	s.Errorf("no pod got address %v", addresses)
+}
