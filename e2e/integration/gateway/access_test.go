@@ -78,6 +78,31 @@ func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.
 	}
 }
 
+// explained fails the test unless explain and trace agree with the grant of b: it lets frontend of a use a service, and nobody else.
+func (e *env) explained(t *testing.T, k world.Key) {
+	t.Helper()
+	found, err := e.survey(t.Context())
+	lab.Must(t, err)
+	want := []survey.ExplainedAccess{{Cluster: "b", Direction: policyv1alpha1.DirectionExport, Rules: []survey.ExplainedRule{
+		{Rule: "ServiceExportGrant " + k.Namespace + "/frontends", Action: "Accept", Clients: "clusters a and namespaces " + k.Namespace + " and accounts frontend"},
+		{Rule: access.NotGranted, Action: "Deny", Clients: "all"},
+	}}}
+	if diff := cmp.Diff(want, found.ExplainAccess(t.Context(), k)); diff != "" {
+		t.Errorf("explain (-want +got):\n%s", diff)
+	}
+	for account, want := range map[string]survey.Health{"frontend": survey.OK, "backend": survey.Broken, "": survey.Note} {
+		o := survey.TraceOptions{Clusterset: found, Key: k, From: "a", Settle: time.Second}
+		if account != "" {
+			o.Client = access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account}
+		}
+		result, err := survey.Trace(t.Context(), o)
+		lab.Must(t, err)
+		if !slices.ContainsFunc(result.Steps, func(s survey.Step) bool { return s.Hop == survey.HopAccess && s.Cluster == "a" && s.State == want }) {
+			t.Errorf("the trace for account %q is %+v, want a step that is %s", account, result.Steps, want)
+		}
+	}
+}
+
 // changesTakeEffect measures the time from the creation of a policy, which the API server has answered, until an open stream is closed.
 func (e *env) changesTakeEffect(t *testing.T, k world.Key, policy *policyv1alpha1.ClusterServiceAccessPolicy, open func() net.Conn) {
 	t.Helper()
@@ -128,6 +153,7 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	granted := "ServiceExportGrant " + k.Namespace + "/frontends"
 	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: granted})
 	e.canConnect(t, k, "backend", survey.Access{Verdict: survey.AccessDenied, ImportRule: access.NoRule, ExportRule: access.NotGranted})
+	e.explained(t, k)
 	isClosed(t, conn) // a client that is no pod
 	denied(t, address)
 	e.scrape(t, "b", `tombolo_gateway_streams_denied_total{direction="export",rule="no ServiceExportGrant names the client"}`)
