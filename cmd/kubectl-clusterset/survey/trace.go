@@ -90,7 +90,7 @@ type TraceOptions struct {
 	Key        clusterset.ServiceKey
 	// From is the member that must import the service. Elsewhere, a missing namespace is only a note. It may be empty.
 	From clusterset.ClusterID
-	// Client is whose access is checked. If it is empty, that of a client that no rule names.
+	// Client is whose access is checked. If it is empty, the rules that can deny clients are named.
 	Client access.Client
 	// Resolve returns the DNS servers of a member; none if the DNS is not to be checked.
 	Resolve func(context.Context, *Member) ([]Resolver, error)

@@ -9,29 +9,29 @@ import (
 	"slices"
 
 	"github.com/tombolo-mcs/tombolo/pkg/access"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// traceAccess returns the steps about a client that uses a service through gateways. If no client is given, they are about clients that
-// are unknown, in all clusters that were read: a step names each rule that denies them.
+// traceAccess returns the steps about a client that uses a service through gateways. If no client is given, a step of each cluster names the
+// rules by which it can deny clients.
 func (t *tracer) traceAccess(ctx context.Context) []Step {
 	current := *t.Clusterset
 	current.Hub = t.hub
 	if t.Client != (access.Client{}) {
-		return accessSteps(t.Client, current.Access(ctx, t.Key, t.Client), slices.ContainsFunc(t.hub.Records.Service(t.Key).Exports, func(e clusterset.Export) bool {
-			return e.Cluster == t.Client.Cluster
-		}))
+		isExporter := func(e clusterset.Export) bool { return e.Cluster == t.Client.Cluster }
+		return accessSteps(t.Client, current.Access(ctx, t.Key, t.Client), slices.ContainsFunc(t.hub.Records.Service(t.Key).Exports, isExporter))
 	}
 	var steps []Step
-	for _, view := range t.views {
-		unknown := access.Client{Cluster: view.Member.ID}
-		for _, a := range current.Access(ctx, t.Key, unknown) {
-			if a.Verdict == AccessDenied {
-				step := deniedStep(unknown, a)
-				step.State, step.Fix = Note, ""
-				step.Found = "a client that no rule names, or that is unknown, " + step.Found + "; see --client"
-				steps = append(steps, step)
+	for _, a := range current.ExplainAccess(ctx, t.Key) {
+		var rules []string
+		for _, r := range a.Rules {
+			if r.Action == string(policyv1alpha1.ActionDeny) {
+				rules = append(rules, r.Rule)
 			}
+		}
+		if len(rules) > 0 {
+			steps = append(steps, Step{a.Cluster, HopAccess, Note, "its gateways can deny clients: " + firstThree(rules) + "; --client checks one", ""})
 		}
 	}
 	return steps

@@ -91,13 +91,13 @@ func (e *env) explained(t *testing.T, k world.Key) {
 		t.Errorf("explain (-want +got):\n%s", diff)
 	}
 	for account, want := range map[string]survey.Health{"frontend": survey.OK, "backend": survey.Broken, "": survey.Note} {
-		o := survey.TraceOptions{Clusterset: found, Key: k, From: "a", Settle: time.Second}
+		o, of := survey.TraceOptions{Clusterset: found, Key: k, From: "a", Settle: time.Second}, clusterset.ClusterID("b")
 		if account != "" {
-			o.Client = access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account}
+			of, o.Client = "a", access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account}
 		}
 		result, err := survey.Trace(t.Context(), o)
 		lab.Must(t, err)
-		if !slices.ContainsFunc(result.Steps, func(s survey.Step) bool { return s.Hop == survey.HopAccess && s.Cluster == "a" && s.State == want }) {
+		if !slices.ContainsFunc(result.Steps, func(s survey.Step) bool { return s.Hop == survey.HopAccess && s.Cluster == of && s.State == want }) {
 			t.Errorf("the trace for account %q is %+v, want a step that is %s", account, result.Steps, want)
 		}
 	}
