@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -30,8 +31,8 @@ type ExplainedRule struct {
 	Clients string `json:"clients"`
 }
 
-// ExplainAccess returns the rules that decide who may use a service through gateways: those of each exporter, and of each reachable
-// cluster that has rules about its import. They are sorted by cluster.
+// ExplainAccess returns the rules that decide who may use a service through gateways: those of each exporter about its export, and of each
+// reachable cluster about its import. They are sorted by cluster; a cluster without rules is left out.
 func (c *Clusterset) ExplainAccess(ctx context.Context, key clusterset.ServiceKey) []ExplainedAccess {
 	var exporters []clusterset.ClusterID
 	for _, export := range c.Hub.Records.Service(key).Exports {
@@ -40,15 +41,17 @@ func (c *Clusterset) ExplainAccess(ctx context.Context, key clusterset.ServiceKe
 	members := c.Hub.Records.Members()
 	slices.Sort(members)
 	var result []ExplainedAccess
+	add := func(a ExplainedAccess) {
+		if a.Reason != "" || len(a.Rules) != 1 || a.Rules[0].Rule != access.NoRule {
+			result = append(result, a)
+		}
+	}
 	for _, id := range members {
 		if slices.Contains(exporters, id) {
-			result = append(result, c.explainAccess(ctx, id, policyv1alpha1.DirectionExport, key))
+			add(c.explainAccess(ctx, id, policyv1alpha1.DirectionExport, key))
 		}
-		if c.Member(id) == nil {
-			continue
-		}
-		if imports := c.explainAccess(ctx, id, policyv1alpha1.DirectionImport, key); len(imports.Rules) > 1 || imports.Reason != "" {
-			result = append(result, imports)
+		if c.Member(id) != nil {
+			add(c.explainAccess(ctx, id, policyv1alpha1.DirectionImport, key))
 		}
 	}
 	return result
