@@ -14,7 +14,7 @@ TESTFLAGS ?=
 # The share of mutants that the tests of the pure packages must kill, in percent.
 MUTATION_MIN ?= 92
 MUTATION_PACKAGES ?= ./pkg/clusterset ./pkg/export ./pkg/merge ./pkg/render ./pkg/conditions ./pkg/plan ./pkg/liveness \
-	./pkg/route ./pkg/access ./pkg/gateway/ports ./pkg/gateway/reach ./pkg/gateway/exposure
+	./pkg/preference ./pkg/route ./pkg/access ./pkg/gateway/ports ./pkg/gateway/reach ./pkg/gateway/exposure
 # Extra flags for the images: make images IMAGEFLAGS='-version=v1.2.3 -repository=registry.example.com/team'
 IMAGEFLAGS ?=
 

@@ -154,6 +154,9 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	store := hub.NewStore(local.id, clusterset.AddressRanges{Denied: local.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.setReachability)
 	parts := s.controllers(local, store, hubClient, metrics)
+	if err := s.addRouting(ctx, parts.imports); err != nil {
+		return fmt.Errorf("add the controller of ServiceImportRoutingPolicies: %w", err)
+	}
 	if err := s.addGateway(parts.gateway); err != nil {
 		return fmt.Errorf("add the controller of gateways: %w", err)
 	}
@@ -257,7 +260,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -31,6 +32,8 @@ type decision struct {
 	virtual virtualIPs
 	// kept are the desired mirrored slices whose source slices are missing on the hub.
 	kept []*discoveryv1.EndpointSlice
+	// choice says which level of the import's policy serves each port; empty if no policy applies.
+	choice preference.Choice
 }
 
 // exportState says whether any cluster exports a service.
@@ -59,10 +62,14 @@ func decide(v view) decision {
 	d := decision{state: exported, merged: merged}
 	d.merged.Clusters = exporters(v, missing)
 	d.site = site(v, d.merged)
-	sources := sourceSlices(v, d.merged)
+	sources := v.routing.allowed(d.merged, sourceSlices(v, d.merged))
 	d.slices = liveness.Serving(d.merged, v.policies, sources)
 	d.kept = kept(v, d.merged, sources)
 	d.virtual = v.desiredVirtualIPs()
+	if v.routing.applies(d.merged) {
+		d.choice = v.routing.choose(v, d)
+		d.slices, d.kept = v.routing.restrict(d)
+	}
 	return d
 }
 

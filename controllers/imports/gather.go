@@ -43,6 +43,8 @@ type view struct {
 	// states are the states of the other exporters, and policies the policies for silent ones.
 	states   map[clusterset.ClusterID]liveness.State
 	policies liveness.Policies
+	// routing decides which sources serve.
+	routing routing
 
 	// path says how this cluster reaches the other exporters, and obstacles why it cannot reach some of them.
 	path      map[clusterset.ClusterID]route.Path
@@ -148,7 +150,8 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		v.states[id] = r.State(id)
 	}
 	v.chooseGateways(r.GatewayReach)
-	return v, nil
+	v.routing, err = r.routing(ctx, v)
+	return v, err
 }
 
 // namespaceState returns the state of a namespace.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,6 +29,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
@@ -58,6 +60,12 @@ type Reconciler struct {
 	VirtualIPs *VirtualIPs
 	// GatewayReach knows which gateways of this cluster reach which other cluster.
 	GatewayReach *reach.Reach
+	// Routing returns the ServiceImportRoutingPolicies of a namespace, which must not be changed. Nil means that there are none.
+	Routing func(ctx context.Context, namespace string) ([]*policyv1alpha1.ServiceImportRoutingPolicy, error)
+	// RoutingChanges calls its argument with the namespaces of policies that change.
+	RoutingChanges func(notify func(namespace string))
+	// Returns stores since when preferred sources that do not serve have been available.
+	Returns *Returns
 	// Refusals stores the refusals that were reported.
 	Refusals *Refusals
 	// Unsupported stores the settings that this cluster's API server does not support.
@@ -91,6 +99,10 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 				}
 			})
 			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
+			return nil
+		}),
+		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.RoutingChanges(func(namespace string) { queue.Enqueue(q, 0, r.importsIn(ctx, namespace)...) })
 			return nil
 		}),
 		source.Kind(members, &corev1.Service{}, r.gatewayService()),
@@ -133,31 +145,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if view.namespaceState == namespaceNotFound {
 		r.Metrics.update(request.NamespacedName, view, decision{})
+		r.Returns.update(request.NamespacedName, nil, r.Clock.Now())
 		return reconcile.Result{}, nil
 	}
 	restored, err := r.restoreLabels(ctx, view)
+	after := view.portsAfter // no event reports the end of a quarantine
 	if err == nil && !restored {
-		err = r.apply(ctx, view)
+		var wait time.Duration
+		if wait, err = r.apply(ctx, view); after == 0 || wait > 0 && wait < after {
+			after = wait
+		}
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}
-	return reconcile.Result{RequeueAfter: view.portsAfter}, nil // no event reports the end of a quarantine
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// apply decides on the import and writes it.
-func (r *Reconciler) apply(ctx context.Context, v view) error {
+// apply decides on the import and writes it. It returns the time after which a preferred source may serve again; 0 if none waits.
+func (r *Reconciler) apply(ctx context.Context, v view) (time.Duration, error) {
 	r.announceRefusals(v)
 	decision := decide(v)
 	r.Metrics.update(v.sources.Key, v, decision)
+	r.Returns.update(v.sources.Key, decision.choice.Waiting, r.Clock.Now())
 	switch decision.state {
 	case exported:
-		return r.write(ctx, v, decision)
+		return decision.choice.Wait, r.write(ctx, v, decision)
 	case withdrawn:
-		return r.withdraw(ctx, v)
+		return 0, r.withdraw(ctx, v)
 	case undecided:
 	}
-	return nil
+	return 0, nil
 }
 
 // now returns the transition time of conditions.

@@ -87,6 +87,9 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	if len(unusable(v, d)) == 0 {
 		meta.RemoveStatusCondition(&existing, conditions.TypeSourceUnusable)
 	}
+	if !v.routing.applies(d.merged) {
+		meta.RemoveStatusCondition(&existing, conditions.TypePreferred)
+	}
 	status.Conditions = conditions.Set(existing, importConditions(v, d, derived), current.Generation, r.now())
 	updated, err := apply.Do(ctx, r.Writer, plan.ServiceImportStatus(status, current))
 	if err != nil {
@@ -106,6 +109,9 @@ func importConditions(v view, d decision, derived serviceResult) []metav1.Condit
 	}
 	if obstacles := unusable(v, d); len(obstacles) > 0 {
 		result = append(result, conditions.SourceUnusable(obstacles))
+	}
+	if v.routing.applies(d.merged) {
+		result = append(result, v.routing.condition(d))
 	}
 	return result
 }

@@ -234,7 +234,9 @@ func TestHeartbeatInterval(t *testing.T) {
 	}
 }
 
-// The properties of a member are known until it has left; a list that lacks its Member changes nothing. spec: A5
+// The properties of a member are known until it has left; a list that lacks its Member changes nothing.
+//
+// spec: A5
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)

@@ -85,16 +85,26 @@ func status[P interface{ DeepCopy() P }, S any](desired S, existing P, of func(P
 	return []Change[P]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
 }
 
+// RoutingPolicyStatus returns the change of a policy's status to the desired one; nil if they are equal.
+func RoutingPolicyStatus(status policyv1alpha1.ServiceImportRoutingPolicyStatus, existing *policyv1alpha1.ServiceImportRoutingPolicy) []Change[*policyv1alpha1.ServiceImportRoutingPolicy] {
+	if equality.Semantic.DeepEqual(existing.Status, status) {
+		return nil
+	}
+	updated := existing.DeepCopy()
+	updated.Status = status
+	return []Change[*policyv1alpha1.ServiceImportRoutingPolicy]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
+}
+
 // EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different
-// address type is replaced, because the address type cannot change. The other deletions come last, so that a service always has endpoints
-// while a cluster changes from addresses to gateways, or back. Existing slices may be condensed.
+// address type is replaced, because the address type cannot change. The other deletions, and updates that remove ports, come last, so
+// that a service always has endpoints while others take over. Existing slices may be condensed.
 func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
 	replaced := map[string]bool{}
 	for _, d := range desired {
 		replaced[d.Name] = true
 	}
 	isLast := func(c Change[*discoveryv1.EndpointSlice]) int {
-		if c.Verb == Delete && !replaced[c.Object.Name] {
+		if c.Verb == Delete && !replaced[c.Object.Name] || c.Verb == Update && len(c.Object.Ports) < len(c.Existing.Ports) {
 			return 1
 		}
 		return 0

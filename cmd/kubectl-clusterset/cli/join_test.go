@@ -144,7 +144,9 @@ func TestWayIn(t *testing.T) {
 	}
 }
 
-// Properties without a flag stay as they are. spec: A5
+// Properties without a flag stay as they are.
+//
+// spec: A5
 func TestJoinProperties(t *testing.T) {
 	type properties = map[string]hubv1alpha1.PropertyValue
 	for name, test := range map[string]struct {

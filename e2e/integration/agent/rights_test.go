@@ -67,6 +67,7 @@ func TestRights(t *testing.T) {
 	t.Run("Terminating", func(t *testing.T) { testImporterTerminating(t, w) })
 	t.Run("HubAway", func(t *testing.T) { testHubUnreachable(t, w) })
 	t.Run("Properties", func(t *testing.T) { testProperties(t, w) })
+	t.Run("Preferences", func(t *testing.T) { testPreferences(t, a) })
 	stopA = testGatewayPorts(t, w, stopA)
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()
@@ -77,6 +78,13 @@ func TestRights(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// testPreferences: an agent writes the status of a policy.
+func testPreferences(t *testing.T, a *member) {
+	policy := routingPolicy(world.Namespace(t, a), "own", []policyv1alpha1.Source{{SameCluster: true}})
+	lab.Must(t, a.Create(t.Context(), policy))
+	a.accepted(t, policy, metav1.ConditionFalse, "NoImport", "")
 }
 
 // testGatewayPorts: an agent stores the cursor of the listening ports, and reads it when it starts. It returns the function that stops

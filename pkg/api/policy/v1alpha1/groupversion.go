@@ -17,6 +17,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ServiceExportGrant{}, &ServiceExportGrantList{},
 		&ClusterServiceAccessPolicy{}, &ClusterServiceAccessPolicyList{},
+		&ServiceImportRoutingPolicy{}, &ServiceImportRoutingPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -1,0 +1,54 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/routing"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+)
+
+// routingPolicies returns the ServiceImportRoutingPolicies, and whether the agent may read them. If their kind is installed, it returns
+// when they are read, because an import without its policy would use other clusters. It is installed later than the agent if an old
+// installation is upgraded.
+func (s *starter) routingPolicies(ctx context.Context) (policies *caches.RoutingPolicies, readable bool, err error) {
+	policies = caches.NewRoutingPolicies(s.manager.GetCache())
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(caches.DefinitionMetadata().GroupVersionKind())
+	err = s.manager.GetAPIReader().List(ctx, list, client.MatchingFieldsSelector{Selector: caches.OnlyRoutingDefinition})
+	switch {
+	case apierrors.IsForbidden(err):
+		s.options.Log.Error(err, "ServiceImportRoutingPolicies are not read: apply the ClusterRole of this version, and restart the agent")
+		return policies, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("find the CustomResourceDefinition %s: %w", policyv1alpha1.RoutingDefinition, err)
+	case len(list.Items) > 0:
+		s.waitFor(ctx, func() error { return policies.Watch(ctx) })
+	}
+	return policies, true, nil
+}
+
+// addRouting lets imports use the ServiceImportRoutingPolicies, and adds the controller of their status.
+func (s *starter) addRouting(ctx context.Context, imports *imports.Reconciler) error {
+	policies, readable, err := s.routingPolicies(ctx)
+	if err != nil {
+		return err
+	}
+	imports.Routing, imports.RoutingChanges = policies.In, policies.Subscribe
+	if !readable {
+		return nil
+	}
+	r := &routing.Reconciler{
+		Cluster: imports.Sources.Cluster, Hub: imports.Sources.Hub, Policies: policies, Member: imports.Member, Writer: imports.Writer, Clock: imports.Clock,
+	}
+	return r.Add(s.manager, s.manager.GetCache(), s.controllerOptions())
+}

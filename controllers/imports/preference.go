@@ -1,0 +1,229 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// routing is what decides which of the sources of an import serve.
+type routing struct {
+	policy string
+	// sources are those of the policy; empty if all sources of the import serve.
+	sources  []policyv1alpha1.Source
+	clusters preference.Clusters
+	// available says for how long better levels have been available.
+	available map[preference.Return]time.Duration
+}
+
+// routing reads the policy of an import.
+func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
+	if r.Routing == nil {
+		return routing{}, nil
+	}
+	policies, err := r.Routing(ctx, v.sources.Key.Namespace)
+	if err != nil {
+		return routing{}, err
+	}
+	policy := preference.Select(policies, v.sources.Key.Name)
+	if policy == nil {
+		return routing{}, nil
+	}
+	serving := map[clusterset.ClusterID]bool{}
+	for _, slice := range v.mirrored {
+		if len(slice.Ports) > 0 {
+			serving[sourceOf(slice)] = true
+		}
+	}
+	return routing{
+		policy:    policy.Name,
+		sources:   policy.Spec.Sources,
+		clusters:  preference.Clusters{Local: r.Sources.Cluster, Properties: r.Sources.Hub.Properties(), Serving: serving},
+		available: r.Returns.available(v.sources.Key, r.Clock.Now()),
+	}, nil
+}
+
+// importsIn returns the imports of a namespace. Those that do not exist yet are reconciled in any case.
+func (r *Reconciler) importsIn(ctx context.Context, namespace string) []clusterset.ServiceKey {
+	list := &mcsv1beta1.ServiceImportList{}
+	if err := r.Member.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot find the imports of a policy", "namespace", namespace)
+	}
+	keys := make([]clusterset.ServiceKey, len(list.Items))
+	for i := range list.Items {
+		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return keys
+}
+
+// applies reports whether the policy applies to an import: not to a headless one, whose endpoints have names of their own, and not if
+// the derived Service has a selector, because Kubernetes then creates the slices for the local pods.
+func (r routing) applies(m merge.Merged) bool {
+	return len(r.sources) > 0 && m.Type != mcsv1beta1.Headless && m.Selection == nil
+}
+
+// allowed returns the sources without the ports of those that the policy does not match, so that no other source is left out because
+// of them.
+func (r routing) allowed(m merge.Merged, sources []liveness.Source) []liveness.Source {
+	if !r.applies(m) {
+		return sources
+	}
+	result := make([]liveness.Source, len(sources))
+	for i, source := range sources {
+		if _, ok := r.clusters.Level(r.sources, source.Cluster); !ok {
+			source.Ports = nil
+		}
+		result[i] = source
+	}
+	return result
+}
+
+// choose returns which level of the policy serves each port, from what liveness leaves.
+func (r routing) choose(v view, d decision) preference.Choice {
+	var offers []preference.Offer
+	for _, slice := range d.slices {
+		if level, ok := r.clusters.Level(r.sources, slice.Cluster); ok {
+			availability := preference.AvailabilityOf(slice.Endpoints)
+			for _, port := range slice.Ports {
+				if name, ok := d.merged.PortNames[slice.Cluster][port.Name]; ok {
+					offers = append(offers, preference.Offer{Port: preference.Port{Name: name, Family: slice.AddressType}, Level: level, Availability: availability})
+				}
+			}
+		}
+	}
+	for _, slice := range d.kept {
+		availability := preference.Unavailable
+		if len(slice.Endpoints) > 0 { // which of them are ready is not stored in the cache
+			availability = preference.Ready
+		}
+		for port, level := range r.servedBy(d.merged, slice) {
+			offers = append(offers, preference.Offer{Port: port, Level: level, Availability: availability})
+		}
+	}
+	inUse := map[preference.Port]int{}
+	for _, slice := range v.mirrored {
+		for port, level := range r.servedBy(d.merged, slice) {
+			if used, ok := inUse[port]; !ok || level < used {
+				inUse[port] = level
+			}
+		}
+	}
+	return preference.Choose(offers, inUse, r.available)
+}
+
+// servedBy returns the ports of a mirrored slice, without withheld ones, and its level for each; nothing if the policy does not match
+// its cluster.
+func (r routing) servedBy(m merge.Merged, slice *discoveryv1.EndpointSlice) map[preference.Port]int {
+	level, ok := r.clusters.Level(r.sources, sourceOf(slice))
+	if !ok {
+		return nil
+	}
+	result := map[preference.Port]int{}
+	for _, name := range mergedPorts(m, slice.Ports) {
+		result[preference.Port{Name: name, Family: slice.AddressType}] = level
+	}
+	return result
+}
+
+// restrict returns the slices of a decision with only the ports that their levels serve. Slices without a port are left out, except
+// those of gateways, which record the listening ports, and kept ones, which store the withheld ports.
+func (r routing) restrict(d decision) (slices []clusterset.Slice, kept []*discoveryv1.EndpointSlice) {
+	for _, slice := range d.slices {
+		level, ok := r.clusters.Level(r.sources, slice.Cluster)
+		used := preference.WithPorts(slice, d.merged.PortNames[slice.Cluster], func(name string) bool {
+			return ok && d.choice.Serves(preference.Port{Name: name, Family: slice.AddressType}, level)
+		})
+		if len(used.Ports) > 0 || used.Listen != nil {
+			slices = append(slices, used)
+		}
+	}
+	for _, slice := range d.kept {
+		var names []string
+		for port, level := range r.servedBy(d.merged, slice) {
+			if d.choice.Serves(port, level) {
+				names = append(names, port.Name)
+			}
+		}
+		kept = append(kept, render.Withhold(slice, render.SliceNames(d.merged, names)))
+	}
+	return slices, kept
+}
+
+// condition returns the condition of an import that says which of the policy's sources serve.
+func (r routing) condition(d decision) metav1.Condition {
+	serving := map[int][]clusterset.ClusterID{}
+	add := func(id clusterset.ClusterID) {
+		if level, ok := r.clusters.Level(r.sources, id); ok {
+			serving[level] = append(serving[level], id)
+		}
+	}
+	for _, slice := range d.slices {
+		if len(slice.Ports) > 0 && preference.AvailabilityOf(slice.Endpoints) > preference.Unavailable {
+			add(slice.Cluster)
+		}
+	}
+	for _, slice := range d.kept {
+		if len(slice.Ports) > 0 && len(slice.Endpoints) > 0 {
+			add(sourceOf(slice))
+		}
+	}
+	return conditions.Preferred(r.policy, d.choice, serving)
+}
+
+// Returns stores since when levels that are better than those in use have been available without interruption. It is empty after a
+// restart of the agent.
+type Returns struct {
+	mu    sync.Mutex
+	since map[clusterset.ServiceKey]map[preference.Return]time.Time
+}
+
+// NewReturns returns empty Returns.
+func NewReturns() *Returns {
+	return &Returns{since: map[clusterset.ServiceKey]map[preference.Return]time.Time{}}
+}
+
+// available returns for how long the levels of a service have been available at now.
+func (r *Returns) available(key clusterset.ServiceKey, now time.Time) map[preference.Return]time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := map[preference.Return]time.Duration{}
+	for level, since := range r.since[key] {
+		result[level] = now.Sub(since)
+	}
+	return result
+}
+
+// update stores which levels of a service wait at now.
+func (r *Returns) update(key clusterset.ServiceKey, waiting []preference.Return, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := map[preference.Return]time.Time{}
+	for _, level := range waiting {
+		began, ok := r.since[key][level]
+		if !ok {
+			began = now
+		}
+		since[level] = began
+	}
+	r.since[key] = since
+	if len(since) == 0 {
+		delete(r.since, key)
+	}
+}

@@ -1,0 +1,304 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"pgregory.net/rapid"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
+	"github.com/tombolo-mcs/tombolo/pkg/route"
+)
+
+// prefer returns the routing of the cluster "own" by these sources.
+func prefer(v view, from ...policyv1alpha1.Source) routing {
+	serving := map[clusterset.ClusterID]bool{}
+	for _, slice := range v.mirrored {
+		serving[sourceOf(slice)] = serving[sourceOf(slice)] || len(slice.Ports) > 0
+	}
+	return routing{policy: "p", sources: from, clusters: preference.Clusters{
+		Local: "own", Serving: serving, Properties: map[clusterset.ClusterID]map[string]string{"own": {}, "a": {}, "b": {}},
+	}}
+}
+
+func clusters(ids ...policyv1alpha1.ClusterID) policyv1alpha1.Source {
+	return policyv1alpha1.Source{Clusters: ids}
+}
+
+// Direct and gateway sources are preferred to each other. A source that does not serve keeps its listening ports, and one that the
+// policy does not match makes no other be left out.
+//
+// spec: P1, P2, G2
+func TestPreferredSources(t *testing.T) {
+	t.Parallel()
+	const portsOfB = "80=10000"
+	onlyA, onlyB := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", portsOfB}}, map[string][]string{"b": {"http", "10.9.0.1", portsOfB}}
+	both := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", portsOfB}}
+	anyone := policyv1alpha1.Source{Any: true}
+	for name, test := range map[string]struct {
+		sources []policyv1alpha1.Source
+		change  func(*view)
+		want    map[string][]string
+		reason  string
+		message string
+	}{
+		"no policy":               {nil, func(*view) {}, both, "", ""},
+		"any":                     {[]policyv1alpha1.Source{anyone}, func(*view) {}, both, conditions.ReasonFirstSource, "ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a, b"},
+		"the direct one":          {[]policyv1alpha1.Source{clusters("a"), anyone}, func(*view) {}, onlyA, conditions.ReasonFirstSource, "ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"},
+		"the one behind gateways": {[]policyv1alpha1.Source{clusters("b"), anyone}, func(*view) {}, onlyB, conditions.ReasonFirstSource, "ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from b"},
+		"the direct one has no endpoint": {
+			[]policyv1alpha1.Source{clusters("a"), anyone},
+			func(v *view) { v.sources.Hub.Slices[0].Endpoints = nil }, onlyB, conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from b",
+		},
+		"the one behind gateways has no endpoint": {
+			[]policyv1alpha1.Source{clusters("b"), anyone},
+			func(v *view) { v.sources.Hub.Exports[1].Available = clusterset.Availability{http.ID(): 0} },
+			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {portsOfB}}, conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from a",
+		},
+		"the preferred one is silent": {
+			[]policyv1alpha1.Source{clusters("a"), anyone},
+			func(v *view) { v.states["a"] = liveness.Silent }, onlyB, conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from b",
+		},
+		"the only one is silent, and another that the policy does not match is live": {
+			[]policyv1alpha1.Source{clusters("a")},
+			func(v *view) { v.states["a"] = liveness.Silent }, onlyA, conditions.ReasonFirstSource, "ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a",
+		},
+		"the only one has no endpoint": {
+			[]policyv1alpha1.Source{clusters("a")},
+			func(v *view) { v.sources.Hub.Slices[0].Endpoints = nil },
+			map[string][]string{"a": {"http", ""}, "b": {"10.9.0.1", portsOfB}},
+			conditions.ReasonNoSource, "no source of ServiceImportRoutingPolicy p has an available endpoint",
+		},
+		"no source matches": {
+			[]policyv1alpha1.Source{clusters("c")}, func(*view) {}, map[string][]string{"b": {"10.9.0.1", portsOfB}}, conditions.ReasonNoSource, "no source of ServiceImportRoutingPolicy p has an available endpoint",
+		},
+		"a headless service": {
+			[]policyv1alpha1.Source{clusters("c")}, func(v *view) {
+				v.sources.Hub.Exports = v.sources.Hub.Exports[:1]
+				v.sources.Hub.Exports[0].Type = mcsv1beta1.Headless
+			}, map[string][]string{"a": {"http", "10.1.0.1", ""}}, "", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := behindGateway()
+			test.change(&v)
+			v.routing = prefer(v, test.sources...)
+			d := decide(v)
+			if diff := cmp.Diff(test.want, served(desiredSlices(d))); diff != "" {
+				t.Errorf("slices (-want +got):\n%s", diff)
+			}
+			if v.routing.applies(d.merged) != (test.reason != "") {
+				t.Fatal("the policy applies, or does not")
+			}
+			if test.reason == "" {
+				return
+			}
+			if c := v.routing.condition(d); c.Reason != test.reason || c.Message != test.message {
+				t.Errorf("condition %s: %s, want %s: %s", c.Reason, c.Message, test.reason, test.message)
+			}
+		})
+	}
+}
+
+// A kept slice serves as long as its source is preferred. Otherwise its ports are withheld, and serve again if they are needed.
+//
+// spec: P1, E3
+func TestPreferredKeptSlices(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	v.mirrored = desiredSlices(decide(v))
+	v.sources.Hub = hub.Service{Listed: true, LocalMember: nil}
+	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true, Slices: []string{"0"}}, "b": {Export: true}}
+	v.serviceImport = importOf(held80, "a", "b")
+	v.path = nil
+	onlyA := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}
+	onlyB := map[string][]string{"a": {"10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}
+	for _, step := range []struct {
+		sources []policyv1alpha1.Source
+		want    map[string][]string
+	}{
+		{[]policyv1alpha1.Source{clusters("a"), {Any: true}}, onlyA},
+		{[]policyv1alpha1.Source{clusters("b"), {Any: true}}, onlyB},
+		{[]policyv1alpha1.Source{clusters("b")}, onlyB},
+		{[]policyv1alpha1.Source{clusters("a")}, onlyA},
+	} {
+		v.routing = prefer(v, step.sources...)
+		v.routing.available = map[preference.Return]time.Duration{{Port: preference.Port{Name: "http", Family: "IPv4"}, Level: 0}: preference.ReturnDelay}
+		d := decide(v)
+		if diff := cmp.Diff(step.want, served(desiredSlices(d))); diff != "" {
+			t.Fatalf("%v (-want +got):\n%s", step.sources, diff)
+		}
+		v.mirrored = desiredSlices(d)
+	}
+}
+
+// While a better source waits, its slice does not exist, and the request is repeated when it may serve. After the time the others' are
+// deleted last.
+//
+// spec: P1
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	now := time.Unix(0, 0)
+	returns := NewReturns()
+	step := func(after time.Duration, want map[string][]string, wait time.Duration) decision {
+		t.Helper()
+		now = now.Add(after)
+		v.routing = prefer(v, clusters("a"), policyv1alpha1.Source{Any: true})
+		v.routing.available = returns.available(key, now)
+		d := decide(v)
+		returns.update(key, d.choice.Waiting, now)
+		if diff := cmp.Diff(want, served(desiredSlices(d))); diff != "" || d.choice.Wait != wait {
+			t.Errorf("after %s: wait %s, want %s; slices (-want +got):\n%s", after, d.choice.Wait, wait, diff)
+		}
+		return d
+	}
+	onlyA, onlyB := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}, map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
+	ready := v.sources.Hub.Slices[0].Endpoints
+	setReady := func(endpoints []clusterset.Endpoint) {
+		v.sources.Hub.Slices = slices.Clone(v.sources.Hub.Slices)
+		v.sources.Hub.Slices[0].Endpoints = endpoints
+	}
+	v.mirrored = desiredSlices(step(0, onlyA, 0))
+	setReady(nil)
+	failed := desiredSlices(step(time.Second, onlyB, 0))
+	for i, change := range plan.EndpointSlices(failed, v.mirrored) {
+		if id := sourceOf(change.Object); i == 0 && id != "b" || i == 1 && (id != "a" || change.Verb != plan.Delete) {
+			t.Errorf("change %d: %s the slice of %s", i, change.Verb, id)
+		}
+	}
+	v.mirrored = failed
+	setReady(ready)
+	step(time.Second, onlyB, 10*time.Second)
+	step(4*time.Second, onlyB, 6*time.Second)
+	setReady(nil) // it flaps
+	step(time.Second, onlyB, 0)
+	setReady(ready)
+	step(time.Second, onlyB, 10*time.Second)
+	step(9*time.Second, onlyB, time.Second)
+	returned := desiredSlices(step(time.Second, onlyA, 0))
+	for i, change := range plan.EndpointSlices(returned, v.mirrored) {
+		if id := sourceOf(change.Object); i == 0 && id != "a" || i == 1 && (id != "b" || change.Verb != plan.Update) {
+			t.Errorf("change %d: %s the slice of %s", i, change.Verb, id)
+		}
+	}
+	v.mirrored = returned
+	step(0, onlyA, 0)
+	if len(returns.since) > 0 {
+		t.Errorf("%v is still stored", returns.since)
+	}
+}
+
+// drawRouting draws exporters with endpoints, a policy, and the mirrored slices of another such state.
+func drawRouting(t *rapid.T, label string) view {
+	v := view{
+		namespaceState: namespaceAllowed, localFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, policies: liveness.DefaultPolicies(),
+		states: map[clusterset.ClusterID]liveness.State{}, path: map[clusterset.ClusterID]route.Path{},
+		sources: sources.Sources{Key: key, Hub: hub.Service{Exporters: map[clusterset.ClusterID]route.Cluster{}}},
+	}
+	condition := rapid.SampledFrom([]clusterset.Endpoint{{}, {Ready: clusterset.False}, {Ready: clusterset.False, Serving: clusterset.True, Terminating: clusterset.True}})
+	for i := range rapid.IntRange(1, 5).Draw(t, label+"exporters") {
+		id := clusterset.ClusterID(fmt.Sprintf("c%d", i))
+		export := exportOf(id, i, http)
+		export.Ports = append(export.Ports, admin)
+		export.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		v.sources.Hub.Exports = append(v.sources.Hub.Exports, export)
+		v.states[id] = rapid.SampledFrom([]liveness.State{liveness.Live, liveness.Live, liveness.Silent, liveness.Unknown}).Draw(t, label+"state")
+		v.path[id] = route.Direct
+		for n := range rapid.IntRange(0, 3).Draw(t, label+"slices") {
+			slice := clusterset.Slice{Cluster: id, ID: fmt.Sprint(n), AddressType: rapid.SampledFrom([]discoveryv1.AddressType{"IPv4", "IPv6"}).Draw(t, label+"family")}
+			for _, port := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"http", "admin"}), 1, 2, rapid.ID).Draw(t, label+"ports") {
+				slice.Ports = append(slice.Ports, clusterset.EndpointPort{Name: port, Protocol: "TCP", Port: 8080})
+			}
+			for e := range rapid.IntRange(0, 2).Draw(t, label+"endpoints") {
+				endpoint := condition.Draw(t, label+"condition")
+				endpoint.Addresses = []string{fmt.Sprintf("10.%d.%d.%d", i, n, e)}
+				slice.Endpoints = append(slice.Endpoints, endpoint)
+			}
+			v.sources.Hub.Slices = append(v.sources.Hub.Slices, slice)
+		}
+	}
+	return v
+}
+
+// A port and family is served by one level only, and by a ready endpoint if an allowed live source has one; the same input gives the
+// same slices, in any order.
+//
+// spec: P1
+func TestRoutingProperties(t *testing.T) {
+	t.Parallel()
+	source := rapid.SampledFrom([]policyv1alpha1.Source{
+		{SameCluster: true}, {SameProperty: "region"}, {Any: true}, {Clusters: []policyv1alpha1.ClusterID{"c0", "c3"}}, {Clusters: []policyv1alpha1.ClusterID{"c1"}},
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		v, before := drawRouting(t, ""), drawRouting(t, "before ")
+		v.mirrored = desiredSlices(decide(before))
+		v.routing = prefer(v, rapid.SliceOfN(source, 1, 4).Draw(t, "sources")...)
+		v.routing.clusters.Properties = map[clusterset.ClusterID]map[string]string{"own": {"region": "eu"}}
+		for i := range 5 {
+			id := clusterset.ClusterID(fmt.Sprintf("c%d", i))
+			if region := rapid.SampledFrom([]string{"eu", "us", "unknown"}).Draw(t, "region"); region != "unknown" {
+				v.routing.clusters.Properties[id] = map[string]string{"region": region}
+			}
+		}
+		v.routing.clusters.Local = rapid.SampledFrom([]clusterset.ClusterID{"own", "c0"}).Draw(t, "local")
+		d := decide(v)
+		got := desiredSlices(d)
+		levels, ready := map[string]map[int]bool{}, map[string]bool{}
+		for _, slice := range got {
+			level, ok := v.routing.clusters.Level(v.routing.sources, sourceOf(slice))
+			if !ok && len(slice.Ports) > 0 {
+				t.Fatalf("cluster %s serves, although no source matches it", sourceOf(slice))
+			}
+			for _, port := range slice.Ports {
+				name := *port.Name + string(slice.AddressType)
+				if levels[name] == nil {
+					levels[name] = map[int]bool{}
+				}
+				levels[name][level] = true
+				for _, e := range slice.Endpoints {
+					ready[name] = ready[name] || e.Conditions.Ready == nil || *e.Conditions.Ready
+				}
+			}
+		}
+		for name, used := range levels {
+			if len(used) > 1 {
+				t.Fatalf("levels %v serve %s", slices.Sorted(maps.Keys(used)), name)
+			}
+		}
+		for _, slice := range v.sources.Hub.Slices {
+			_, allowed := v.routing.clusters.Level(v.routing.sources, slice.Cluster)
+			if !allowed || v.states[slice.Cluster] != liveness.Live || preference.AvailabilityOf(slice.Endpoints) != preference.Ready {
+				continue
+			}
+			for _, port := range slice.Ports {
+				if name := port.Name + string(slice.AddressType); !ready[name] {
+					t.Fatalf("%s is not served, although cluster %s has a ready endpoint", name, slice.Cluster)
+				}
+			}
+		}
+		slices.Reverse(v.sources.Hub.Slices)
+		slices.Reverse(v.mirrored)
+		if diff := cmp.Diff(got, desiredSlices(decide(v))); diff != "" {
+			t.Fatalf("the order matters (-first +second):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package routing writes the status of ServiceImportRoutingPolicies. It is its only writer. It also starts their watch when the cluster
+// serves the kind.
+package routing
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+)
+
+// Reconciler writes the status of the policies of one namespace at a time. The request without a name is for the CRD.
+type Reconciler struct {
+	Cluster  clusterset.ClusterID
+	Hub      *hub.Store
+	Policies *caches.RoutingPolicies
+	// Member reads this cluster from a cache.
+	Member client.Reader
+	Writer apply.Writer
+	Clock  clock.PassiveClock
+}
+
+// definition is the request for the CRD.
+var definition = types.NamespacedName{}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
+	options.Reconciler = queue.NewRetries(r)
+	options.MaxConcurrentReconciles = 1
+	return queue.AddController(mgr, "routing", options,
+		source.Kind(members, caches.DefinitionMetadata(), queue.Typed[*metav1.PartialObjectMetadata](
+			func(client.Object) (types.NamespacedName, bool) { return definition, true })),
+		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
+		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.Policies.Subscribe(func(namespace string) { queue.Enqueue(q, 0, types.NamespacedName{Name: namespace}) })
+			r.Hub.SubscribeMembers(func(event hub.MemberEvent) {
+				if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
+					queue.Enqueue(q, handler.LowPriority, definition)
+				}
+			})
+			queue.Enqueue(q, 0, definition)
+			return nil
+		}),
+	)
+}
+
+func namespaceOf(object client.Object) (types.NamespacedName, bool) {
+	return types.NamespacedName{Name: object.GetNamespace()}, true
+}
+
+// typeChanges filters the updates of ServiceImports that do not matter to policies.
+func typeChanges() predicate.TypedPredicate[*mcsv1beta1.ServiceImport] {
+	return predicate.TypedFuncs[*mcsv1beta1.ServiceImport]{UpdateFunc: func(e event.TypedUpdateEvent[*mcsv1beta1.ServiceImport]) bool {
+		derived := func(i *mcsv1beta1.ServiceImport) string { return i.Annotations[clusterset.AnnotationDerivedService] }
+		return e.ObjectOld.Spec.Type != e.ObjectNew.Spec.Type || derived(e.ObjectOld) != derived(e.ObjectNew)
+	}}
+}
+
+// Reconcile writes the status of the policies of one namespace. For the CRD, it starts the watch of the policies if it exists, and
+// writes the status of all of them.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if request.NamespacedName == definition {
+		err := r.Member.Get(ctx, client.ObjectKey{Name: policyv1alpha1.RoutingDefinition}, caches.DefinitionMetadata())
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil
+		}
+		if err == nil {
+			err = r.Policies.Watch(ctx)
+		}
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	policies, err := r.Policies.In(ctx, request.Name)
+	if err != nil || len(policies) == 0 {
+		return reconcile.Result{}, err
+	}
+	v := view{own: r.Cluster, properties: r.Hub.Properties(), synced: r.Hub.Synced()}
+	if v.imports, err = r.imports(ctx, request.Name); err != nil {
+		return reconcile.Result{}, err
+	}
+	now := metav1.NewTime(r.Clock.Now())
+	for _, policy := range policies {
+		status := policy.Status
+		status.Conditions = conditions.Set(status.Conditions, v.decide(policy, policies), policy.Generation, now)
+		written, err := apply.Do(ctx, r.Writer, plan.RoutingPolicyStatus(status, policy))
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("write the status of a policy: %w", err)
+		}
+		if len(written) > 0 {
+			log.FromContext(ctx).V(1).Info("the status of a policy has changed", "policy", client.ObjectKeyFromObject(policy))
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// imports returns the managed imports of a namespace, or all if it is empty.
+func (r *Reconciler) imports(ctx context.Context, namespace string) ([]imported, error) {
+	list := &mcsv1beta1.ServiceImportList{}
+	if err := r.Member.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ServiceImports: %w", err)
+	}
+	var result []imported
+	for i := range list.Items {
+		object := &list.Items[i]
+		if !clusterset.IsManaged(object.Labels) {
+			continue
+		}
+		result = append(result, imported{key: client.ObjectKeyFromObject(object), headless: object.Spec.Type == mcsv1beta1.Headless})
+		derived := &corev1.Service{}
+		err := r.Member.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: object.Annotations[clusterset.AnnotationDerivedService]}, derived)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the derived Service of %s: %w", client.ObjectKeyFromObject(object), err)
+		}
+		result[len(result)-1].selector = err == nil && len(derived.Spec.Selector) > 0
+	}
+	return result, nil
+}
