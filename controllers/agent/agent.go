@@ -14,7 +14,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -51,12 +50,9 @@ func Run(ctx context.Context, options Options) error {
 	member.QPS = -1 // the API server's Priority and Fairness protects it
 	member.UserAgent = name
 	mgr, err := manager.New(member, manager.Options{
-		Scheme: scheme,
-		Logger: options.Log,
-		Cache: cache.Options{
-			DefaultTransform: caches.Compact, NewInformer: newInformer(options.Log),
-			ByObject: map[client.Object]cache.ByObject{caches.DefinitionMetadata(): {Field: caches.OnlyRoutingDefinition}},
-		},
+		Scheme:                        scheme,
+		Logger:                        options.Log,
+		Cache:                         cache.Options{DefaultTransform: caches.Compact, NewInformer: newInformer(options.Log)},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.ProfileAddress,

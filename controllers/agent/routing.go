@@ -5,10 +5,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
@@ -47,8 +49,16 @@ func (s *starter) addRouting(ctx context.Context, imports *imports.Reconciler) e
 	if !readable {
 		return nil
 	}
-	r := &routing.Reconciler{
-		Cluster: imports.Sources.Cluster, Hub: imports.Sources.Hub, Policies: policies, Member: imports.Member, Writer: imports.Writer, Clock: imports.Clock,
+	definitions, err := cache.New(s.manager.GetConfig(), cache.Options{
+		HTTPClient: s.manager.GetHTTPClient(), Scheme: s.manager.GetScheme(), Mapper: s.manager.GetRESTMapper(), NewInformer: newInformer(s.options.Log),
+		DefaultFieldSelector: caches.OnlyRoutingDefinition,
+	})
+	if err != nil {
+		return err
 	}
-	return r.Add(s.manager, s.manager.GetCache(), s.controllerOptions())
+	r := &routing.Reconciler{
+		Cluster: imports.Sources.Cluster, Hub: imports.Sources.Hub, Policies: policies, Member: imports.Member, Definitions: definitions,
+		Writer: imports.Writer, Clock: imports.Clock,
+	}
+	return errors.Join(s.manager.Add(definitions), r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()))
 }

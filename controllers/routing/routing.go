@@ -44,8 +44,10 @@ type Reconciler struct {
 	Policies *caches.RoutingPolicies
 	// Member reads this cluster from a cache.
 	Member client.Reader
-	Writer apply.Writer
-	Clock  clock.PassiveClock
+	// Definitions has the metadata of the CRD, and no others.
+	Definitions cache.Cache
+	Writer      apply.Writer
+	Clock       clock.PassiveClock
 }
 
 // definition is the request for the CRD.
@@ -56,7 +58,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	options.Reconciler = queue.NewRetries(r)
 	options.MaxConcurrentReconciles = 1
 	return queue.AddController(mgr, "routing", options,
-		source.Kind(members, caches.DefinitionMetadata(), queue.Typed[*metav1.PartialObjectMetadata](
+		source.Kind(r.Definitions, caches.DefinitionMetadata(), queue.Typed[*metav1.PartialObjectMetadata](
 			func(client.Object) (types.NamespacedName, bool) { return definition, true })),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
 		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -88,7 +90,7 @@ func typeChanges() predicate.TypedPredicate[*mcsv1beta1.ServiceImport] {
 // writes the status of all of them.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.NamespacedName == definition {
-		err := r.Member.Get(ctx, client.ObjectKey{Name: policyv1alpha1.RoutingDefinition}, caches.DefinitionMetadata())
+		err := r.Definitions.Get(ctx, client.ObjectKey{Name: policyv1alpha1.RoutingDefinition}, caches.DefinitionMetadata())
 		if apierrors.IsNotFound(err) {
 			return reconcile.Result{}, nil
 		}

@@ -26,11 +26,10 @@ const aboutExplain = `Explain how the exports of a service become one service.
 
 The output lists the exporting clusters, oldest first: the oldest wins a conflict. For each field it shows the value that is
 used, the cluster that it comes from, and the clusters with another value. It shows which clusters serve each port, which
-ports are not reachable, and which records are refused and why. The command reads the hub, and computes the same merge as
-every member.
+ports are not reachable, and which records are refused and why: the command computes the same merge as every member. For each
+member that it reaches and that has a ServiceImportRoutingPolicy for the service, it shows which sources serve.
 
-It also lists the rules about who may use the service through gateways, in the order in which they are asked. It reads them in
-the clusters.
+It also lists the rules about who may use the service through gateways, in the order in which they are asked.
 
 The exit code is 1 if no cluster exports the service.`
 
@@ -80,6 +79,7 @@ func (e *explainCommand) run(ctx context.Context, usual *genericclioptions.Confi
 		return errNotExported
 	}
 	explanation.Access = found.ExplainAccess(ctx, key)
+	explanation.Preferences = survey.Preferences(key, found.ReadObjects(ctx))
 	if e.output.isData() {
 		return printData(e.out, e.output, explanation)
 	}
@@ -153,6 +153,12 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 	}
 	fields.write(out)
 	printPorts(out, e)
+	if len(e.Preferences) > 0 {
+		fmt.Fprintln(out, "\nPREFERENCES")
+		for _, p := range e.Preferences {
+			fmt.Fprintf(out, "  In %s: %s.\n", p.Importer, plain(p.Message))
+		}
+	}
 	printRules(out, e.Access)
 	printRefused(out, e.Refused)
 }

@@ -212,7 +212,7 @@ var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
 	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
 	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonRuleNotEnforced, ReasonPublicationPartial, ReasonVersionSkew,
+	ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonRuleNotEnforced, ReasonPublicationPartial, ReasonVersionSkew,
 }
 
 func bySeverity(a, b Problem) int {

@@ -31,6 +31,8 @@ type Explanation struct {
 	// Ports are those of the merged service. LostPorts are ports of exports that cannot be reached as exported.
 	Ports     []ExplainedPort `json:"ports,omitempty"`
 	LostPorts []LostPort      `json:"lostPorts,omitempty"`
+	// Preferences say which sources of a ServiceImportRoutingPolicy serve in each reachable member that has one.
+	Preferences []ExplainedPreference `json:"preferences,omitempty"`
 	// Refused describes the records, or parts of records, that are refused, and why.
 	Refused []string `json:"refused,omitempty"`
 	// Access are the rules about who may use the service through gateways.
@@ -85,6 +87,13 @@ type LostPort struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
 	Port    string               `json:"port"`
 	Reason  string               `json:"why"`
+}
+
+// ExplainedPreference is the condition Preferred of an import.
+type ExplainedPreference struct {
+	Importer clusterset.ClusterID `json:"importer"`
+	Reason   string               `json:"reason"`
+	Message  string               `json:"message"`
 }
 
 // Explain describes how the exports of a service are merged, without a local cluster. It returns false if the hub has no record

@@ -68,6 +68,11 @@ func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.Servic
 		problem.Next = "See how its sources are reached: kubectl clusterset trace " + problem.Service + " --from " + string(s.ID)
 		a.add(problem)
 	}
+	if preferred := meta.FindStatusCondition(object.Status.Conditions, conditions.TypePreferred); preferred != nil && preferred.Status == metav1.ConditionFalse {
+		problem.Severity, problem.Reason, problem.Message = SeverityWarning, Reason(preferred.Reason), preferred.Message
+		problem.Next = "See which of its exporters have ready endpoints: kubectl clusterset explain " + problem.Service
+		a.add(problem)
+	}
 	ready := meta.FindStatusCondition(object.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
 	switch {
 	case len(object.Status.Conditions) == 0: // new, or its agent is silent

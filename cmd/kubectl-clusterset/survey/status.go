@@ -70,6 +70,8 @@ const (
 	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
+	ReasonNoSource           Reason = "NoSource"           // no source of an import's ServiceImportRoutingPolicy has an available endpoint
+	ReasonFallback           Reason = "Fallback"           // a later source of the policy serves an import
 	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports
 	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
 	ReasonRuleNotEnforced    Reason = "RuleNotEnforced"    // a rule about access does not restrict all connections that it is about

@@ -43,6 +43,9 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 	if seen := unexplainedImport(v.serviceImport); seen != "" {
 		steps = append(steps, v.step(HopImport, NotKnown, seen, fixUnexplained))
 	}
+	if preferred := meta.FindStatusCondition(v.serviceImport.Status.Conditions, conditions.TypePreferred); preferred != nil {
+		steps = append(steps, v.preferredStep(*preferred))
+	}
 	if v.isSilent() {
 		steps = append(steps, v.step(HopAgent, Note, v.heartbeat.String()+": what changes from now on is not imported", v.logsCommand()))
 	}
@@ -157,6 +160,17 @@ func (v *memberTrace) importFaults() []Step {
 		return []Step{v.step(HopImport, Broken, ready.Message, "see the message")}
 	}
 	return nil
+}
+
+// preferredStep returns the step about the ServiceImportRoutingPolicy of the import.
+func (v *memberTrace) preferredStep(preferred metav1.Condition) Step {
+	switch {
+	case preferred.Status == metav1.ConditionTrue:
+		return v.step(HopImport, OK, preferred.Message, "")
+	case preferred.Reason == conditions.ReasonNoSource:
+		return v.step(HopImport, Broken, preferred.Message, "add a source to the policy, such as any: true, or make pods of its sources ready")
+	}
+	return v.step(HopImport, Note, preferred.Message, "make pods of an earlier source ready")
 }
 
 // byKind groups writes by the kind of their object.

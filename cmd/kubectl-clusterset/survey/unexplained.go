@@ -23,7 +23,7 @@ func unexplainedImport(object *mcsv1beta1.ServiceImport) string {
 	if meta.FindStatusCondition(all, conditions.TypeDeletionPending) != nil {
 		return ""
 	}
-	return unexplained(all, string(mcsv1beta1.ServiceImportConditionReady), conditions.TypeSourceUnusable)
+	return unexplained(all, string(mcsv1beta1.ServiceImportConditionReady), conditions.TypeSourceUnusable, conditions.TypePreferred)
 }
 
 // unexplainedExport returns what the conditions of an export say that this program does not know; empty if it knows all. A pending

@@ -115,7 +115,6 @@ func TestRouting(t *testing.T) {
 	stop()
 	a.setReady(t, own, false) // the agent does not know properties, and b does not serve
 	stop = a.Start(t)
-	a.Endpoints(t, k)
 	a.ImportCondition(t, k, conditions.TypePreferred, metav1.ConditionFalse, conditions.ReasonNoSource, "no source of ServiceImportRoutingPolicy locality has an available endpoint")
 	lab.Must(t, w.Hub.APIServer.Start(t.Context()))
 	a.Endpoints(t, k, ofB)

@@ -1,0 +1,50 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+)
+
+// What serves only because earlier sources of a policy do not is a problem, and explained for each importer.
+//
+// spec: P1
+func TestPreferences(t *testing.T) {
+	t.Parallel()
+	r, _, _ := troubled()
+	preferred := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: conditions.TypePreferred, Status: status, Reason: reason, Message: message}
+	}
+	with := func(name string, c metav1.Condition) mcsImport {
+		object := imported(name, conditions.ImportReady(nil, nil), "east")
+		object.Status.Conditions = append(object.Status.Conditions, c)
+		return object
+	}
+	members := []survey.MemberObjects{
+		{ID: "east", Imports: []mcsImport{
+			with("shop/web", preferred("True", conditions.ReasonFirstSource, "first")), with("shop/fine", preferred("False", conditions.ReasonNoSource, "none")),
+		}},
+		{ID: "west", Imports: []mcsImport{with("shop/web", preferred("False", conditions.ReasonFallback, "second"))}},
+		{ID: "north", Imports: []mcsImport{imported("shop/web", conditions.ImportReady(nil, nil), "east")}},
+	}
+	want := []survey.ExplainedPreference{{Importer: "east", Reason: "FirstSource", Message: "first"}, {Importer: "west", Reason: "Fallback", Message: "second"}}
+	if diff := cmp.Diff(want, survey.Preferences(keyOf("shop/web"), members)); diff != "" {
+		t.Errorf("preferences (-want +got):\n%s", diff)
+	}
+	got := map[survey.Reason]string{}
+	for _, p := range survey.Assess(r.hub(t), members, nil).Problems {
+		if p.Reason == survey.ReasonFallback || p.Reason == survey.ReasonNoSource || p.Reason == survey.ReasonNotKnown {
+			got[p.Reason] += string(p.Member) + " " + p.Service + ": " + p.Message
+		}
+	}
+	if diff := cmp.Diff(map[survey.Reason]string{survey.ReasonFallback: "west shop/web: second", survey.ReasonNoSource: "east shop/fine: none"}, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
