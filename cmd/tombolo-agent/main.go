@@ -64,6 +64,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	allow := flags.String("allow-namespaces", "", "comma-separated namespaces into which services are imported; defaults to all")
 	deny := flags.String("deny-namespaces", "", "comma-separated namespaces into which no service is imported, and from which imports are removed, besides kube-system, kube-public, kube-node-lease, tombolo-system, those of members on the hub (member-*) and the agent's own")
 	domains := flags.String("allow-metadata-domains", "", "comma-separated domains, such as example.com, whose exported labels and annotations are imported, besides those without a domain. A domain does not include its subdomains")
+	defaultSources := flags.String("default-sources", "", "comma-separated sources, the preferred ones first, of imports without a ServiceImportRoutingPolicy: SameCluster, SameProperty=NAME, and Any as the last one, such as SameCluster,SameProperty=region,Any; defaults to all exporters together")
 	gateways := flags.String("gateway-address", "", "comma-separated addresses at which other members reach the gateways of this cluster, such as gateway.example.com or 198.51.100.1:8443; the port defaults to 443. Defaults to the addresses of the Service tombolo-gateway")
 	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
 		"so that matching pods of this cluster serve them, and this cluster publishes its own selectors. This is not part of the Multi-Cluster Services API: pods without an export serve then")
@@ -96,7 +97,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	}
 	options.ServiceCIDRs = list(*serviceCIDRs)
 	options.AllowNamespaces, options.DenyNamespaces = list(*allow), list(*deny)
-	options.MetadataDomains, options.GatewayAddresses = list(*domains), list(*gateways)
+	options.MetadataDomains, options.GatewayAddresses, options.DefaultSources = list(*domains), list(*gateways), list(*defaultSources)
 	var err error
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
 		return options, check, err

@@ -21,6 +21,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // Options are the settings of an agent.
@@ -42,6 +43,9 @@ type Options struct {
 	// MetadataDomains are the domains, in lower case, whose labels and annotations are imported. Keys without a domain always are.
 	// A domain does not include its subdomains.
 	MetadataDomains []string
+	// DefaultSources are the preferred sources of imports without a ServiceImportRoutingPolicy, such as SameCluster, SameProperty=region
+	// and Any. If empty, all exporters serve.
+	DefaultSources []string
 	// GatewayAddresses are the addresses at which other members reach the gateways of this cluster. If empty, they are those of the
 	// Service of the gateways.
 	GatewayAddresses []string
@@ -127,6 +131,9 @@ func (o Options) Validate() error {
 		if len(validation.IsDNS1123Subdomain(domain)) > 0 || clusterset.IsReserved(domain+"/") {
 			problems = append(problems, fmt.Errorf("--allow-metadata-domains: %q is no domain in lower case, or one of Kubernetes or Tombolo, which never cross", domain))
 		}
+	}
+	if _, err := preference.ParseSources(o.DefaultSources); err != nil {
+		problems = append(problems, fmt.Errorf("--default-sources: %w", err))
 	}
 	if o.Workers < 1 || o.Workers > 256 {
 		problems = append(problems, fmt.Errorf("--workers=%d: must be between 1 and 256", o.Workers))

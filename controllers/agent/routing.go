@@ -17,36 +17,38 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/routing"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
-// routingPolicies returns the ServiceImportRoutingPolicies, and whether the agent may read them. If their kind is installed, it returns
-// when they are read, because an import without its policy would use other clusters. It is installed later than the agent if an old
-// installation is upgraded.
-func (s *starter) routingPolicies(ctx context.Context) (policies *caches.RoutingPolicies, readable bool, err error) {
-	policies = caches.NewRoutingPolicies(s.manager.GetCache())
+// readRoutingPolicies reads the ServiceImportRoutingPolicies if their kind is installed, and reports whether the agent may read them. An
+// import without its policy would use other clusters, so no controller starts before. The kind is installed later than the agent if an
+// old installation is upgraded.
+func (s *starter) readRoutingPolicies(ctx context.Context, policies *caches.RoutingPolicies) (readable bool, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(caches.DefinitionMetadata().GroupVersionKind())
 	err = s.manager.GetAPIReader().List(ctx, list, client.MatchingFieldsSelector{Selector: caches.OnlyRoutingDefinition})
 	switch {
 	case apierrors.IsForbidden(err):
 		s.options.Log.Error(err, "ServiceImportRoutingPolicies are not read: apply the ClusterRole of this version, and restart the agent")
-		return policies, false, nil
+		return false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("find the CustomResourceDefinition %s: %w", policyv1alpha1.RoutingDefinition, err)
-	case len(list.Items) > 0:
-		s.waitFor(ctx, func() error { return policies.Watch(ctx) })
+		return false, fmt.Errorf("find the CustomResourceDefinition %s: %w", policyv1alpha1.RoutingDefinition, err)
+	case len(list.Items) == 0:
+		return true, nil
 	}
-	return policies, true, nil
+	return true, policies.Watch(ctx)
 }
 
 // addRouting lets imports use the ServiceImportRoutingPolicies, and adds the controller of their status.
 func (s *starter) addRouting(ctx context.Context, imports *imports.Reconciler) error {
-	policies, readable, err := s.routingPolicies(ctx)
-	if err != nil {
+	policies, readable := caches.NewRoutingPolicies(s.manager.GetCache()), false
+	read := s.waitFor(ctx, func() (err error) {
+		readable, err = s.readRoutingPolicies(ctx, policies)
 		return err
-	}
+	})
 	imports.Routing, imports.RoutingChanges = policies.In, policies.Subscribe
-	if !readable {
+	imports.DefaultSources, _ = preference.ParseSources(s.options.DefaultSources) // Validate has checked them
+	if !read || !readable {
 		return nil
 	}
 	definitions, err := cache.New(s.manager.GetConfig(), cache.Options{

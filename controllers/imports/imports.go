@@ -62,6 +62,8 @@ type Reconciler struct {
 	GatewayReach *reach.Reach
 	// Routing returns the ServiceImportRoutingPolicies of a namespace, which must not be changed. Nil means that there are none.
 	Routing func(ctx context.Context, namespace string) ([]*policyv1alpha1.ServiceImportRoutingPolicy, error)
+	// DefaultSources are the sources of imports that no policy selects; empty means all (P2).
+	DefaultSources []policyv1alpha1.Source
 	// RoutingChanges calls its argument with the namespaces of policies that change.
 	RoutingChanges func(notify func(namespace string))
 	// Returns stores since when preferred sources that do not serve have been available.

@@ -25,8 +25,9 @@ import (
 
 // routing is what decides which of the sources of an import serve.
 type routing struct {
+	// policy describes where the sources are from.
 	policy string
-	// sources are those of the policy; empty if all sources of the import serve.
+	// sources are the preferred ones; empty if all sources of the import serve.
 	sources  []policyv1alpha1.Source
 	clusters preference.Clusters
 	// available says for how long better levels have been available.
@@ -42,8 +43,11 @@ func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
 	if err != nil {
 		return routing{}, err
 	}
-	policy := preference.Select(policies, v.sources.Key.Name)
-	if policy == nil {
+	result := routing{policy: "the default sources of the agent", sources: r.DefaultSources}
+	if policy := preference.Select(policies, v.sources.Key.Name); policy != nil {
+		result.policy, result.sources = "ServiceImportRoutingPolicy "+policy.Name, policy.Spec.Sources
+	}
+	if len(result.sources) == 0 {
 		return routing{}, nil
 	}
 	serving := map[clusterset.ClusterID]bool{}
@@ -52,12 +56,9 @@ func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
 			serving[sourceOf(slice)] = true
 		}
 	}
-	return routing{
-		policy:    policy.Name,
-		sources:   policy.Spec.Sources,
-		clusters:  preference.Clusters{Local: r.Sources.Cluster, Properties: r.Sources.Hub.Properties(), Serving: serving},
-		available: r.Returns.available(v.sources.Key, r.Clock.Now()),
-	}, nil
+	result.clusters = preference.Clusters{Local: r.Sources.Cluster, Properties: r.Sources.Hub.Properties(), Serving: serving}
+	result.available = r.Returns.available(v.sources.Key, r.Clock.Now())
+	return result, nil
 }
 
 // importsIn returns the imports of a namespace. Those that do not exist yet are reconciled in any case.

@@ -33,7 +33,7 @@ func prefer(v view, from ...policyv1alpha1.Source) routing {
 	for _, slice := range v.mirrored {
 		serving[sourceOf(slice)] = serving[sourceOf(slice)] || len(slice.Ports) > 0
 	}
-	return routing{policy: "p", sources: from, clusters: preference.Clusters{
+	return routing{policy: "ServiceImportRoutingPolicy p", sources: from, clusters: preference.Clusters{
 		Local: "own", Serving: serving, Properties: map[clusterset.ClusterID]map[string]string{"own": {}, "a": {}, "b": {}},
 	}}
 }

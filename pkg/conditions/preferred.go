@@ -32,8 +32,8 @@ const (
 // maxListed is the number of clusters that a message lists.
 const maxListed = 10
 
-// Preferred returns the condition Preferred of an import (P1). policy is the name of its policy, and serving are the clusters of each
-// level that serves.
+// Preferred returns the condition Preferred of an import (P1). policy describes its policy, and serving are the clusters of each level
+// that serves.
 func Preferred(policy string, choice preference.Choice, serving map[int][]clusterset.ClusterID) metav1.Condition {
 	result := metav1.Condition{Type: TypePreferred, Status: metav1.ConditionTrue, Reason: ReasonFirstSource}
 	ports := map[int][]string{}
@@ -49,14 +49,14 @@ func Preferred(policy string, choice preference.Choice, serving map[int][]cluste
 	}
 	if len(ports) == 0 {
 		result.Status, result.Reason = metav1.ConditionFalse, ReasonNoSource
-		result.Message = fmt.Sprintf("no source of ServiceImportRoutingPolicy %s has an available endpoint", policy)
+		result.Message = fmt.Sprintf("no source of %s has an available endpoint", policy)
 		return result
 	}
 	var texts []string
 	for _, level := range slices.Sorted(maps.Keys(ports)) {
 		texts = append(texts, fmt.Sprintf("source %d serves %s from %s", level+1, strings.Join(ports[level], ", "), listClusters(serving[level])))
 	}
-	result.Message = fmt.Sprintf("ServiceImportRoutingPolicy %s: %s", policy, strings.Join(texts, "; "))
+	result.Message = fmt.Sprintf("%s: %s", policy, strings.Join(texts, "; "))
 	if len(choice.Waiting) > 0 {
 		result.Message += fmt.Sprintf("; an earlier source is available, and serves when it has been so for %s", preference.ReturnDelay)
 	}

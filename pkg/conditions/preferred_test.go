@@ -45,7 +45,7 @@ func TestPreferred(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := Preferred("p", preference.Choice{Ports: test.ports, Waiting: test.waiting}, test.serving)
+			c := Preferred("ServiceImportRoutingPolicy p", preference.Choice{Ports: test.ports, Waiting: test.waiting}, test.serving)
 			if diff := cmp.Diff(test.want, fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)); diff != "" || c.Type != TypePreferred {
 				t.Errorf("condition %s (-want +got):\n%s", c.Type, diff)
 			}

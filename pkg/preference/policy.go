@@ -7,7 +7,11 @@ package preference
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -28,6 +32,27 @@ func Select(policies []*policyv1alpha1.ServiceImportRoutingPolicy, name string) 
 
 func compareAge(a, b *policyv1alpha1.ServiceImportRoutingPolicy) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// ParseSources returns the sources of a flag, such as SameCluster, SameProperty=region and Any, with the rules of a policy.
+func ParseSources(texts []string) ([]policyv1alpha1.Source, error) {
+	var result []policyv1alpha1.Source
+	for i, text := range texts {
+		name, property, _ := strings.Cut(text, "=")
+		var source policyv1alpha1.Source
+		switch {
+		case text == "SameCluster":
+			source.SameCluster = true
+		case text == "Any" && i == len(texts)-1:
+			source.Any = true
+		case name == "SameProperty" && len(validation.IsDNS1123Subdomain(property)) == 0:
+			source.SameProperty = policyv1alpha1.PropertyName(property)
+		default:
+			return nil, fmt.Errorf("%q is not SameCluster, SameProperty=NAME, or Any as the last one", text)
+		}
+		result = append(result, source)
+	}
+	return result, nil
 }
 
 // Clusters are the clusters that a policy is evaluated for.

@@ -269,3 +269,20 @@ func TestChooseProperties(t *testing.T) {
 		}
 	})
 }
+
+// spec: P2
+func TestParseSources(t *testing.T) {
+	t.Parallel()
+	got, err := preference.ParseSources([]string{"SameCluster", "SameProperty=region", "Any"})
+	if diff := cmp.Diff([]policyv1alpha1.Source{own, region, anyone}, got); diff != "" || err != nil {
+		t.Errorf("error %v, sources (-want +got):\n%s", err, diff)
+	}
+	if got, err := preference.ParseSources(nil); got != nil || err != nil {
+		t.Errorf("no sources: %v, %v", got, err)
+	}
+	for _, texts := range [][]string{{"any"}, {"Any", "SameCluster"}, {"SameProperty"}, {"SameProperty="}, {"SameProperty=A"}, {""}, {"SameCluster=x"}} {
+		if got, err := preference.ParseSources(texts); err == nil || got != nil {
+			t.Errorf("%q: %v", texts, got)
+		}
+	}
+}

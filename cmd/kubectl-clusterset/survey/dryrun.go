@@ -72,7 +72,7 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: alwaysAllowed,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.livenessOf, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-		Routing: l.routingPolicies, Returns: imports.NewReturns(), GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+		Routing: l.routingPolicies, DefaultSources: l.Member.Settings.DefaultSources, Returns: imports.NewReturns(), GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
 	}
 	if l.gateways.exist {
 		imported.GatewayPorts = &imports.GatewayPorts{

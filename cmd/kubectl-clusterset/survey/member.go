@@ -28,6 +28,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // Member is a reachable member cluster.
@@ -53,6 +54,7 @@ type Settings struct {
 	AllowedNamespaces, DenyNamespaces []string
 	MetadataDomains                   []string
 	Selector                          clusterset.DerivedSelector
+	DefaultSources                    []policyv1alpha1.Source
 }
 
 // scheme returns a scheme with the kinds that are read.
@@ -162,6 +164,8 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 				s.DenyNamespaces = strings.Split(value, ",")
 			case "allow-metadata-domains":
 				s.MetadataDomains = strings.Split(value, ",")
+			case "default-sources":
+				s.DefaultSources, err = preference.ParseSources(strings.FieldsFunc(value, func(r rune) bool { return r == ',' }))
 			case "derived-selector":
 				s.Selector = clusterset.DerivedSelector(value)
 			}
