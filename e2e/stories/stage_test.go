@@ -21,6 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // stage is a clusterset on which stories run.
@@ -85,7 +86,7 @@ func startStage(t *testing.T, o complete.Options) *stage {
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, gatewayv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, gatewayv1alpha1.AddToScheme, policyv1alpha1.AddToScheme} {
 		lab.Must(t, add(s))
 	}
 	return s
