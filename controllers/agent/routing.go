@@ -40,14 +40,14 @@ func (s *starter) readRoutingPolicies(ctx context.Context, policies *caches.Rout
 }
 
 // addRouting lets imports use the ServiceImportRoutingPolicies, and adds the controller of their status.
-func (s *starter) addRouting(ctx context.Context, imports *imports.Reconciler) error {
+func (s *starter) addRouting(ctx context.Context, imported *imports.Reconciler) error {
 	policies, readable := caches.NewRoutingPolicies(s.manager.GetCache()), false
 	read := s.waitFor(ctx, func() (err error) {
 		readable, err = s.readRoutingPolicies(ctx, policies)
 		return err
 	})
-	imports.Routing, imports.RoutingChanges = policies.In, policies.Subscribe
-	imports.DefaultSources, _ = preference.ParseSources(s.options.DefaultSources) // Validate has checked them
+	imported.Routing, imported.RoutingChanges = policies.In, policies.Subscribe
+	imported.DefaultSources, _ = preference.ParseSources(s.options.DefaultSources) // Validate has checked them
 	if !read || !readable {
 		return nil
 	}
@@ -59,8 +59,8 @@ func (s *starter) addRouting(ctx context.Context, imports *imports.Reconciler) e
 		return err
 	}
 	r := &routing.Reconciler{
-		Cluster: imports.Sources.Cluster, Hub: imports.Sources.Hub, Policies: policies, Member: imports.Member, Definitions: definitions,
-		Writer: imports.Writer, Clock: imports.Clock,
+		Cluster: imported.Sources.Cluster, Hub: imported.Sources.Hub, Policies: policies, Member: imported.Member, Definitions: definitions,
+		Writer: imported.Writer, Clock: imported.Clock,
 	}
 	return errors.Join(s.manager.Add(definitions), r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()))
 }
