@@ -43,10 +43,12 @@ func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
 		m := a.memberStatus(id)
 		a.members[id] = &m
 	}
-	importers := a.importers()
+	importers := a.importers(isAny)
+	fallbacks := a.importers(isFallback)
 	for _, key := range sortedKeys(h.Records.Keys()) {
 		known := h.Records.Service(key)
 		status.Services = append(status.Services, a.serviceStatus(key, known, importers[key]))
+		status.Services[len(status.Services)-1].Fallback = fallbacks[key]
 		a.problemsOfService(key, known, status.Services[len(status.Services)-1])
 	}
 	for _, id := range ids {
@@ -118,12 +120,19 @@ func isPending(serviceImport *mcsv1beta1.ServiceImport) bool {
 	return meta.IsStatusConditionTrue(serviceImport.Status.Conditions, conditions.TypeDeletionPending)
 }
 
-// importers returns the reachable members that import each service, sorted.
-func (a *assessment) importers() map[clusterset.ServiceKey][]clusterset.ClusterID {
+func isAny(*mcsv1beta1.ServiceImport) bool { return true }
+
+// isFallback reports whether the first source of the import's ServiceImportRoutingPolicy does not serve all ports.
+func isFallback(serviceImport *mcsv1beta1.ServiceImport) bool {
+	return meta.IsStatusConditionFalse(serviceImport.Status.Conditions, conditions.TypePreferred)
+}
+
+// importers returns the reachable members that import each service, sorted: those whose import is one that matches.
+func (a *assessment) importers(matches func(*mcsv1beta1.ServiceImport) bool) map[clusterset.ServiceKey][]clusterset.ClusterID {
 	result := map[clusterset.ServiceKey][]clusterset.ClusterID{}
 	for id, s := range a.objects {
 		for i := range s.Imports {
-			if object := &s.Imports[i]; clusterset.IsManaged(object.Labels) {
+			if object := &s.Imports[i]; clusterset.IsManaged(object.Labels) && matches(object) {
 				key := clusterset.ServiceKey{Namespace: object.Namespace, Name: object.Name}
 				result[key] = append(result[key], id)
 			}

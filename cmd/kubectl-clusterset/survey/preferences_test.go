@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
@@ -38,8 +39,18 @@ func TestPreferences(t *testing.T) {
 	if diff := cmp.Diff(want, survey.Preferences(keyOf("shop/web"), members)); diff != "" {
 		t.Errorf("preferences (-want +got):\n%s", diff)
 	}
+	status := survey.Assess(r.hub(t), members, nil)
+	fallback := map[string][]clusterset.ClusterID{}
+	for _, s := range status.Services {
+		if len(s.Fallback) > 0 {
+			fallback[s.Key()] = s.Fallback
+		}
+	}
+	if diff := cmp.Diff(map[string][]clusterset.ClusterID{"shop/web": {"west"}, "shop/fine": {"east"}}, fallback); diff != "" {
+		t.Errorf("fallback (-want +got):\n%s", diff)
+	}
 	got := map[survey.Reason]string{}
-	for _, p := range survey.Assess(r.hub(t), members, nil).Problems {
+	for _, p := range status.Problems {
 		if p.Reason == survey.ReasonFallback || p.Reason == survey.ReasonNoSource || p.Reason == survey.ReasonNotKnown {
 			got[p.Reason] += string(p.Member) + " " + p.Service + ": " + p.Message
 		}

@@ -140,6 +140,8 @@ type ServiceStatus struct {
 	Oldest    clusterset.ClusterID `json:"oldest,omitempty"`
 	// Importers are the reachable members that import it.
 	Importers []clusterset.ClusterID `json:"importers,omitempty"`
+	// Fallback are the Importers in which the first source of a ServiceImportRoutingPolicy does not serve all ports.
+	Fallback []clusterset.ClusterID `json:"fallback,omitempty"`
 	// Paths are from Importers to Exporters whose endpoints they do not reach directly, by their addresses.
 	Paths []PathStatus `json:"paths,omitempty"`
 	// Conflicts are the fields in which the exports differ.

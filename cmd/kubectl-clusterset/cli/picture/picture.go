@@ -60,7 +60,8 @@ func disagrees(s survey.ServiceStatus, id clusterset.ClusterID) bool {
 	return slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, id) })
 }
 
-// problemText returns the conflicts and refused records of a service in a few words; empty if there are none.
+// problemText returns the conflicts and refused records of a service, and where it is served by fallback, in a few words; empty if there
+// is nothing of these.
 func problemText(s survey.ServiceStatus) string {
 	var words []string
 	for _, c := range s.Conflicts {
@@ -72,6 +73,9 @@ func problemText(s survey.ServiceStatus) string {
 	}
 	if s.Refused > 0 {
 		text = strings.TrimPrefix(text+fmt.Sprintf("; %d refused", s.Refused), "; ")
+	}
+	if len(s.Fallback) > 0 {
+		text = strings.TrimPrefix(text+"; fallback in "+joined(s.Fallback), "; ")
 	}
 	return text
 }
