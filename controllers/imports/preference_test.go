@@ -70,7 +70,8 @@ func TestPreferredSources(t *testing.T) {
 		"the one behind gateways has no endpoint": {
 			[]policyv1alpha1.Source{clusters("b"), anyone},
 			func(v *view) { v.sources.Hub.Exports[1].Available = clusterset.Availability{http.ID(): 0} },
-			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {portsOfB}}, conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from a",
+			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {portsOfB}},
+			conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from a",
 		},
 		"the preferred one is silent": {
 			[]policyv1alpha1.Source{clusters("a"), anyone},

@@ -61,7 +61,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(r.Definitions, caches.DefinitionMetadata(), queue.Typed[*metav1.PartialObjectMetadata](
 			func(client.Object) (types.NamespacedName, bool) { return definition, true })),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
-		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Policies.Subscribe(func(namespace string) { queue.Enqueue(q, 0, types.NamespacedName{Name: namespace}) })
 			r.Hub.SubscribeMembers(func(event hub.MemberEvent) {
 				if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {

@@ -38,7 +38,9 @@ func TestPreferred(t *testing.T) {
 		"one is not available":  {ports{v4: ready(0), v6: {Level: 1}}, nil, map[int][]clusterset.ClusterID{0: {"a"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"},
 		"terminating endpoints": {ports{v4: {Level: 0, Availability: preference.Terminating}}, nil, map[int][]clusterset.ClusterID{0: {"a"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"},
 		"an earlier one waits": {
-			ports{v4: ready(1)}, []preference.Return{{Port: v4}}, map[int][]clusterset.ClusterID{1: {"b"}},
+			ports{v4: ready(1)},
+			[]preference.Return{{Port: v4}},
+			map[int][]clusterset.ClusterID{1: {"b"}},
 			"False/Fallback: ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from b; an earlier source is available, and serves when it has been so for 10s",
 		},
 		"many clusters": {ports{v4: ready(0)}, nil, map[int][]clusterset.ClusterID{0: many}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"},

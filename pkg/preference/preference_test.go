@@ -180,7 +180,8 @@ func TestChooseByPort(t *testing.T) {
 	got := preference.Choose([]preference.Offer{
 		offer(0, preference.Ready), offer(1, preference.Ready),
 		{Port: metrics, Level: 1, Availability: preference.Ready},
-		{Port: ipv6, Level: 0, Availability: preference.Unavailable}, {Port: ipv6, Level: 2, Availability: preference.Ready},
+		{Port: ipv6, Level: 0, Availability: preference.Unavailable},
+		{Port: ipv6, Level: 2, Availability: preference.Ready},
 	}, nil, nil)
 	want := map[preference.Port]preference.Chosen{http: {Level: 0, Availability: preference.Ready}, metrics: {Level: 1, Availability: preference.Ready}, ipv6: {Level: 2, Availability: preference.Ready}}
 	if diff := cmp.Diff(want, got.Ports); diff != "" {
