@@ -26,7 +26,7 @@ var needed = []struct {
 		"apply the CRDs of the Multi-Cluster Services API",
 	},
 	{
-		policyv1alpha1.GroupVersion, []string{"serviceexportgrants", "clusterserviceaccesspolicies"},
+		policyv1alpha1.GroupVersion, []string{"serviceexportgrants", "clusterserviceaccesspolicies", "serviceimportroutingpolicies"},
 		`"kubectl clusterset upgrade" installs the kinds of this version, and so does its kustomization manifests/agent`,
 	},
 }

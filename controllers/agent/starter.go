@@ -30,6 +30,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/properties"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/controllers/routing"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -154,9 +155,6 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	store := hub.NewStore(local.id, clusterset.AddressRanges{Denied: local.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.setReachability)
 	parts := s.controllers(local, store, hubClient, metrics)
-	if err := s.addRouting(ctx, parts.imports); err != nil {
-		return fmt.Errorf("add the controller of ServiceImportRoutingPolicies: %w", err)
-	}
 	if err := s.addGateway(parts.gateway); err != nil {
 		return fmt.Errorf("add the controller of gateways: %w", err)
 	}
@@ -179,6 +177,7 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 		parts.exportstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.imports.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.accessstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.routing.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 	)
 }
 
@@ -207,6 +206,7 @@ type parts struct {
 	exportstatus *exportstatus.Reconciler
 	imports      *imports.Reconciler
 	accessstatus *accessstatus.Reconciler
+	routing      *routing.Reconciler
 	presence     *presence.Presence
 	properties   *properties.Reconciler
 	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
@@ -252,6 +252,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		},
 		publish:      &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		accessstatus: &accessstatus.Reconciler{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
+		routing:      &routing.Reconciler{Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},

@@ -60,12 +60,8 @@ type Reconciler struct {
 	VirtualIPs *VirtualIPs
 	// GatewayReach knows which gateways of this cluster reach which other cluster.
 	GatewayReach *reach.Reach
-	// Routing returns the ServiceImportRoutingPolicies of a namespace, which must not be changed. Nil means that there are none.
-	Routing func(ctx context.Context, namespace string) ([]*policyv1alpha1.ServiceImportRoutingPolicy, error)
 	// DefaultSources are the sources of imports that no policy selects; empty means all (P2).
 	DefaultSources []policyv1alpha1.Source
-	// RoutingChanges calls its argument with the namespaces of policies that change.
-	RoutingChanges func(notify func(namespace string))
 	// Returns stores since when preferred sources that do not serve have been available.
 	Returns *Returns
 	// Refusals stores the refusals that were reported.
@@ -103,10 +99,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
 			return nil
 		}),
-		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.RoutingChanges(func(namespace string) { queue.Enqueue(q, 0, r.importsIn(ctx, namespace)...) })
-			return nil
-		}),
+		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), specChanges()),
 		source.Kind(members, &corev1.Service{}, r.gatewayService()),
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)

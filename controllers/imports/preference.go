@@ -11,9 +11,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -36,10 +41,7 @@ type routing struct {
 
 // routing reads the policy of an import.
 func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
-	if r.Routing == nil {
-		return routing{}, nil
-	}
-	policies, err := r.Routing(ctx, v.sources.Key.Namespace)
+	policies, err := caches.ListRoutingPolicies(ctx, r.Member, v.sources.Key.Namespace)
 	if err != nil {
 		return routing{}, err
 	}
@@ -61,17 +63,28 @@ func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
 	return result, nil
 }
 
-// importsIn returns the imports of a namespace. Those that do not exist yet are reconciled in any case.
-func (r *Reconciler) importsIn(ctx context.Context, namespace string) []clusterset.ServiceKey {
-	list := &mcsv1beta1.ServiceImportList{}
-	if err := r.Member.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "cannot find the imports of a policy", "namespace", namespace)
+// importsOfPolicy enqueues the imports of a policy's namespace.
+func (r *Reconciler) importsOfPolicy() handler.TypedEventHandler[*policyv1alpha1.ServiceImportRoutingPolicy, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, policy *policyv1alpha1.ServiceImportRoutingPolicy) []reconcile.Request {
+		list := &mcsv1beta1.ServiceImportList{}
+		if err := r.Member.List(ctx, list, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot find the imports of a policy", "namespace", policy.Namespace)
+		}
+		requests := make([]reconcile.Request, len(list.Items))
+		for i := range list.Items {
+			requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+		}
+		return requests
+	})
+}
+
+// specChanges drops the updates of policies that change only their status.
+func specChanges() predicate.TypedPredicate[*policyv1alpha1.ServiceImportRoutingPolicy] {
+	return predicate.TypedFuncs[*policyv1alpha1.ServiceImportRoutingPolicy]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*policyv1alpha1.ServiceImportRoutingPolicy]) bool {
+			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation
+		},
 	}
-	keys := make([]clusterset.ServiceKey, len(list.Items))
-	for i := range list.Items {
-		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return keys
 }
 
 // applies reports whether the policy applies to an import: not to a headless one, whose endpoints have names of their own, and not if

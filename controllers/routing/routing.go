@@ -1,8 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package routing writes the status of ServiceImportRoutingPolicies. It is its only writer. It also starts their watch when the cluster
-// serves the kind.
+// Package routing writes the status of ServiceImportRoutingPolicies. It is its only writer.
 package routing
 
 import (
@@ -10,7 +9,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -37,38 +35,29 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// Reconciler writes the status of the policies of one namespace at a time. The request without a name is for the CRD.
+// Reconciler writes the status of the policies of one namespace at a time. The request without a name is for all.
 type Reconciler struct {
-	Cluster  clusterset.ClusterID
-	Hub      *hub.Store
-	Policies *caches.RoutingPolicies
+	Cluster clusterset.ClusterID
+	Hub     *hub.Store
 	// Member reads this cluster from a cache.
 	Member client.Reader
-	// Definitions has the metadata of the CRD, and no others.
-	Definitions cache.Cache
-	Writer      apply.Writer
-	Clock       clock.PassiveClock
+	Writer apply.Writer
+	Clock  clock.PassiveClock
 }
-
-// definition is the request for the CRD.
-var definition = types.NamespacedName{}
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = queue.NewRetries(r)
 	options.MaxConcurrentReconciles = 1
 	return queue.AddController(mgr, "routing", options,
-		source.Kind(r.Definitions, caches.DefinitionMetadata(), queue.Typed[*metav1.PartialObjectMetadata](
-			func(client.Object) (types.NamespacedName, bool) { return definition, true })),
+		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, queue.Typed[*policyv1alpha1.ServiceImportRoutingPolicy](namespaceOf)),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
 		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.Policies.Subscribe(func(namespace string) { queue.Enqueue(q, 0, types.NamespacedName{Name: namespace}) })
 			r.Hub.SubscribeMembers(func(event hub.MemberEvent) {
 				if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-					queue.Enqueue(q, handler.LowPriority, definition)
+					queue.Enqueue(q, handler.LowPriority, types.NamespacedName{})
 				}
 			})
-			queue.Enqueue(q, 0, definition)
 			return nil
 		}),
 	)
@@ -86,22 +75,9 @@ func typeChanges() predicate.TypedPredicate[*mcsv1beta1.ServiceImport] {
 	}}
 }
 
-// Reconcile writes the status of the policies of one namespace. For the CRD, it starts the watch of the policies if it exists, and
-// writes the status of all of them.
+// Reconcile writes the status of the policies of one namespace, or of all.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if request.NamespacedName == definition {
-		err := r.Definitions.Get(ctx, client.ObjectKey{Name: policyv1alpha1.RoutingDefinition}, caches.DefinitionMetadata())
-		if apierrors.IsNotFound(err) {
-			return reconcile.Result{}, nil
-		}
-		if err == nil {
-			err = r.Policies.Watch(ctx)
-		}
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	policies, err := r.Policies.In(ctx, request.Name)
+	policies, err := caches.ListRoutingPolicies(ctx, r.Member, request.Name)
 	if err != nil || len(policies) == 0 {
 		return reconcile.Result{}, err
 	}

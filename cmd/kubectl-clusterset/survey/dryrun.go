@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
-	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
@@ -72,7 +69,7 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: alwaysAllowed,
 		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.livenessOf, Policies: liveness.DefaultPolicies(),
 		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-		Routing: l.routingPolicies, DefaultSources: l.Member.Settings.DefaultSources, Returns: imports.NewReturns(), GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+		DefaultSources: l.Member.Settings.DefaultSources, Returns: imports.NewReturns(), GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
 	}
 	if l.gateways.exist {
 		imported.GatewayPorts = &imports.GatewayPorts{
@@ -82,15 +79,6 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 	}
 	r.ImportedErr = reconcileError(ctx, imported, request)
 	return r, nil
-}
-
-// routingPolicies returns the policies of a namespace. A cluster without their kind has none.
-func (l *MemberView) routingPolicies(ctx context.Context, namespace string) ([]*policyv1alpha1.ServiceImportRoutingPolicy, error) {
-	policies, err := caches.ListRoutingPolicies(ctx, l.reader.Member, namespace)
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	return policies, err
 }
 
 // reconcileError runs a controller and returns its error. It ignores apply.ErrStale.

@@ -60,7 +60,7 @@ func (m *member) accepted(t *testing.T, policy *policyv1alpha1.ServiceImportRout
 }
 
 // TestRouting: an import prefers its own cluster, then its region, then any. It fails over at once and returns after the delay, also if
-// the agent is restarted meanwhile. The kind may be installed after the agent.
+// the agent is restarted meanwhile.
 //
 // spec: P1, A5
 func TestRouting(t *testing.T) {
@@ -70,7 +70,6 @@ func TestRouting(t *testing.T) {
 	for id, region := range map[string]hubv1alpha1.PropertyValue{"a": "eu", "b": "eu", "c": "us"} {
 		w.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) { s.Properties = properties{"region": region} })
 	}
-	a.deleteCRD(t, policyv1alpha1.RoutingDefinition)
 	stop := a.Start(t)
 	b.Start(t)
 	c.Start(t)
@@ -81,10 +80,8 @@ func TestRouting(t *testing.T) {
 	const ofA, ofB, ofC = "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080", "c 10.3.0.1:http:8080"
 	a.Endpoints(t, k, ofA, ofB, ofC)
 
-	_, err := membership.InstallAgent(t.Context(), a.Cluster)
-	lab.Must(t, err)
 	locality := routingPolicy(k.Namespace, "locality", []policyv1alpha1.Source{{SameCluster: true}, {SameProperty: "region"}, {Any: true}})
-	world.Eventually(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(a.Create(ctx, locality.DeepCopy())) })
+	lab.Must(t, a.Create(t.Context(), locality.DeepCopy()))
 	a.Endpoints(t, k, ofA)
 	a.accepted(t, locality, metav1.ConditionTrue, "Accepted", "the policy is in effect")
 	a.ImportCondition(t, k, conditions.TypePreferred, metav1.ConditionTrue, conditions.ReasonFirstSource, "ServiceImportRoutingPolicy locality: source 1 serves http/IPv4 from a")

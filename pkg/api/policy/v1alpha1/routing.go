@@ -5,9 +5,6 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RoutingDefinition is the name of the CRD of ServiceImportRoutingPolicy.
-const RoutingDefinition = "serviceimportroutingpolicies.policy.tombolo-mcs.io"
-
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceimportroutingpolicies,shortName=sirp
