@@ -9,7 +9,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -166,16 +168,29 @@ func (p *place) deployEtcd(state string) {
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// etcd sends a request to the etcd member of a cluster, from the client pod, and returns the answer.
+// etcd sends a request to the etcd member of a cluster, from the client pod, and returns the body of the answer. The client's sending side
+// stays open until then, because etcd cancels a request whose client has closed it.
 func (p *place) etcd(ctx context.Context, member, method string, request any) (string, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	in, write := io.Pipe()
+	defer in.Close()
+	go func() {
+		_, _ = fmt.Fprintf(write, "POST /v3/%s HTTP/1.0\r\nHost: etcd\r\nContent-Length: %d\r\n\r\n%s", method, len(body), body)
+	}()
 	var out bytes.Buffer
-	url := "http://etcd-0." + member + "." + p.name("etcd") + ":2379/v3/" + method
-	err = p.exec(ctx, clientPod, nil, &out, "wget", "-q", "-T", "5", "-O", "-", "--post-data", string(body), url)
-	return out.String(), err
+	if err := p.exec(ctx, clientPod, in, &out, "nc", "etcd-0."+member+"."+p.name("etcd"), "2379"); err != nil {
+		return "", err
+	}
+	head, answer, _ := strings.Cut(out.String(), "\r\n\r\n")
+	if !strings.HasPrefix(head, "HTTP/1.0 200") {
+		return "", fmt.Errorf("member %s: %s: %s", member, method, out.String())
+	}
+	return answer, nil
 }
 
 // replaceEtcd removes the etcd member of a cluster, whose data is lost, and adds it again.
