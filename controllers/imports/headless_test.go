@@ -103,7 +103,7 @@ func resolved(mirrored []*discoveryv1.EndpointSlice) map[string]string {
 func leads(all []*discoveryv1.EndpointSlice) map[string][]string {
 	result := map[string][]string{}
 	for hostname, slice := range byHostname(all) {
-		result[hostname] = append(served([]*discoveryv1.EndpointSlice{slice})["b"], slice.Labels[clusterset.LabelGateway])
+		result[hostname] = slices.Concat(served([]*discoveryv1.EndpointSlice{slice})["b"], []string{slice.Labels[clusterset.LabelGateway]})
 	}
 	return result
 }

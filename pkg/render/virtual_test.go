@@ -22,8 +22,10 @@ func TestVirtualService(t *testing.T) {
 	t.Parallel()
 	export := clusterset.Export{
 		Ports: []clusterset.Port{
-			{Name: "client", Protocol: "TCP", Port: 80, AppProtocol: "http"}, {Name: "same", Protocol: "TCP", Port: 81},
-			{Name: "dns", Protocol: "UDP", Port: 53}, {Name: "closed", Protocol: "TCP", Port: 82},
+			{Name: "client", Protocol: "TCP", Port: 80, AppProtocol: "http"},
+			{Name: "same", Protocol: "TCP", Port: 81},
+			{Name: "dns", Protocol: "UDP", Port: 53},
+			{Name: "closed", Protocol: "TCP", Port: 82},
 		},
 		Hostnames: clusterset.Hostnames{"db-0": {80: 8080, 81: 8080}},
 	}
