@@ -87,7 +87,7 @@ func inCloud(s clusterset.Slice) clusterset.Slice {
 
 // TestDecide: which records the hub should have of a service, and what is reported as left out.
 //
-// spec: E3, E6, R8, W2, W3
+// spec: E3, E6, R8, W2, W3, A1
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	stored := record.EncodeService(offered)
@@ -95,6 +95,11 @@ func TestDecide(t *testing.T) {
 	inactive := stored.DeepCopy()
 	inactive.Spec.Inactive = true
 	want := record.EncodeService(offered)
+	toSome := offered
+	toSome.GrantedTo = []clusterset.ClusterID{"b"}
+	granted := record.EncodeService(toSome)
+	ungranted := granted.DeepCopy()
+	ungranted.Spec.GrantedTo = nil
 	endpoints := func(slices ...clusterset.Slice) (all []*hubv1alpha1.PublishedEndpoints) {
 		for _, s := range slices {
 			all = append(all, record.EncodeEndpoints(web, s))
@@ -139,6 +144,13 @@ func TestDecide(t *testing.T) {
 		"in a network of its own": {
 			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Hub.LocalNetwork = "cloud" }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
 			want: records{want, endpoints(inCloud(slice("1", "10.1.0.1")))},
+		},
+		"granted to some": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Local.GrantedTo = []clusterset.ClusterID{"b"} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			want: records{granted, endpoints(slice("1", "10.1.0.1"))},
+		},
+		"granted to some, and the Service does not exist any more": {
+			known: refused(mcsv1beta1.ServiceExportReasonNoService, granted), want: records{ungranted, nil},
 		},
 		"no ServiceExport":           {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
 		"the Service does not exist": {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
@@ -210,6 +222,36 @@ func TestHighest(t *testing.T) {
 			t.Parallel()
 			if got := highest(test.existing, test.services, test.slices); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestUnstored: a hub of an earlier version removes grantedTo from what it stores.
+//
+// spec: A1
+func TestUnstored(t *testing.T) {
+	t.Parallel()
+	toSome := offered
+	toSome.GrantedTo = []clusterset.ClusterID{"b"}
+	all, granted := record.EncodeService(offered), record.EncodeService(toSome)
+	pruned := granted.DeepCopy()
+	pruned.Spec.GrantedTo = nil
+	for name, test := range map[string]struct {
+		desired *hubv1alpha1.PublishedService
+		written []*hubv1alpha1.PublishedService
+		want    bool
+	}{
+		"withdrawn":      {},
+		"for all":        {all, []*hubv1alpha1.PublishedService{all}, false},
+		"stored":         {granted, []*hubv1alpha1.PublishedService{granted}, false},
+		"stored before":  {granted, nil, false},
+		"an earlier hub": {granted, []*hubv1alpha1.PublishedService{pruned}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := unstored(test.desired, test.written) != ""; got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ package sources_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +19,7 @@ import (
 
 // TestExports: the local export counts as far as other members accept it.
 //
-// spec: C7, R7
+// spec: C7, R7, A1
 func TestExports(t *testing.T) {
 	t.Parallel()
 	web := func(cluster clusterset.ClusterID, labels, annotations map[string]string) clusterset.Export {
@@ -31,6 +32,7 @@ func TestExports(t *testing.T) {
 	type labels = map[string]string
 	other := web("other", labels{"team": "green"}, nil)
 	legal, recorded := web("own", labels{"team": "red"}, nil), web("own", labels{"team": "blue"}, nil)
+	ungranted := web("third", nil, nil)
 	tests := map[string]struct {
 		own, recorded *clusterset.Export
 		barred        error
@@ -53,6 +55,13 @@ func TestExports(t *testing.T) {
 			s := sources.Sources{Local: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, LocalExport: test.recorded, NotAllowed: test.barred}}
 			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
 				t.Errorf("exports (-want +got):\n%s", diff)
+			}
+			s.Hub.Ungranted = []clusterset.Export{ungranted}
+			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
+				t.Errorf("exports, one of which is not granted to this cluster (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(slices.Insert(slices.Clone(test.want), 1, ungranted), s.AllExports()); diff != "" {
+				t.Errorf("all exports (-want +got):\n%s", diff)
 			}
 		})
 	}
