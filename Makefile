@@ -206,7 +206,7 @@ CHAOS_TIME ?=
 .PHONY: chaos
 chaos: assets ## inject each fault while services change; an independent checker watches (25 minutes; CHAOS_SEED=, CHAOS_TIME=)
 	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
-	mkdir -p out; go test -v -count=1 -timeout 40m -run '^Test(Chaos|AgentWithoutNetworks|GatewayFaults)$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
+	mkdir -p out; go test -v -count=1 -timeout 40m -run '^Test(Chaos|AgentWithout(Networks|Grants)|GatewayFaults)$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
 # make chaos-bugs CHAOS_BUGS=imports-lose-addresses tries this patch only; several are separated by commas.
 CHAOS_BUGS ?= 1

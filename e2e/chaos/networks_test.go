@@ -29,24 +29,7 @@ func TestAgentWithoutNetworks(t *testing.T) {
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
 	}
-	folder := filepath.Join(programFolder, "before-networks")
-	lab.Must(t, checkOut(beforeNetworks, folder))
-	program := folder + "-agent"
-	lab.Must(t, build(folder, "tombolo-agent", program))
-	w := framework.New(t, membership.Hub(), lab.Member("a"))
-	a := w.Members["a"]
-	local, err := a.Cluster.ServiceAccountKubeconfig(t.Context(), "tombolo-system", "tombolo-agent")
-	lab.Must(t, err)
-	remote, err := w.Hub.ServiceAccountKubeconfig(t.Context(), "member-a", "tombolo-agent")
-	lab.Must(t, err)
-	var ranges []string
-	for _, r := range a.Cluster.ServiceCIDRs {
-		ranges = append(ranges, r.String())
-	}
-	always := func(context.Context) error { return nil }
-	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+strings.Join(ranges, ","),
-		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0").Start(t.Context()))
-
+	w, a := worldOfCommit(t, beforeNetworks)
 	k := framework.Key{Namespace: framework.Namespace(t, a), Name: "web"}
 	for _, id := range []string{"near", "far", "hidden"} {
 		w.Enroll(t, id)
@@ -86,4 +69,27 @@ func TestAgentWithoutNetworks(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// worldOfCommit returns a hub and its member a, whose agent is that of a commit.
+func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Member) {
+	t.Helper()
+	folder := filepath.Join(programFolder, commit)
+	lab.Must(t, checkOut(commit, folder))
+	program := folder + "-agent"
+	lab.Must(t, build(folder, "tombolo-agent", program))
+	w := framework.New(t, membership.Hub(), lab.Member("a"))
+	a := w.Members["a"]
+	local, err := a.Cluster.ServiceAccountKubeconfig(t.Context(), "tombolo-system", "tombolo-agent")
+	lab.Must(t, err)
+	remote, err := w.Hub.ServiceAccountKubeconfig(t.Context(), "member-a", "tombolo-agent")
+	lab.Must(t, err)
+	var ranges []string
+	for _, r := range a.Cluster.ServiceCIDRs {
+		ranges = append(ranges, r.String())
+	}
+	always := func(context.Context) error { return nil }
+	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+strings.Join(ranges, ","),
+		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0").Start(t.Context()))
+	return w, a
 }
