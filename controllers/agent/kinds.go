@@ -22,11 +22,13 @@ var needed = []struct {
 	install string
 }{
 	{
-		mcsv1beta1.GroupVersion, []string{mcsv1beta1.ServiceExportPluralName, mcsv1beta1.ServiceImportPluralName},
+		mcsv1beta1.GroupVersion,
+		[]string{mcsv1beta1.ServiceExportPluralName, mcsv1beta1.ServiceImportPluralName},
 		"apply the CRDs of the Multi-Cluster Services API",
 	},
 	{
-		policyv1alpha1.GroupVersion, []string{"serviceexportgrants", "clusterserviceaccesspolicies", "serviceimportroutingpolicies"},
+		policyv1alpha1.GroupVersion,
+		[]string{"serviceexportgrants", "clusterserviceaccesspolicies", "serviceimportroutingpolicies"},
 		`"kubectl clusterset upgrade" installs the kinds of this version, and so does its kustomization manifests/agent`,
 	},
 }

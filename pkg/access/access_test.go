@@ -499,8 +499,10 @@ func TestApplying(t *testing.T) {
 		want    []Applied
 	}{
 		{web, []Applied{
-			{"ClusterServiceAccessPolicy first", "Pass", "all"}, second,
-			{"ServiceExportGrant shop/some", "Accept", "clusters east, west and namespaces shop and accounts frontend; or clusters north"}, {NotGranted, "Deny", "all"},
+			{"ClusterServiceAccessPolicy first", "Pass", "all"},
+			second,
+			{"ServiceExportGrant shop/some", "Accept", "clusters east, west and namespaces shop and accounts frontend; or clusters north"},
+			{NotGranted, "Deny", "all"},
 		}},
 		{db, []Applied{second, {"ClusterServiceAccessPolicy last", "Deny", "all"}, {NoRule, "Accept", "all"}}},
 		{granted, []Applied{second, {GrantedOnly, "Deny", "all"}}},

@@ -39,7 +39,8 @@ func TestAccessSteps(t *testing.T) {
 			"note shop/frontend is denied the endpoints of west by west: " + access.NotGranted,
 		}},
 		"the same network": {
-			[]Access{{Exporter: "west", Verdict: AccessNotEnforced, Reason: "the pods reach each other"}}, false,
+			[]Access{{Exporter: "west", Verdict: AccessNotEnforced, Reason: "the pods reach each other"}},
+			false,
 			[]string{"ok shop/frontend may use it from west: the pods reach each other"},
 		},
 		"not known": {[]Access{{Exporter: "west", Verdict: AccessUnknown, Reason: "not read"}}, false, []string{"note it is not known whether shop/frontend may use it from west: not read"}},

@@ -98,7 +98,7 @@ func TestChangesWhileDraining(t *testing.T) {
 		stop()
 		synctest.Wait()
 		check("while a slice lists the gateway")
-		time.Sleep(options.DrainTimeout/2 + time.Second)
+		time.Sleep(options.DrainTimeout/2 + time.Second) //nolint:forbidigo // fake time
 		check("while streams end")
 		close(streamEnds)
 		if err := <-ended; err != nil {
