@@ -19,6 +19,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
 	"github.com/tombolo-mcs/tombolo/pkg/preference"
@@ -159,6 +160,15 @@ func (o Options) serviceCIDRs() []netip.Prefix {
 		return nil
 	}
 	return prefixes
+}
+
+// defaultSources returns the given sources, which Validate has checked.
+func (o Options) defaultSources() []policyv1alpha1.Source {
+	sources, err := preference.ParseSources(o.DefaultSources)
+	if err != nil { // Validate has refused it
+		return nil
+	}
+	return sources
 }
 
 // gatewayAddresses returns the given addresses, which Validate has checked.

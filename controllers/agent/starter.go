@@ -261,7 +261,7 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

@@ -28,7 +28,9 @@ func AccessObjects(ctx context.Context, from client.Reader) (access.Objects, err
 	}
 	result := access.Objects{Policies: policies.Items, Grants: grants.Items, Namespaces: map[string]labels.Set{}}
 	for i := range namespaces.Items {
-		result.Namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+		if n := &namespaces.Items[i]; n.DeletionTimestamp.IsZero() { // its grants may be deleted before its exports
+			result.Namespaces[n.Name] = n.Labels
+		}
 	}
 	return result, nil
 }

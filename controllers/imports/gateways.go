@@ -133,7 +133,7 @@ func gatewaySlices(v view) []clusterset.Slice {
 func keptGateway(v view, withheld *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	result := *withheld
 	result.Endpoints = nil
-	if len(withheld.Endpoints) > 0 {
+	if len(withheld.Ports) > 0 { // a source without available endpoints has no ports
 		source := sourceOf(withheld)
 		result.Endpoints = render.Endpoints(route.Endpoints(v.sources.Key, source, withheld.AddressType, v.gateways[source], clusterset.MaxAvailable))
 	}

@@ -152,7 +152,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
+		// The time counts if the error is only that an unmanaged object is in the way.
+		return reconcile.Result{RequeueAfter: after}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }

@@ -57,10 +57,19 @@ func (r *Reconciler) write(ctx context.Context, v view, d decision) error {
 
 func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error {
 	desired := slices.Concat(render.Slices(d.merged, d.site, d.slices), d.kept)
-	changes := plan.EndpointSlices(desired, v.mirrored)
-	written, err := apply.Do(ctx, r.Writer, changes)
-	r.Metrics.observePropagation(r.Sources.Cluster, d.slices, written, r.Clock.Now())
-	return err
+	first, last := plan.AddedThenRemoved(desired, v.mirrored)
+	written, err := apply.Do(ctx, r.Writer, first)
+	switch isInTheWay := apply.IsUnmanaged(err) || apply.IsRefused(err); {
+	case isInTheWay && v.routing.applies(d.merged): // what it would replace serves on
+		last = slices.DeleteFunc(last, func(c plan.Change[*discoveryv1.EndpointSlice]) bool {
+			return slices.Contains(d.merged.Clusters, sourceOf(c.Object))
+		})
+	case err != nil && !isInTheWay:
+		return err
+	}
+	removed, lastErr := apply.Do(ctx, r.Writer, last)
+	r.Metrics.observePropagation(r.Sources.Cluster, d.slices, slices.Concat(written, removed), r.Clock.Now())
+	return apply.Join(err, lastErr)
 }
 
 func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derived serviceResult) error {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -110,6 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
+	if err := r.narrow(ctx, desired.service, &known.Hub); err != nil {
+		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
+	}
 	services, endpoints, err := r.apply(ctx, desired, known.Hub)
 	if err != nil {
 		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
@@ -120,8 +124,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.retries != nil && desired.freesQuota(known.Hub) {
 		r.retries.RetryOldest()
 	}
+	if outcome.Failure != "" { // no event reports that the hub's kinds were changed
+		return reconcile.Result{RequeueAfter: unstoredRetry}, nil
+	}
 	return reconcile.Result{}, nil
 }
+
+// unstoredRetry is the time after which a record is compared again with the one that a hub of an earlier version has stored.
+const unstoredRetry = 5 * time.Minute
 
 func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sources.Sources, []clusterset.Slice, error) {
 	known, err := r.Sources.Read(ctx, key)
@@ -188,6 +198,29 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 	record := known.Hub.Local.DeepCopy()
 	record.Spec.Inactive, record.Spec.GrantedTo, record.Spec.ExportedAt = true, nil, known.Export.CreationTimestamp
 	return record
+}
+
+// narrow writes to which clusters an export is granted if the record on the hub still admits others, before all else: the hub may refuse
+// the rest, for example because a quota is full. It sets the record in observed to the written one.
+func (r *Reconciler) narrow(ctx context.Context, desired *hubv1alpha1.PublishedService, observed *hub.Service) error {
+	if desired == nil || desired.Spec.GrantedTo == nil || observed.Local == nil || !admitsOthers(observed.Local, desired.Spec.GrantedTo) {
+		return nil
+	}
+	narrowed := observed.Local.DeepCopy()
+	narrowed.Spec.Inactive, narrowed.Spec.GrantedTo = true, desired.Spec.GrantedTo
+	written, err := apply.Do(ctx, r.Hub, plan.PublishedService(narrowed, observed.Local))
+	if len(written) > 0 {
+		observed.Local = written[0]
+	}
+	return err
+}
+
+// admitsOthers reports whether clusters import a record that are not among the granted ones.
+func admitsOthers(record *hubv1alpha1.PublishedService, granted *hubv1alpha1.GrantedTo) bool {
+	if record.Spec.GrantedTo == nil {
+		return !record.Spec.Inactive
+	}
+	return slices.ContainsFunc(record.Spec.GrantedTo.Clusters, func(id hubv1alpha1.GrantedCluster) bool { return !slices.Contains(granted.Clusters, id) })
 }
 
 // apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. It

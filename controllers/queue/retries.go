@@ -60,7 +60,7 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil
 	case apply.IsUnmanaged(err):
-		return reconcile.Result{}, nil
+		return result, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		r.remove(request)
 	case apply.IsRefused(err):

@@ -58,6 +58,11 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 					queue.Enqueue(q, handler.LowPriority, types.NamespacedName{})
 				}
 			})
+			r.Hub.Subscribe(func(event hub.Event) { // after the first list, all members are known
+				if event.All {
+					queue.Enqueue(q, handler.LowPriority, types.NamespacedName{})
+				}
+			})
 			return nil
 		}),
 	)

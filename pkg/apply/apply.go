@@ -129,7 +129,7 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 		version = change.Existing.GetResourceVersion()
 	}
 	var err error
-	if change.Verb != plan.UpdateStatus { // from an old version, it ends in a conflict, which costs as much as the check
+	if change.Verb != plan.UpdateStatus || w.manages(change.Existing) { // users' objects: conflicts are rare, and need no right to get
 		err = w.checkLastWrite(ctx, object, version)
 	}
 	if errors.Is(err, errDeleted) && change.Verb == plan.Delete {

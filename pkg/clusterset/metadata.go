@@ -59,8 +59,8 @@ const (
 	HubSecretKubeconfig = "kubeconfig"
 	HubSecretCA         = "ca.crt"
 	HubSecretToken      = "token"
-	// AnnotationGrantedOnly is an annotation of a ServiceExport: if it is "true", the service is exported to no other cluster unless a
-	// ServiceExportGrant selects it (A1).
+	// AnnotationGrantedOnly is an annotation of a ServiceExport: with any value but "false", the service is exported to no other cluster
+	// unless a ServiceExportGrant selects it (A1).
 	AnnotationGrantedOnly = "tombolo-mcs.io/granted-only"
 	// AnnotationTokenExpires is the time at which the token expires (RFC 3339). If the annotation is missing, the agent renews the
 	// token immediately.
@@ -75,7 +75,8 @@ func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] ==
 
 // IsGrantedOnly reports whether a ServiceExport has the annotation AnnotationGrantedOnly (A1).
 func IsGrantedOnly(export metav1.Object) bool {
-	return export.GetAnnotations()[AnnotationGrantedOnly] == "true"
+	value, ok := export.GetAnnotations()[AnnotationGrantedOnly]
+	return ok && value != "false"
 }
 
 // ManagerOf returns the value of an object's managed-by label, which is ManagedBy for Tombolo; empty if there is none.

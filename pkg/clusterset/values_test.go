@@ -345,3 +345,19 @@ func TestBounded(t *testing.T) {
 		})
 	}
 }
+
+// A value that is mistyped restricts.
+//
+// spec: A1
+func TestIsGrantedOnly(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
+		export := &metav1.ObjectMeta{Annotations: map[string]string{clusterset.AnnotationGrantedOnly: value}}
+		if got := clusterset.IsGrantedOnly(export); got != want {
+			t.Errorf("%q: %t", value, got)
+		}
+	}
+	if clusterset.IsGrantedOnly(&metav1.ObjectMeta{}) {
+		t.Error("no annotation restricts")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -96,22 +97,33 @@ func RoutingPolicyStatus(status policyv1alpha1.ServiceImportRoutingPolicyStatus,
 }
 
 // EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different
-// address type is replaced, because the address type cannot change. The other deletions, and updates that remove ports, come last, so
-// that a service always has endpoints while others take over. Existing slices may be condensed.
+// address type is replaced, because the address type cannot change. The other deletions, and updates that remove ports, are the last
+// ones: a service always has endpoints if they are applied after the first ones. Existing slices may be condensed.
 func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
+	return slices.Concat(AddedThenRemoved(desired, existing))
+}
+
+// AddedThenRemoved returns the first and the last ones of EndpointSlices.
+func AddedThenRemoved(desired, existing []*discoveryv1.EndpointSlice) (first, last []Change[*discoveryv1.EndpointSlice]) {
 	replaced := map[string]bool{}
 	for _, d := range desired {
 		replaced[d.Name] = true
 	}
-	isLast := func(c Change[*discoveryv1.EndpointSlice]) int {
-		if c.Verb == Delete && !replaced[c.Object.Name] || c.Verb == Update && len(c.Object.Ports) < len(c.Existing.Ports) {
-			return 1
+	for _, change := range compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily) {
+		if change.Verb == Delete && !replaced[change.Object.Name] || change.Verb == Update && removesPort(change.Object, change.Existing) {
+			last = append(last, change)
+		} else {
+			first = append(first, change)
 		}
-		return 0
 	}
-	changes := compare(desired, existing, overlaySlice, sameSlice, hasOtherFamily)
-	slices.SortStableFunc(changes, func(a, b Change[*discoveryv1.EndpointSlice]) int { return isLast(a) - isLast(b) })
-	return changes
+	return first, last
+}
+
+// removesPort reports whether an existing slice has a port whose name the desired one lacks.
+func removesPort(desired, existing *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(existing.Ports, func(e discoveryv1.EndpointPort) bool {
+		return !slices.ContainsFunc(desired.Ports, func(d discoveryv1.EndpointPort) bool { return ptr.Deref(d.Name, "") == ptr.Deref(e.Name, "") })
+	})
 }
 
 // ConfigMap returns the changes from the existing to the desired ConfigMap; existing may be nil.

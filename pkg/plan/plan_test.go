@@ -651,3 +651,25 @@ func TestSingleHubRecords(t *testing.T) {
 		}
 	}
 }
+
+// An update that gives up a port comes after what serves the port then, also if it gets another one.
+//
+// spec: P1
+func TestAddedThenRemoved(t *testing.T) {
+	t.Parallel()
+	withPort := func(name string) func(*discoveryv1.EndpointSlice) {
+		return func(s *discoveryv1.EndpointSlice) {
+			s.Ports = []discoveryv1.EndpointPort{{Name: &name, Protocol: new(corev1.ProtocolTCP), Port: new(int32(80))}}
+		}
+	}
+	first, last := plan.AddedThenRemoved(
+		[]*discoveryv1.EndpointSlice{slice("new"), slice("swapped", withPort("admin"))},
+		[]*discoveryv1.EndpointSlice{stored(slice("swapped", withPort("http")), "1"), stored(slice("old"), "2")},
+	)
+	if diff := cmp.Diff([]step{{"create", "new", ""}}, steps(first)); diff != "" {
+		t.Errorf("first (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]step{{"delete", "old", "2"}, {"update", "swapped", "1"}}, steps(last)); diff != "" {
+		t.Errorf("last (-want +got):\n%s", diff)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -41,7 +42,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	if err := b.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, missing(key, err)
 	}
-	if !meta.IsStatusConditionTrue(exported.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
+	if !isExported(&exported) {
 		return forward.Endpoints{}, notExported(key, "the ServiceExport is not Ready")
 	}
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
@@ -58,6 +59,14 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 		Addresses: addressesIn(&service, port, open.Hostname, slices.Items),
 		Affinity:  service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}, nil
+}
+
+// isExported reports whether an export is valid and the hub has not refused it. It also is while a change is on its way to the hub, or
+// the hub is not reached: other clusters import what was exported before.
+func isExported(export *mcsv1beta1.ServiceExport) bool {
+	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == string(mcsv1beta1.ServiceExportReasonPending)) &&
+		meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 }
 
 // addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any. hostname is that of the

@@ -4,12 +4,20 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -69,5 +77,57 @@ func TestAddressesOfHostname(t *testing.T) {
 		if got := fmt.Sprint(addressesIn(&corev1.Service{Spec: headless}, port, hostname, all)); got != want {
 			t.Errorf("hostname %q: %s, want %s", hostname, got, want)
 		}
+	}
+}
+
+// An export that was published serves on while a change is on its way to the hub, or the hub is not reached.
+//
+// spec: G3
+func TestIsExported(t *testing.T) {
+	t.Parallel()
+	condition := func(kind, status, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason}
+	}
+	valid := condition("Valid", "True", "Valid")
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       bool
+	}{
+		"no status":           {nil, false},
+		"exported":            {[]metav1.Condition{valid, condition("Ready", "True", "Exported")}, true},
+		"a change is pending": {[]metav1.Condition{valid, condition("Ready", "False", "Pending")}, true},
+		"no hub":              {[]metav1.Condition{valid, condition("Ready", "Unknown", "Pending")}, true},
+		"the hub refuses it":  {[]metav1.Condition{valid, condition("Ready", "False", "Failed")}, false},
+		"not valid":           {[]metav1.Condition{condition("Valid", "False", "NoService"), condition("Ready", "False", "Pending")}, false},
+	} {
+		if got := isExported(&mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.conditions}}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Grants may be deleted before the exports of a namespace that is being deleted. So a gateway denies its services.
+//
+// spec: A2
+func TestTerminatingNamespace(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	compacted, err := compactNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now, Labels: map[string]string{"a": "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	going := compacted.(*corev1.Namespace)
+	if sameLabels(going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}) {
+		t.Error("the deletion of a namespace is no change")
+	}
+	going.Finalizers = []string{"kubernetes"} // the fake client keeps no other
+	objects, err := caches.AccessObjects(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build())
+	if err != nil || len(objects.Namespaces) != 1 {
+		t.Errorf("%v, %v, want only shop", objects.Namespaces, err)
 	}
 }

@@ -124,7 +124,7 @@ func compactPod(object any) (any, error) {
 	}, nil
 }
 
-// compactNamespace is the transform of the cache of namespaces: it keeps their labels.
+// compactNamespace is the transform of the cache of namespaces: it keeps their labels, and whether they are being deleted.
 func compactNamespace(object any) (any, error) {
 	namespace, ok := object.(*corev1.Namespace)
 	if !ok {
@@ -132,5 +132,6 @@ func compactNamespace(object any) (any, error) {
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
+		DeletionTimestamp: namespace.DeletionTimestamp,
 	}}, nil
 }

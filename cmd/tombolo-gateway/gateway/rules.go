@@ -147,7 +147,8 @@ func sameGrantedOnly(before, after any) bool { return isGrantedOnly(before) == i
 
 // sameLabels reports whether an update leaves the labels as they are.
 func sameLabels(before, after any) bool {
-	return maps.Equal(before.(client.Object).GetLabels(), after.(client.Object).GetLabels())
+	b, a := before.(client.Object), after.(client.Object)
+	return maps.Equal(b.GetLabels(), a.GetLabels()) && b.GetDeletionTimestamp().IsZero() == a.GetDeletionTimestamp().IsZero()
 }
 
 // sameSpec reports whether an update leaves the spec as it is. Each change of a status by the agent is an update too.

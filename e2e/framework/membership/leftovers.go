@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // Traces returns the objects of a cluster, of any kind, that could be Tombolo's: by their name, their namespace or their
@@ -23,7 +24,8 @@ import (
 func Traces(ctx context.Context, cluster *lab.Cluster) ([]string, error) {
 	var result []string
 	err := eachObject(ctx, cluster, func(kind metav1.APIResource, _ metadata.Getter, o metav1.ObjectMeta) error {
-		if isTrace(o) {
+		isOfUsers := kind.Kind == "CustomResourceDefinition" && strings.HasSuffix(o.Name, "."+policyv1alpha1.GroupVersion.Group)
+		if isTrace(o) && !isOfUsers {
 			result = append(result, fmt.Sprintf("%s %s/%s", kind.Kind, o.Namespace, o.Name))
 		}
 		return nil

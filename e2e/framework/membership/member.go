@@ -27,13 +27,18 @@ import (
 // clusterSetName is the value of ClusterProperty clusterset.k8s.io in all members.
 const clusterSetName = "lab"
 
-// InstallCRDs installs what a cluster must know before it joins: ServiceExport, ServiceImport and ClusterProperty.
+// InstallCRDs installs what a cluster must know for an agent to start: ServiceExport, ServiceImport, ClusterProperty, and the kinds of
+// policy.tombolo-mcs.io, which are installed with the agent.
 func InstallCRDs(ctx context.Context, cluster *lab.Cluster) error {
 	definitions, err := manifests.MemberDefinitions()
 	if err != nil {
 		return err
 	}
-	return apply(ctx, cluster, definitions...)
+	policies, err := manifests.Render("crd/policy")
+	if err != nil {
+		return err
+	}
+	return apply(ctx, cluster, append(definitions, policies...)...)
 }
 
 // Declare makes a cluster say of itself who it is, and that it is a member (spec K1).

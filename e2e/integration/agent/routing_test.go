@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -132,13 +133,13 @@ func returnedAfter(t *testing.T, available time.Time) {
 
 // TestRoutingPolicies: the API server refuses what is not valid; a policy says what it does not do; what no source matches does not serve.
 //
-// spec: P1
+// spec: P1, P2
 func TestRoutingPolicies(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
 	a.Start(t)
-	b.Start(t)
+	stopB := b.Start(t)
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	a.ExportWeb(t, k, "10.1.0.1")
 	b.ExportWeb(t, k, "10.2.0.1")
@@ -148,6 +149,10 @@ func TestRoutingPolicies(t *testing.T) {
 	const ofA, ofB = "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080"
 	a.Endpoints(t, k, ofA, ofB)
 	a.Endpoints(t, client.ObjectKeyFromObject(headless), "b 10.2.0.2:http:8080")
+	stopB()
+	b.Start(t, func(o *agent.Options) { o.DefaultSources = []string{"SameCluster", "Any"} })
+	b.Endpoints(t, k, ofB)
+	b.ImportCondition(t, k, conditions.TypePreferred, metav1.ConditionTrue, conditions.ReasonFirstSource, "the default sources of the agent: source 1 serves http/IPv4 from b")
 
 	onlyB := routingPolicy(k.Namespace, "only-b", []policyv1alpha1.Source{{Clusters: []policyv1alpha1.ClusterID{"b"}}})
 	lab.Must(t, a.Create(t.Context(), onlyB))
