@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +30,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -57,26 +55,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](func(object client.Object) (types.NamespacedName, bool) {
 			return types.NamespacedName{}, client.ObjectKeyFromObject(object) == r.Sources.GatewayService()
 		})),
-		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.subscribe(func() { queue.Enqueue(q, 0, types.NamespacedName{}) })
-			return nil
-		}),
+		queue.FromMembers(r.Sources.Hub, types.NamespacedName{}),
 	)
-}
-
-// subscribe calls enqueue now, and for each change of a Member.
-func (r *Reconciler) subscribe(enqueue func()) {
-	r.Sources.Hub.SubscribeMembers(func(event hub.MemberEvent) {
-		if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-			enqueue()
-		}
-	})
-	r.Sources.Hub.Subscribe(func(event hub.Event) { // a list without a Member that the one before had is no event of a member
-		if event.All {
-			enqueue()
-		}
-	})
-	enqueue()
 }
 
 // Reconcile writes the status of all rules if it has changed.

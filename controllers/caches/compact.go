@@ -58,6 +58,15 @@ func Compact(object any) (any, error) {
 	return slice, err
 }
 
+// Pointers returns pointers to the items of a list.
+func Pointers[T any](items []T) []*T {
+	result := make([]*T, len(items))
+	for i := range items {
+		result[i] = &items[i]
+	}
+	return result
+}
+
 // allAddresses returns the addresses of all endpoints, in order.
 func allAddresses(endpoints []discoveryv1.Endpoint) []string {
 	n := 0

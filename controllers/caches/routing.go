@@ -21,9 +21,5 @@ func ListRoutingPolicies(ctx context.Context, from client.Reader, namespace stri
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("list ServiceImportRoutingPolicies: %w", err)
 	}
-	result := make([]*policyv1alpha1.ServiceImportRoutingPolicy, len(list.Items))
-	for i := range list.Items {
-		result[i] = &list.Items[i]
-	}
-	return result, nil
+	return Pointers(list.Items), nil
 }

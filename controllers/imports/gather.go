@@ -203,16 +203,8 @@ func (r *Reconciler) readExisting(ctx context.Context, key clusterset.ServiceKey
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexMirror: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices of %s: %w", key, err)
 	}
-	v.mirrored = pointers(list.Items)
+	v.mirrored = caches.Pointers(list.Items)
 	return r.readVirtualIPs(ctx, key, v)
-}
-
-func pointers[T any](items []T) []*T {
-	var result []*T
-	for i := range items {
-		result = append(result, &items[i])
-	}
-	return result
 }
 
 // recordedByOthers returns the short name of a service's derived Service if another import has recorded it.

@@ -99,7 +99,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
 			return nil
 		}),
-		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), specChanges()),
+		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), queue.SpecChanges[*policyv1alpha1.ServiceImportRoutingPolicy]()),
 		source.Kind(members, &corev1.Service{}, r.gatewayService()),
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)

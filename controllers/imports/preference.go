@@ -11,10 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -76,15 +74,6 @@ func (r *Reconciler) importsOfPolicy() handler.TypedEventHandler[*policyv1alpha1
 		}
 		return requests
 	})
-}
-
-// specChanges drops the updates of policies that change only their status.
-func specChanges() predicate.TypedPredicate[*policyv1alpha1.ServiceImportRoutingPolicy] {
-	return predicate.TypedFuncs[*policyv1alpha1.ServiceImportRoutingPolicy]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*policyv1alpha1.ServiceImportRoutingPolicy]) bool {
-			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation
-		},
-	}
 }
 
 // applies reports whether the policy applies to an import: not to a headless one, whose endpoints have names of their own, and not if

@@ -126,6 +126,6 @@ func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceK
 			return fmt.Errorf("list %T of the virtual IPs of %s: %w", list, key, err)
 		}
 	}
-	v.virtualServices, v.virtualSlices = pointers(services.Items), pointers(endpoints.Items)
+	v.virtualServices, v.virtualSlices = caches.Pointers(services.Items), caches.Pointers(endpoints.Items)
 	return nil
 }

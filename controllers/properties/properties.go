@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -52,15 +51,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return queue.AddController(mgr, "properties", options,
 		source.Kind(members, &aboutv1beta1.ClusterProperty{}, queue.Typed[*aboutv1beta1.ClusterProperty](
 			func(client.Object) (types.NamespacedName, bool) { return all, true })),
-		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.Hub.Subscribe(func(event hub.Event) {
-				if event.All { // the local Member or the permission to use the ID has changed, among others
-					queue.Enqueue(q, 0, all)
-				}
-			})
-			queue.Enqueue(q, 0, all)
-			return nil
-		}),
+		queue.FromMembers(r.Hub, all), // one of its events reports the permission to use the ID
 	)
 }
 

@@ -210,10 +210,34 @@ func Grants(members cache.Cache, exportsIn func(ctx context.Context, namespace s
 		}
 		return requests
 	})
-	return source.Kind(members, &policyv1alpha1.ServiceExportGrant{}, enqueue, predicate.TypedFuncs[*policyv1alpha1.ServiceExportGrant]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*policyv1alpha1.ServiceExportGrant]) bool {
-			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation
-		},
+	return source.Kind(members, &policyv1alpha1.ServiceExportGrant{}, enqueue, SpecChanges[*policyv1alpha1.ServiceExportGrant]())
+}
+
+// SpecChanges drops updates that change only the status or the metadata of an object. After an interrupted watch, an object that was
+// deleted and created again appears as an update, so predicate.GenerationChangedPredicate is not sufficient.
+func SpecChanges[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	}}
+}
+
+// FromMembers returns a controller's source of one request: at the start, when a Member is read or has left, and after each list of the hub.
+// A list that lacks a Member is no event of that member.
+func FromMembers(store *hub.Store, request types.NamespacedName) source.Source {
+	return source.Func(func(_ context.Context, q queue) error {
+		enqueue := func() { Enqueue(q, 0, request) }
+		store.SubscribeMembers(func(event hub.MemberEvent) {
+			if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
+				enqueue()
+			}
+		})
+		store.Subscribe(func(event hub.Event) {
+			if event.All {
+				enqueue()
+			}
+		})
+		enqueue()
+		return nil
 	})
 }
 

@@ -11,14 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -52,19 +49,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return queue.AddController(mgr, "routing", options,
 		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, queue.Typed[*policyv1alpha1.ServiceImportRoutingPolicy](namespaceOf)),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
-		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.Hub.SubscribeMembers(func(event hub.MemberEvent) {
-				if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-					queue.Enqueue(q, handler.LowPriority, types.NamespacedName{})
-				}
-			})
-			r.Hub.Subscribe(func(event hub.Event) { // after the first list, all members are known
-				if event.All {
-					queue.Enqueue(q, handler.LowPriority, types.NamespacedName{})
-				}
-			})
-			return nil
-		}),
+		queue.FromMembers(r.Hub, types.NamespacedName{}),
 	)
 }
 
@@ -91,16 +76,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	now := metav1.NewTime(r.Clock.Now())
+	var changes []plan.Change[*policyv1alpha1.ServiceImportRoutingPolicy]
 	for _, policy := range policies {
 		status := policy.Status
 		status.Conditions = conditions.Set(status.Conditions, v.decide(policy, policies), policy.Generation, now)
-		written, err := apply.Do(ctx, r.Writer, plan.RoutingPolicyStatus(status, policy))
-		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("write the status of a policy: %w", err)
-		}
-		if len(written) > 0 {
-			log.FromContext(ctx).V(1).Info("the status of a policy has changed", "policy", client.ObjectKeyFromObject(policy))
-		}
+		changes = append(changes, plan.RoutingPolicyStatus(status, policy)...)
+	}
+	if _, err := apply.Do(ctx, r.Writer, changes); err != nil {
+		return reconcile.Result{}, fmt.Errorf("write the status of policies: %w", err)
 	}
 	return reconcile.Result{}, nil
 }

@@ -29,7 +29,7 @@ func (r Reader) ExportKeysIn(ctx context.Context, namespace string) ([]clusterse
 	if err := r.Member.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceExports: %w", err)
 	}
-	return keys(pointers(list.Items)), nil
+	return keys(caches.Pointers(list.Items)), nil
 }
 
 // ImportKeys returns the services for which this cluster has ServiceImports.
@@ -38,7 +38,7 @@ func (r Reader) ImportKeys(ctx context.Context) ([]clusterset.ServiceKey, error)
 	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ServiceImports: %w", err)
 	}
-	return keys(pointers(list.Items)), nil
+	return keys(caches.Pointers(list.Items)), nil
 }
 
 // DerivedKeys returns the services for which this cluster has derived Services, mirrored slices or virtual IPs. They have no ServiceImport if an

@@ -246,7 +246,7 @@ func (r Reader) localSlices(ctx context.Context, key clusterset.ServiceKey) ([]*
 	if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
 	}
-	return pointers(list.Items), nil
+	return caches.Pointers(list.Items), nil
 }
 
 // get reads an object and reports whether it exists.
@@ -259,12 +259,4 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey, into c
 		return false, fmt.Errorf("get %T %s: %w", into, key, err)
 	}
 	return true, nil
-}
-
-func pointers[T any](items []T) []*T {
-	result := make([]*T, len(items))
-	for i := range items {
-		result[i] = &items[i]
-	}
-	return result
 }

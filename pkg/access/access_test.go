@@ -511,5 +511,14 @@ func TestApplying(t *testing.T) {
 		if got := rules.Applying(test.service); !slices.Equal(got, test.want) {
 			t.Errorf("%+v:\n%q, want\n%q", test.service, got, test.want)
 		}
+		for _, client := range []Client{{"west", "shop", "frontend"}, {"west", "shop", "backend"}, {Cluster: "west"}, {"north", "other", "any"}} {
+			verdict := rules.Decide(test.service, client)
+			decides := slices.ContainsFunc(test.want, func(a Applied) bool {
+				return a.Rule == verdict.Rule && a.Action == map[bool]string{true: "Accept", false: "Deny"}[verdict.Allowed]
+			})
+			if !decides {
+				t.Errorf("%+v: %+v decides about %+v, and is none of the rules that apply", test.service, verdict, client)
+			}
+		}
 	}
 }

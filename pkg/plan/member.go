@@ -87,13 +87,10 @@ func status[P interface{ DeepCopy() P }, S any](desired S, existing P, of func(P
 }
 
 // RoutingPolicyStatus returns the change of a policy's status to the desired one; nil if they are equal.
-func RoutingPolicyStatus(status policyv1alpha1.ServiceImportRoutingPolicyStatus, existing *policyv1alpha1.ServiceImportRoutingPolicy) []Change[*policyv1alpha1.ServiceImportRoutingPolicy] {
-	if equality.Semantic.DeepEqual(existing.Status, status) {
-		return nil
-	}
-	updated := existing.DeepCopy()
-	updated.Status = status
-	return []Change[*policyv1alpha1.ServiceImportRoutingPolicy]{{Verb: UpdateStatus, Object: updated, Existing: existing}}
+func RoutingPolicyStatus(desired policyv1alpha1.ServiceImportRoutingPolicyStatus, existing *policyv1alpha1.ServiceImportRoutingPolicy) []Change[*policyv1alpha1.ServiceImportRoutingPolicy] {
+	return status(desired, existing, func(o *policyv1alpha1.ServiceImportRoutingPolicy) *policyv1alpha1.ServiceImportRoutingPolicyStatus {
+		return &o.Status
+	})
 }
 
 // EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different

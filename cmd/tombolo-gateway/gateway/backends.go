@@ -43,7 +43,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 		return forward.Endpoints{}, missing(key, err)
 	}
 	if !isExported(&exported) {
-		return forward.Endpoints{}, notExported(key, "the ServiceExport is not Ready")
+		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid, or the hub refuses it")
 	}
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, missing(key, err)

@@ -121,7 +121,7 @@ func TestTerminatingNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	going := compacted.(*corev1.Namespace)
-	if sameLabels(going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}) {
+	if sameNamespace(going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}) {
 		t.Error("the deletion of a namespace is no change")
 	}
 	going.Finalizers = []string{"kubernetes"} // the fake client keeps no other

@@ -98,7 +98,7 @@ func TestChangesWhileDraining(t *testing.T) {
 		stop()
 		synctest.Wait()
 		check("while a slice lists the gateway")
-		time.Sleep(options.DrainTimeout/2 + time.Second) //nolint:forbidigo // fake time
+		time.Sleep(options.DrainTimeout/2 + time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		check("while streams end")
 		close(streamEnds)
 		if err := <-ended; err != nil {

@@ -145,8 +145,8 @@ func isGrantedOnly(object any) bool {
 
 func sameGrantedOnly(before, after any) bool { return isGrantedOnly(before) == isGrantedOnly(after) }
 
-// sameLabels reports whether an update leaves the labels as they are.
-func sameLabels(before, after any) bool {
+// sameNamespace reports whether an update of a namespace leaves its labels as they are, and is not the beginning of its deletion.
+func sameNamespace(before, after any) bool {
 	b, a := before.(client.Object), after.(client.Object)
 	return maps.Equal(b.GetLabels(), a.GetLabels()) && b.GetDeletionTimestamp().IsZero() == a.GetDeletionTimestamp().IsZero()
 }

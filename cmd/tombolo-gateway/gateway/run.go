@@ -138,7 +138,7 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways, nil},
 		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always, sameSpec},
 		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always, sameSpec},
-		{&corev1.Namespace{}, g.rules.notify, always, sameLabels},
+		{&corev1.Namespace{}, g.rules.notify, always, sameNamespace},
 		{&mcsv1beta1.ServiceExport{}, g.rules.notify, isGrantedOnly, sameGrantedOnly},
 		{&corev1.Pod{}, g.pods.notify, always, nil},
 		{&corev1.Service{}, nil, nil, nil},

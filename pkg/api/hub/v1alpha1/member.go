@@ -5,10 +5,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Bounds of the properties of a Member, in characters but for the number of properties.
+// Bounds of the properties of a Member: their number, and the characters of a value.
 const (
 	MaxProperties          = 32
-	MaxPropertyNameLength  = 253
 	MaxPropertyValueLength = 253
 )
 
