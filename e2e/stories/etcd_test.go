@@ -74,15 +74,17 @@ func headlessAcrossNetworks(s *scene) {
 	}
 }
 
-// virtualIP waits until a name has exactly one address, and returns it.
+// virtualIP waits until a name has exactly one address, the same in all pods of DNS, and returns it.
 func (p *place) virtualIP(kind, name string) (address string) {
 	p.Helper()
 	p.eventually(fmt.Sprintf("%s of %s in cluster %s", kind, name, p.cluster.Name), func(context.Context) error {
-		r := p.resolve(kind, name)
-		if len(r.Answers) != 1 {
-			return fmt.Errorf("DNS answers %+v", r)
+		all := p.resolveTimes(replicas, kind, name)
+		for _, r := range all {
+			if len(r.Answers) != 1 || r.Answers[0] != all[0].Answers[0] {
+				return fmt.Errorf("DNS answers %+v", r)
+			}
 		}
-		address = r.Answers[0]
+		address = all[0].Answers[0]
 		return nil
 	})
 	return address
