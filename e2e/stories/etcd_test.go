@@ -36,11 +36,7 @@ func headlessAcrossNetworks(s *scene) {
 			name := pod.Name + "." + to.cluster.Name + "." + s.name("db")
 			for kind, network := range families {
 				first[kind+from.cluster.Name+name] = from.virtualIP(kind, name)
-				from.awaitAnyAnswer(network, name, 8080)
-				answer := from.ask(network, name, 8080, 1)[0]
-				if answer.Error != "" || answer.Cluster != to.cluster.Name || answer.Pod != pod.Name {
-					s.Errorf("from cluster %s, %s over %s: %+v, want an answer of this pod", from.cluster.Name, name, network, answer)
-				}
+				from.isAnsweredBy(pod, to.cluster.Name, network, name)
 			}
 		}
 	}
@@ -72,6 +68,21 @@ func headlessAcrossNetworks(s *scene) {
 			}
 		}
 	}
+}
+
+// isAnsweredBy waits until a name answers. The story fails unless this pod does.
+func (p *place) isAnsweredBy(pod corev1.Pod, cluster, network, name string) {
+	p.Helper()
+	p.eventually(fmt.Sprintf("an answer of %s in cluster %s over %s", name, p.cluster.Name, network), func(context.Context) error {
+		answer := p.ask(network, name, 8080, 1)[0]
+		if answer.Error != "" {
+			return fmt.Errorf("a request failed: %+v", answer)
+		}
+		if answer.Cluster != cluster || answer.Pod != pod.Name {
+			p.Errorf("from cluster %s, %s over %s: %+v, want an answer of this pod", p.cluster.Name, name, network, answer)
+		}
+		return nil
+	})
 }
 
 // virtualIP waits until a name has exactly one address, the same in all pods of DNS, and returns it.

@@ -90,10 +90,7 @@ func (s *scene) eachPodHasItsName(set string) {
 				name := pod.Name + "." + of.cluster.Name + "." + s.name(set)
 				for kind, network := range families {
 					p.awaitDNS(kind, name, addresses(kind, pod))
-					answer := p.ask(network, name, 8080, 1)[0]
-					if answer.Error != "" || answer.Cluster != of.cluster.Name || answer.Pod != pod.Name {
-						s.Errorf("from cluster %s, %s over %s: %+v, want an answer of this pod", p.cluster.Name, name, network, answer)
-					}
+					p.isAnsweredBy(pod, of.cluster.Name, network, name)
 				}
 			}
 		}
