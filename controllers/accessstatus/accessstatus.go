@@ -104,6 +104,7 @@ func (r *Reconciler) gather(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	objects.Properties = r.Sources.Hub.Properties()
 	var exports mcsv1beta1.ServiceExportList
 	if err := r.Sources.Member.List(ctx, &exports, client.UnsafeDisableDeepCopy); err != nil {
 		return view{}, fmt.Errorf("list ServiceExports: %w", err)

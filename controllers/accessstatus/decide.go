@@ -58,7 +58,7 @@ func (v view) withEnforced(accepted metav1.Condition, direction policyv1alpha1.D
 			importer, exporter = exporter, importer
 		}
 		switch {
-		case id == v.own || !access.Concerns(peers, id):
+		case id == v.own || !access.Concerns(peers, id, v.objects.Properties):
 		case route.IsDirect(importer, exporter):
 			e.Direct = append(e.Direct, id)
 		default:

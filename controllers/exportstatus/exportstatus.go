@@ -48,6 +48,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
 		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
+		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),
 		r.Outcomes.Source(),
 	)
 }

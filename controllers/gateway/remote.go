@@ -29,7 +29,7 @@ func (r *Reconciler) writeRemote(ctx context.Context, v view) error {
 		for _, prefix := range v.hub.Denied {
 			denied = append(denied, prefix.String())
 		}
-		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, denied, v.remote, func(id clusterset.ClusterID) bool {
+		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, denied, r.Sources.Hub.Properties(), v.remote, func(id clusterset.ClusterID) bool {
 			_, refused := v.hub.Refused[id]
 			return refused || v.hub.Revoked.Has(id) || id == r.Sources.Cluster
 		})

@@ -65,6 +65,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
 		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
+		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),
 		r.retries.Source(),
 	)
 }

@@ -7,7 +7,6 @@ package queue
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -33,13 +32,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // to reconcile, most urgent first, when any service may have changed: after a list of the hub, and when a member is confirmed.
 func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		enqueueAll := make(chan struct{}, 1)
-		signal := func() {
-			select {
-			case enqueueAll <- struct{}{}:
-			default: // one is pending already
-			}
-		}
+		signal := coalesce(ctx, func(again func()) { enqueueAll(ctx, q, all, again) })
 		store.Subscribe(func(event hub.Event) {
 			if event.All {
 				signal()
@@ -52,24 +45,6 @@ func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clust
 			filter(event, func() { Enqueue(q, priority, event.Key) })
 		})
 		signal()
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-enqueueAll:
-				}
-				keys, err := all(ctx)
-				if ctx.Err() != nil {
-					return
-				}
-				if err != nil {
-					log.FromContext(ctx).Error(err, "cannot list the services to reconcile; retrying in 1 s")
-					time.AfterFunc(time.Second, signal)
-				}
-				enqueueInOrder(q, keys)
-			}
-		}()
 		return nil
 	})
 }
@@ -219,26 +194,6 @@ func SpecChanges[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}
-}
-
-// FromMembers returns a controller's source of one request: at the start, when a Member is read or has left, and after each list of the hub.
-// A list that lacks a Member is no event of that member.
-func FromMembers(store *hub.Store, request types.NamespacedName) source.Source {
-	return source.Func(func(_ context.Context, q queue) error {
-		enqueue := func() { Enqueue(q, 0, request) }
-		store.SubscribeMembers(func(event hub.MemberEvent) {
-			if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-				enqueue()
-			}
-		})
-		store.Subscribe(func(event hub.Event) {
-			if event.All {
-				enqueue()
-			}
-		})
-		enqueue()
-		return nil
-	})
 }
 
 // changesExport reports whether more than the status or unused metadata of a ServiceExport has changed, or nothing, as in a resync.

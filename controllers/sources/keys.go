@@ -11,10 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -30,6 +32,23 @@ func (r Reader) ExportKeysIn(ctx context.Context, namespace string) ([]clusterse
 		return nil, fmt.Errorf("list ServiceExports: %w", err)
 	}
 	return keys(caches.Pointers(list.Items)), nil
+}
+
+// KeysByProperty returns the services of the namespaces whose grants select clusters by their properties.
+func (r Reader) KeysByProperty(ctx context.Context) ([]clusterset.ServiceKey, error) {
+	grants, err := caches.GrantsIn(ctx, r.Grants, "")
+	if err != nil {
+		return nil, err
+	}
+	var result []clusterset.ServiceKey
+	for _, namespace := range sets.List(access.NamespacesByProperty(grants)) {
+		keys, err := r.ExportKeysIn(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		result = append(result, keys...)
+	}
+	return result, nil
 }
 
 // ImportKeys returns the services for which this cluster has ServiceImports.

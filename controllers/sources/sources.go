@@ -183,7 +183,11 @@ func (r Reader) readGrants(ctx context.Context, result *Sources) error {
 		return err
 	}
 	service := access.Service{Key: result.Key, GrantedOnly: clusterset.IsGrantedOnly(result.Export)}
-	result.Local.GrantedTo, result.GrantSurplus = access.GrantedTo(r.Cluster, service, grants)
+	var properties access.Properties
+	if len(access.NamespacesByProperty(grants)) > 0 {
+		properties = r.Hub.Properties()
+	}
+	result.Local.GrantedTo, result.GrantSurplus = access.GrantedTo(r.Cluster, service, grants, properties)
 	return nil
 }
 

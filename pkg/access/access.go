@@ -58,6 +58,7 @@ type Rules struct {
 	admin, baseline []policy
 	grants          map[string][]grant // by namespace
 	namespaces      map[string]labels.Set
+	properties      Properties
 
 	mu     sync.RWMutex
 	chains map[chainKey]chain // computed when they are first used
@@ -127,7 +128,7 @@ func (r *Rules) compute(key chainKey) chain {
 	if !known {
 		return chain{{verdict: Verdict{Rule: NamespaceUnknown}}}
 	}
-	result := appendTier(nil, r.admin, key, labels)
+	result := r.appendTier(nil, r.admin, key, labels)
 	if result.decidesAll() {
 		return result
 	}
@@ -137,7 +138,7 @@ func (r *Rules) compute(key chainKey) chain {
 			if denied == nil {
 				denied = &step{verdict: Verdict{Rule: NotGranted, Object: g.object}}
 			}
-			result = appendStep(result, g.to, key, step{verdict: Verdict{Allowed: true, Rule: g.rule, Object: g.object}})
+			result = r.appendStep(result, g.to, key, step{verdict: Verdict{Allowed: true, Rule: g.rule, Object: g.object}})
 		}
 	}
 	switch {
@@ -148,7 +149,7 @@ func (r *Rules) compute(key chainKey) chain {
 			APIVersion: mcsv1beta1.GroupVersion.String(), Kind: "ServiceExport", Namespace: key.service.Key.Namespace, Name: key.service.Key.Name,
 		}}})
 	}
-	return appendTier(result, r.baseline, key, labels)
+	return r.appendTier(result, r.baseline, key, labels)
 }
 
 // decidesAll reports whether no client gets past the chain: the last step is about all, and no step passes.
@@ -157,11 +158,11 @@ func (c chain) decidesAll() bool {
 }
 
 // appendTier appends the steps of the policies of a tier that select a service, up to the first one about all clients.
-func appendTier(to chain, policies []policy, key chainKey, labels labels.Set) chain {
+func (r *Rules) appendTier(to chain, policies []policy, key chainKey, labels labels.Set) chain {
 	begin := len(to)
 	for _, p := range policies {
 		if containsOrEmpty(p.services, key.service.Key.Name) && p.namespaces.Matches(labels) {
-			to = appendStep(to, p.peers, key, p.step)
+			to = r.appendStep(to, p.peers, key, p.step)
 		}
 		if len(to) > begin && len(to[len(to)-1].accounts) == 0 {
 			break
@@ -174,14 +175,15 @@ func appendTier(to chain, policies []policy, key chainKey, labels labels.Set) ch
 }
 
 // appendStep appends a step if some of its peers are clients of the key. No peers are all clients. Of an unknown client, a peer with
-// namespaces is none, unless the step denies (A3).
-func appendStep(to chain, peers []peer, key chainKey, s step) chain {
+// namespaces is none, unless the step denies (A3), and of a cluster whose properties are not known likewise one with properties.
+func (r *Rules) appendStep(to chain, peers []peer, key chainKey, s step) chain {
 	denies := !s.pass && !s.verdict.Allowed
 	matches := len(peers) == 0
 	for _, p := range peers {
 		isUnknown := len(p.namespaces) > 0 && key.namespace == ""
+		hasProperties, known := r.properties.match(key.cluster, p.properties)
 		switch {
-		case !containsOrEmpty(p.clusters, string(key.cluster)):
+		case !containsOrEmpty(p.clusters, string(key.cluster)), !hasProperties && (known || !denies):
 		case isUnknown && !denies, !isUnknown && !containsOrEmpty(p.namespaces, key.namespace):
 		case isUnknown || len(p.accounts) == 0: // all of them
 			s.accounts = nil

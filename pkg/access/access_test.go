@@ -41,6 +41,14 @@ var (
 	namespaces = map[string]labels.Set{"shop": {"stage": production}, "test": {"stage": "test"}}
 )
 
+// regions are the properties of clusters: those of north are not known.
+var regions = Properties{"own": {"region": "eu"}, "east": {"region": "eu", "tier": "gold"}, "west": {"region": "us"}, "south": {}}
+
+// inRegion matches the clusters of a region.
+func inRegion(region policyv1alpha1.PropertyValue) apiPeer {
+	return apiPeer{PropertySelector: &policyv1alpha1.PropertySelector{MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": region}}}
+}
+
 func policyOf(name string, spec policySpec) accessPolicy {
 	spec.Tier, spec.Direction = cmp.Or(spec.Tier, baseline), cmp.Or(spec.Direction, exporting)
 	return accessPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
@@ -133,6 +141,19 @@ func TestDecide(t *testing.T) {
 			service: web, client: strangers, rule: "ClusterServiceAccessPolicy no",
 			policies: []accessPolicy{policyOf("pass", policySpec{Priority: 1, Action: pass, Peers: toShop}), policyOf("no", policySpec{Priority: 2, Action: deny})},
 		},
+		"a grant to a region":         {service: web, grants: grantTo([]apiPeer{inRegion("eu")}), client: strangers, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"a grant to another region":   {service: web, grants: grantTo([]apiPeer{inRegion("us")}), client: frontend, rule: NotGranted},
+		"a grant, unknown properties": {service: web, grants: grantTo([]apiPeer{inRegion("eu")}), client: Client{Cluster: "north"}, rule: NotGranted},
+		"Deny matches unknown properties, Accept does not": {
+			service: web, client: Client{Cluster: "north"}, rule: "ClusterServiceAccessPolicy no",
+			policies: []accessPolicy{
+				policyOf("yes", policySpec{Priority: 1, Action: accept, Peers: []apiPeer{inRegion("eu")}}), policyOf("no", policySpec{Priority: 2, Action: deny, Peers: []apiPeer{inRegion("us")}}),
+			},
+		},
+		"Deny does not match a cluster without the property": {
+			service: web, client: Client{Cluster: "south"}, allowed: true, rule: NoRule,
+			policies: []accessPolicy{policyOf("no", policySpec{Action: deny, Peers: []apiPeer{inRegion("us")}})},
+		},
 		"the namespace's labels": {
 			service: web, client: frontend, rule: "ClusterServiceAccessPolicy production",
 			policies: []accessPolicy{
@@ -148,7 +169,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rules, err := New(exporting, Objects{Policies: test.policies, Grants: test.grants, Namespaces: namespaces})
+			rules, err := New(exporting, Objects{Policies: test.policies, Grants: test.grants, Namespaces: namespaces, Properties: regions})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +215,7 @@ func TestImportsHaveNoGrants(t *testing.T) {
 func TestDecideAsWritten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		objects := Objects{Namespaces: namespaces}
+		objects := Objects{Namespaces: namespaces, Properties: regions}
 		direction := rapid.SampledFrom([]policyv1alpha1.Direction{exporting, importing}).Draw(t, "direction")
 		for i := range rapid.IntRange(0, 6).Draw(t, "policies") {
 			objects.Policies = append(objects.Policies, drawPolicy(t, fmt.Sprint(i)))
@@ -212,7 +233,7 @@ func TestDecideAsWritten(t *testing.T) {
 			service := Service{
 				clusterset.ServiceKey{Namespace: drawOf(t, "of", "shop", "test", unknownKey), Name: drawOf(t, "service", "web", "db")}, rapid.Bool().Draw(t, "granted only"),
 			}
-			client := Client{Cluster: clusterset.ClusterID(drawOf(t, "cluster", "east", "west"))}
+			client := Client{Cluster: clusterset.ClusterID(drawOf(t, "cluster", "east", "west", "north"))}
 			if rapid.Bool().Draw(t, "known") {
 				client.Namespace, client.ServiceAccount = drawOf(t, "client", "shop", "test"), drawOf(t, "account", "frontend", "default")
 			}
@@ -263,7 +284,10 @@ func drawPeers(t *rapid.T, least int) []apiPeer {
 		if rapid.Bool().Draw(t, "by cluster") {
 			p.Clusters = []policyv1alpha1.ClusterID{policyv1alpha1.ClusterID(drawOf(t, "peer", "east", "west"))}
 		}
-		if len(p.Clusters) == 0 || rapid.Bool().Draw(t, "by namespace") {
+		if rapid.Bool().Draw(t, "by property") {
+			p.PropertySelector = inRegion(policyv1alpha1.PropertyValue(drawOf(t, "region", "eu", "us"))).PropertySelector
+		}
+		if len(p.Clusters) == 0 && p.PropertySelector == nil || rapid.Bool().Draw(t, "by namespace") {
 			p.Namespaces = []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(drawOf(t, "of peer", "shop", "test"))}
 			if rapid.Bool().Draw(t, "by account") {
 				p.ServiceAccounts = []policyv1alpha1.ObjectName{"frontend"}
@@ -339,6 +363,11 @@ func matchAny(peers []apiPeer, c Client, unknownMatches bool) bool {
 	return slices.ContainsFunc(peers, func(p apiPeer) bool {
 		if len(p.Clusters) > 0 && string(p.Clusters[0]) != string(c.Cluster) {
 			return false
+		}
+		if p.PropertySelector != nil {
+			if properties, known := regions[c.Cluster]; !known && !unknownMatches || known && properties["region"] != string(p.PropertySelector.MatchProperties["region"]) {
+				return false
+			}
 		}
 		if len(p.Namespaces) > 0 && c.Namespace == "" {
 			return unknownMatches
@@ -462,8 +491,16 @@ func TestConcerns(t *testing.T) {
 		peers   []apiPeer
 		cluster clusterset.ClusterID
 		want    bool
-	}{{nil, "west", true}, {[]apiPeer{east}, "east", true}, {[]apiPeer{east}, "west", false}, {[]apiPeer{east, inShop}, "west", true}} {
-		if got := Concerns(test.peers, test.cluster); got != test.want {
+	}{
+		{nil, "west", true},
+		{[]apiPeer{east}, "east", true},
+		{[]apiPeer{east}, "west", false},
+		{[]apiPeer{east, inShop}, "west", true},
+		{[]apiPeer{inRegion("eu")}, "east", true},
+		{[]apiPeer{inRegion("eu")}, "west", false},
+		{[]apiPeer{inRegion("eu")}, "north", true},
+	} {
+		if got := Concerns(test.peers, test.cluster, regions); got != test.want {
 			t.Errorf("%+v concerns %s: %v, want %v", test.peers, test.cluster, got, test.want)
 		}
 	}
@@ -476,7 +513,7 @@ func TestApplying(t *testing.T) {
 	t.Parallel()
 	peers := []apiPeer{
 		{Clusters: []policyv1alpha1.ClusterID{"west", "east"}, Namespaces: []policyv1alpha1.NamespaceName{"shop"}, ServiceAccounts: []policyv1alpha1.ObjectName{"frontend"}},
-		{Clusters: []policyv1alpha1.ClusterID{"north"}},
+		{Clusters: []policyv1alpha1.ClusterID{"north"}, PropertySelector: inRegion("eu").PropertySelector},
 	}
 	rules, err := New(exporting, Objects{
 		Namespaces: namespaces,
@@ -493,7 +530,7 @@ func TestApplying(t *testing.T) {
 	db := Service{Key: clusterset.ServiceKey{Namespace: "shop", Name: "db"}}
 	granted, gone := db, Service{Key: clusterset.ServiceKey{Namespace: unknownKey, Name: "db"}}
 	granted.GrantedOnly = true
-	second := Applied{"ClusterServiceAccessPolicy second", "Accept", "clusters north"}
+	second := Applied{"ClusterServiceAccessPolicy second", "Accept", "clusters north and property region=eu"}
 	for _, test := range []struct {
 		service Service
 		want    []Applied
@@ -501,7 +538,7 @@ func TestApplying(t *testing.T) {
 		{web, []Applied{
 			{"ClusterServiceAccessPolicy first", "Pass", "all"},
 			second,
-			{"ServiceExportGrant shop/some", "Accept", "clusters east, west and namespaces shop and accounts frontend; or clusters north"},
+			{"ServiceExportGrant shop/some", "Accept", "clusters east, west and namespaces shop and accounts frontend; or clusters north and property region=eu"},
 			{NotGranted, "Deny", "all"},
 		}},
 		{db, []Applied{second, {"ClusterServiceAccessPolicy last", "Deny", "all"}, {NoRule, "Accept", "all"}}},

@@ -4,6 +4,8 @@
 package access
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	stdstrings "strings"
 )
@@ -76,6 +78,9 @@ func describe(peers []peer) string {
 			if len(part.names) > 0 {
 				parts = append(parts, part.of+" "+stdstrings.Join(slices.Sorted(slices.Values(part.names)), ", "))
 			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.properties)) {
+			parts = append(parts, fmt.Sprintf("property %s=%s", name, p.properties[name]))
 		}
 		texts = append(texts, stdstrings.Join(parts, " and "))
 	}

@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // GrantedTo returns the other clusters that may import an export of the cluster own, sorted; nil if all may, and empty if none may. These
-// are the clusters that the grants of the export name; an entry without clusters names all (A1). grants are those of the namespace. A
-// record names at most hubv1alpha1.MaxGrantedTo clusters; surplus is the number of those that are left out.
-func GrantedTo(own clusterset.ClusterID, service Service, grants []policyv1alpha1.ServiceExportGrant) (clusters []clusterset.ClusterID, surplus int) {
+// are the clusters that the grants of the export name, or select by their properties; an entry that does neither names all (A1). grants
+// are those of the namespace. A record names at most hubv1alpha1.MaxGrantedTo clusters; surplus is the number of those that are left out.
+func GrantedTo(
+	own clusterset.ClusterID, service Service, grants []policyv1alpha1.ServiceExportGrant, properties Properties,
+) (clusters []clusterset.ClusterID, surplus int) {
 	granted := service.GrantedOnly
 	clusters = []clusterset.ClusterID{}
 	for i := range grants {
@@ -23,12 +27,20 @@ func GrantedTo(own clusterset.ClusterID, service Service, grants []policyv1alpha
 			continue
 		}
 		granted = true
-		for _, peer := range grants[i].Spec.To {
-			if len(peer.Clusters) == 0 {
+		for _, p := range peersOf(grants[i].Spec.To) {
+			switch {
+			case len(p.clusters) == 0 && len(p.properties) == 0:
 				return nil, 0
-			}
-			for _, id := range peer.Clusters {
-				clusters = append(clusters, clusterset.ClusterID(id))
+			case len(p.properties) == 0:
+				for _, id := range p.clusters {
+					clusters = append(clusters, clusterset.ClusterID(id))
+				}
+			default:
+				for id := range properties {
+					if matches, _ := properties.match(id, p.properties); matches && containsOrEmpty(p.clusters, string(id)) {
+						clusters = append(clusters, id)
+					}
+				}
 			}
 		}
 	}
@@ -50,6 +62,17 @@ func Selecting(export string, grants []policyv1alpha1.ServiceExportGrant) []stri
 		}
 	}
 	slices.Sort(result)
+	return result
+}
+
+// NamespacesByProperty returns the namespaces whose grants select clusters by their properties.
+func NamespacesByProperty(grants []policyv1alpha1.ServiceExportGrant) sets.Set[string] {
+	result := sets.New[string]()
+	for i := range grants {
+		if slices.ContainsFunc(grants[i].Spec.To, func(p policyv1alpha1.Peer) bool { return p.PropertySelector != nil }) {
+			result.Insert(grants[i].Namespace)
+		}
+	}
 	return result
 }
 

@@ -56,12 +56,15 @@ func TestGrantedTo(t *testing.T) {
 		"an entry without clusters": {
 			service: granted, grants: []exportGrant{to("a", "", clusters("south"), apiPeer{Namespaces: []policyv1alpha1.NamespaceName{"shop"}})},
 		},
-		"its own cluster": {service: web, grants: []exportGrant{to("a", "", clusters("own"))}, want: none},
-		"too many":        {service: web, grants: []exportGrant{to("a", "", clusters(many...))}, want: first, surplus: 44},
+		"a region":                   {service: web, grants: []exportGrant{to("a", "", inRegion("eu"))}, want: []clusterset.ClusterID{"east"}},
+		"clusters of a region":       {service: web, grants: []exportGrant{to("a", "", apiPeer{Clusters: clusters("east", "west").Clusters, PropertySelector: inRegion("us").PropertySelector})}, want: []clusterset.ClusterID{"west"}},
+		"a region without a cluster": {service: web, grants: []exportGrant{to("a", "", inRegion("asia"))}, want: none},
+		"its own cluster":            {service: web, grants: []exportGrant{to("a", "", clusters("own"))}, want: none},
+		"too many":                   {service: web, grants: []exportGrant{to("a", "", clusters(many...))}, want: first, surplus: 44},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, surplus := GrantedTo("own", test.service, test.grants)
+			got, surplus := GrantedTo("own", test.service, test.grants, regions)
 			if diff := cmp.Diff(test.want, got); diff != "" || surplus != test.surplus {
 				t.Errorf("surplus %d, want %d; clusters (-want +got):\n%s", surplus, test.surplus, diff)
 			}
@@ -81,6 +84,9 @@ func TestGrantedToAgreesWithDecide(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "entries") {
 			entry := apiPeer{Clusters: rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 0, 3, rapid.ID).Draw(t, "clusters")}
+			if rapid.Bool().Draw(t, "properties") {
+				entry.PropertySelector = inRegion(rapid.SampledFrom([]policyv1alpha1.PropertyValue{"eu", "us"}).Draw(t, "region")).PropertySelector
+			}
 			if rapid.Bool().Draw(t, "namespaces") {
 				entry.Namespaces = []policyv1alpha1.NamespaceName{"shop"}
 			}
@@ -95,8 +101,8 @@ func TestGrantedToAgreesWithDecide(t *testing.T) {
 		service := web
 		service.GrantedOnly = rapid.Bool().Draw(t, "granted only")
 		grants := rapid.SliceOfN(drawn, 0, 3).Draw(t, "grants")
-		clusters, _ := GrantedTo("own", service, grants)
-		rules, err := New(exporting, Objects{Grants: grants, Namespaces: namespaces})
+		clusters, _ := GrantedTo("own", service, grants, regions)
+		rules, err := New(exporting, Objects{Grants: grants, Namespaces: namespaces, Properties: regions})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +115,7 @@ func TestGrantedToAgreesWithDecide(t *testing.T) {
 				t.Errorf("%s is granted: %t; a client of it is accepted: %t; clusters %v", id, granted, accepts, clusters)
 			}
 		}
-		if again, _ := GrantedTo("own", service, rapid.Permutation(grants).Draw(t, "permutation")); !cmp.Equal(clusters, again) {
+		if again, _ := GrantedTo("own", service, rapid.Permutation(grants).Draw(t, "permutation"), regions); !cmp.Equal(clusters, again) {
 			t.Errorf("clusters %v, in another order of the grants %v", clusters, again)
 		}
 		if !slices.IsSorted(clusters) || slices.Contains(clusters, "own") {

@@ -35,8 +35,11 @@ type grant struct {
 	object  *corev1.ObjectReference
 }
 
-// peer matches clients. Empty lists match all; there are accounts only with namespaces.
-type peer struct{ clusters, namespaces, accounts []string }
+// peer matches clients. Empty lists match all; there are accounts only with namespaces. properties are those that a cluster must have.
+type peer struct {
+	clusters, namespaces, accounts []string
+	properties                     map[string]policyv1alpha1.PropertyValue
+}
 
 // Objects are the objects that Rules are made of.
 type Objects struct {
@@ -44,12 +47,31 @@ type Objects struct {
 	Grants   []policyv1alpha1.ServiceExportGrant
 	// Namespaces are the labels of this cluster's namespaces.
 	Namespaces map[string]labels.Set
+	// Properties are those of the other clusters. A cluster without an entry is not known.
+	Properties Properties
+}
+
+// Properties are the properties of clusters (A5).
+type Properties map[clusterset.ClusterID]map[string]string
+
+// match reports whether a cluster has properties, and whether that is known.
+func (p Properties) match(id clusterset.ClusterID, want map[string]policyv1alpha1.PropertyValue) (matches, known bool) {
+	if len(want) == 0 {
+		return true, true
+	}
+	properties, known := p[id]
+	for name, value := range want {
+		if properties[name] != string(value) {
+			return false, known
+		}
+	}
+	return known, known
 }
 
 // New returns the rules of one direction, and which objects are not valid. A policy that is not valid denies whatever it may be about,
 // unless it would accept: then it is left out.
 func New(direction policyv1alpha1.Direction, objects Objects) (*Rules, error) {
-	r := &Rules{namespaces: objects.Namespaces, grants: map[string][]grant{}, chains: map[chainKey]chain{}}
+	r := &Rules{namespaces: objects.Namespaces, properties: objects.Properties, grants: map[string][]grant{}, chains: map[chainKey]chain{}}
 	var invalid []error
 	for i := range objects.Policies {
 		spec := &objects.Policies[i].Spec
@@ -93,9 +115,10 @@ func Check(object *policyv1alpha1.ClusterServiceAccessPolicy) error {
 }
 
 // Concerns reports whether clients of a cluster can match peers. Without peers, all clients match.
-func Concerns(peers []policyv1alpha1.Peer, id clusterset.ClusterID) bool {
-	return len(peers) == 0 || slices.ContainsFunc(peers, func(p policyv1alpha1.Peer) bool {
-		return containsOrEmpty(strings(p.Clusters), string(id))
+func Concerns(peers []policyv1alpha1.Peer, id clusterset.ClusterID, properties Properties) bool {
+	return len(peers) == 0 || slices.ContainsFunc(peersOf(peers), func(p peer) bool {
+		matches, known := properties.match(id, p.properties)
+		return containsOrEmpty(p.clusters, string(id)) && (matches || !known)
 	})
 }
 
@@ -148,7 +171,11 @@ func (p policy) leniency() int {
 func peersOf(peers []policyv1alpha1.Peer) []peer {
 	var result []peer
 	for _, p := range peers {
-		result = append(result, peer{strings(p.Clusters), strings(p.Namespaces), strings(p.ServiceAccounts)})
+		converted := peer{clusters: strings(p.Clusters), namespaces: strings(p.Namespaces), accounts: strings(p.ServiceAccounts)}
+		if p.PropertySelector != nil {
+			converted.properties = p.PropertySelector.MatchProperties
+		}
+		result = append(result, converted)
 	}
 	return result
 }

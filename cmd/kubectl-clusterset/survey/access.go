@@ -136,6 +136,7 @@ func (c *Clusterset) rulesOf(
 		}
 		service.GrantedOnly = clusterset.IsGrantedOnly(&export)
 	}
+	objects.Properties = c.Hub.Records.Properties()
 	rules, err := access.New(direction, objects)
 	if err != nil {
 		err = fmt.Errorf("cluster %s: %w", id, err)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
@@ -67,6 +68,26 @@ func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterI
 		result[clusterset.ClusterID(object.Name)] = r
 	}
 	return result, errors.Join(failed...)
+}
+
+// propertiesOf returns the properties of the other members, without those of which they are not known.
+func propertiesOf(objects []gatewayv1alpha1.RemoteGateway) access.Properties {
+	result := access.Properties{}
+	for i := range objects {
+		if properties := objects[i].Spec.Properties; properties != nil {
+			converted := map[string]string{}
+			for name, value := range properties {
+				converted[name] = string(value)
+			}
+			result[clusterset.ClusterID(objects[i].Name)] = converted
+		}
+	}
+	return result
+}
+
+func sameProperties(before, after any) bool {
+	b, a := before.(*gatewayv1alpha1.RemoteGateway).Spec.Properties, after.(*gatewayv1alpha1.RemoteGateway).Spec.Properties
+	return (b == nil) == (a == nil) && maps.Equal(b, a)
 }
 
 // ended returns which clusters are no longer trusted, or lost an authority: their connections must be closed. A bundle that only gains

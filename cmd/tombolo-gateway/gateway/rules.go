@@ -19,6 +19,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
@@ -79,10 +80,12 @@ func (r *accessRules) run(ctx context.Context) {
 // load reads the rules, and logs which are not valid; the others are in effect. If it cannot read them, those before stay in effect.
 func (r *accessRules) load(ctx context.Context) {
 	objects, err := caches.AccessObjects(ctx, r.cache)
-	if err != nil {
+	var remotes gatewayv1alpha1.RemoteGatewayList
+	if err = errors.Join(err, r.cache.List(ctx, &remotes, client.UnsafeDisableDeepCopy)); err != nil {
 		r.log.Error(err, "cannot read the rules")
 		return
 	}
+	objects.Properties = propertiesOf(remotes.Items)
 	exports, exportErr := access.New(policyv1alpha1.DirectionExport, objects)
 	imports, importErr := access.New(policyv1alpha1.DirectionImport, objects)
 	r.exportRules.Store(exports)

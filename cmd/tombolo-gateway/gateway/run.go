@@ -134,6 +134,7 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 		same    func(before, after any) bool // nil if each update matters
 	}{
 		{&gatewayv1alpha1.RemoteGateway{}, g.notify, always, nil},
+		{&gatewayv1alpha1.RemoteGateway{}, g.rules.notify, always, sameProperties},
 		{&corev1.Secret{}, g.notify, always, nil},
 		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways, nil},
 		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always, sameSpec},

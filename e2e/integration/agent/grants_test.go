@@ -26,7 +26,7 @@ import (
 
 // TestGrants: an export is imported only by the clusters to which ServiceExportGrants grant it. Conflicts are reported between all exports.
 //
-// spec: A1, E3, R7, C4
+// spec: A1, A5, E3, R7, C4
 //
 //nolint:tparallel // each story begins where the one before ends
 func TestGrants(t *testing.T) {
@@ -52,6 +52,7 @@ func TestGrants(t *testing.T) {
 	a.Endpoints(t, web, "a 10.1.0.1:http:8080")
 
 	t.Run("conflict", func(t *testing.T) { testUngrantedConflict(t, w, web, grant) })
+	t.Run("region", func(t *testing.T) { testGrantedRegion(t, w, web, grant) })
 	t.Run("propagation", func(t *testing.T) { testGrantPropagation(t, w, web, grant) })
 
 	lab.Must(t, a.Delete(t.Context(), grant))
@@ -121,6 +122,31 @@ func testUngrantedConflict(t *testing.T, w *env, k key, grant *policyv1alpha1.Se
 	lab.Must(t, c.Delete(t.Context(), other))
 	imports(c, "a: 80")
 	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
+}
+
+// testGrantedRegion: an export is granted to the clusters of a region, and follows the properties of the members.
+func testGrantedRegion(t *testing.T, w *env, k key, grant *policyv1alpha1.ServiceExportGrant) {
+	a, c := w.members["a"], w.members["c"]
+	region := func(name hubv1alpha1.PropertyValue) {
+		w.ChangeMember(t, "c", func(s *hubv1alpha1.MemberSpec) { s.Properties = properties{"region": name} })
+	}
+	region("eu")
+	before := grant.DeepCopy()
+	world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() {
+		grant.Spec.To = []policyv1alpha1.Peer{{PropertySelector: &policyv1alpha1.PropertySelector{
+			MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": "eu"},
+		}}}
+	})
+	a.exportedTo(t, k, "cluster c")
+	c.Endpoints(t, k, "a 10.1.0.1:http:8080")
+	region("us")
+	a.exportedTo(t, k, "no other cluster: no ServiceExportGrant names one")
+	c.Gone(t, k)
+	region("eu")
+	a.exportedTo(t, k, "cluster c")
+	w.ChangeMember(t, "c", func(s *hubv1alpha1.MemberSpec) { s.Properties = nil })
+	c.Gone(t, k)
+	world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() { grant.Spec = before.Spec })
 }
 
 // testGrantPropagation logs how long it takes until a changed grant has its effect.

@@ -22,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -125,7 +126,7 @@ func (e *env) changesTakeEffect(t *testing.T, k world.Key, policy *policyv1alpha
 
 // testAccess: rules of both clusters decide who may use a service of b from a, now and while connections are open.
 //
-// spec: A1, A2, A3, A4, A6
+// spec: A1, A2, A3, A4, A5, A6
 func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	a, b := e.Members["a"], e.Members["b"]
 	open := func() net.Conn {
@@ -195,4 +196,34 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	b.Event(t, k, "StreamDenied", access.GrantedOnly)
 	world.Update(t, b, k, export, func() { export.Annotations = nil })
 	e.answers(t, "a", "b", k)
+	e.regionDenied(t, k, address)
+}
+
+// regionDenied: a policy of a denies imports from the clusters of a region, and follows the properties of b.
+func (e *env) regionDenied(t *testing.T, k world.Key, address string) {
+	t.Helper()
+	a := e.Members["a"]
+	region := func(p map[string]hubv1alpha1.PropertyValue) {
+		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Properties = p })
+	}
+	policy := &policyv1alpha1.ClusterServiceAccessPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-imports-from-us"},
+		Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
+			Tier: policyv1alpha1.TierAdmin, Direction: policyv1alpha1.DirectionImport, Action: policyv1alpha1.ActionDeny,
+			Peers: []policyv1alpha1.Peer{{PropertySelector: &policyv1alpha1.PropertySelector{
+				MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": "us"},
+			}}},
+		},
+	}
+	region(map[string]hubv1alpha1.PropertyValue{"region": "us"})
+	lab.Must(t, a.Create(t.Context(), policy))
+	denied(t, address)
+	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-us"})
+	region(map[string]hubv1alpha1.PropertyValue{"region": "eu"})
+	e.answers(t, "a", "b", k)
+	region(map[string]hubv1alpha1.PropertyValue{"region": "us"})
+	denied(t, address)
+	region(nil)
+	e.answers(t, "a", "b", k)
+	lab.Must(t, a.Delete(t.Context(), policy))
 }

@@ -137,9 +137,18 @@ func TestRemote(t *testing.T) {
 	}
 	usable := map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{"new": published("198.51.100.1"), "changed": published("198.51.100.2")}
 	existing := []*gatewayv1alpha1.RemoteGateway{remote("missing", "198.51.100.3"), remote("changed", "198.51.100.4"), remote("revoked", "198.51.100.5")}
-	got := Remote("agents", usable, []string{"10.1.0.0/16"}, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
+	properties := map[clusterset.ClusterID]map[string]string{"new": {}, "changed": {"region": "eu"}}
+	got := Remote("agents", usable, []string{"10.1.0.0/16"}, properties, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
 	want := []*gatewayv1alpha1.RemoteGateway{remote("changed", "198.51.100.2"), remote("missing", "198.51.100.3"), remote("new", "198.51.100.1")}
+	want[0].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "eu"}
+	want[2].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	properties = map[clusterset.ClusterID]map[string]string{"missing": {"region": "us"}}
+	got = Remote("agents", nil, nil, properties, got, func(clusterset.ClusterID) bool { return false })
+	want[1].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "us"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("only properties are known: -want +got:\n%s", diff)
 	}
 }

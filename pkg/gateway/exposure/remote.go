@@ -15,10 +15,11 @@ import (
 )
 
 // Remote returns the desired RemoteGateways in a namespace, sorted by name: those of the usable records, and the existing ones that are
-// not revoked, because what the hub lacks may be lost. The gateways refuse addresses in refusedRanges.
+// not revoked, because what the hub lacks may be lost. The gateways refuse addresses in refusedRanges. properties are those of the known
+// members.
 func Remote(
 	namespace string, usable map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway, refusedRanges []string,
-	existing []*gatewayv1alpha1.RemoteGateway, revoked func(clusterset.ClusterID) bool,
+	properties map[clusterset.ClusterID]map[string]string, existing []*gatewayv1alpha1.RemoteGateway, revoked func(clusterset.ClusterID) bool,
 ) []*gatewayv1alpha1.RemoteGateway {
 	desired := map[clusterset.ClusterID]*gatewayv1alpha1.RemoteGateway{}
 	for _, remote := range existing {
@@ -29,6 +30,16 @@ func Remote(
 	for id, published := range usable {
 		desired[id] = remoteGateway(namespace, id, published.Spec)
 		desired[id].Spec.RefusedRanges = refusedRanges
+	}
+	for id, remote := range desired {
+		if known, ok := properties[id]; ok {
+			remote = remote.DeepCopy() // it may be an existing one
+			remote.Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{}
+			for name, value := range known {
+				remote.Spec.Properties[name] = gatewayv1alpha1.PropertyValue(value)
+			}
+			desired[id] = remote
+		}
 	}
 	var result []*gatewayv1alpha1.RemoteGateway
 	for _, id := range slices.Sorted(maps.Keys(desired)) {

@@ -58,7 +58,18 @@ type RemoteGatewaySpec struct {
 	// +kubebuilder:validation:items:Maximum=255
 	// +listType=atomic
 	Versions []int32 `json:"versions"`
+
+	// properties are those of the member, which rules about access refer to. If unset, they are not known.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +mapType=atomic
+	Properties map[string]PropertyValue `json:"properties,omitzero"`
 }
+
+// PropertyValue is the value of a property of a cluster.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+type PropertyValue string
 
 // Address is an address at which gateways listen.
 type Address struct {

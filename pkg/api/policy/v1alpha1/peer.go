@@ -14,6 +14,10 @@ type Peer struct {
 	// +listType=set
 	Clusters []ClusterID `json:"clusters,omitempty"`
 
+	// propertySelector matches the clusters at the other end by their properties, which the hub's administrator sets.
+	// +optional
+	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
+
 	// namespaces are the namespaces of the client's pod.
 	// +optional
 	// +kubebuilder:validation:MinItems=1

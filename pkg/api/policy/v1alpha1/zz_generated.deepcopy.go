@@ -133,6 +133,11 @@ func (in *Peer) DeepCopyInto(out *Peer) {
 		*out = make([]ClusterID, len(*in))
 		copy(*out, *in)
 	}
+	if in.PropertySelector != nil {
+		in, out := &in.PropertySelector, &out.PropertySelector
+		*out = new(PropertySelector)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Namespaces != nil {
 		in, out := &in.Namespaces, &out.Namespaces
 		*out = make([]NamespaceName, len(*in))
