@@ -166,7 +166,7 @@ func leftOutPorts(v view, m merge.Merged) []error {
 			case port.Protocol != corev1.ProtocolTCP:
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: gateways support only TCP", port.ID(), export.Cluster))
 			case slices.ContainsFunc(wanted, lacks):
-				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use. Import fewer services through gateways",
+				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use, or that cluster has its share. Import fewer services through gateways",
 					port.ID(), export.Cluster, ports.Last-ports.First+1))
 			}
 		}

@@ -44,7 +44,7 @@ type cluster struct {
 
 func newCluster(v view) *cluster {
 	return &cluster{
-		quota: &VirtualIPs{held: map[clusterset.ServiceKey]int{}, unused: map[clusterset.ServiceKey]int{}, waiting: map[clusterset.ServiceKey]int{}},
+		quota: &VirtualIPs{imports: map[clusterset.ServiceKey]virtualIPCount{}},
 		view:  v, allocator: map[ports.Owner]int32{},
 	}
 }
@@ -207,7 +207,7 @@ func TestLeftOutHostnames(t *testing.T) {
 	t.Parallel()
 	c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}, "db-1": {80: 8080}}))
 	c.view.sources.Hub.Exports[1].HostnamesLeftOut = 12
-	c.quota.held[clusterset.ServiceKey{Namespace: "shop", Name: "other"}] = MaxVirtualIPs - 1
+	c.quota.imports[clusterset.ServiceKey{Namespace: "shop", Name: "other"}] = virtualIPCount{held: map[clusterset.ClusterID]int{"c": MaxVirtualIPs - 1}}
 	d := c.reconcile(t)
 	var got []string
 	for _, err := range unusable(c.view, d) {
@@ -216,7 +216,7 @@ func TestLeftOutHostnames(t *testing.T) {
 	want := []string{
 		"port 53/UDP of cluster b is left out: gateways support only TCP",
 		"12 hostnames of cluster b are left out: it publishes at most 100 of a headless service. Spread the pods over several services",
-		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use. Import fewer headless services through gateways",
+		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use, or that cluster has its share. Import fewer headless services through gateways",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
@@ -235,7 +235,7 @@ func TestHostnameWithoutListeningPort(t *testing.T) {
 	if got := resolved(desiredSlices(d)); len(got) != 1 || got["db-1"] == "" {
 		t.Errorf("addresses %v, want that of db-1", got)
 	}
-	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use. Import fewer services through gateways"
+	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster has its share. Import fewer services through gateways"
 	if got := unusable(c.view, d); len(got) != 2 || got[1].Error() != want && got[0].Error() != want {
 		t.Errorf("unusable: %v, want %s", got, want)
 	}
@@ -249,7 +249,12 @@ func TestUnusedVirtualIPsAreFreed(t *testing.T) {
 	quota := newCluster(view{}).quota
 	quota.Subscribe(func(key clusterset.ServiceKey) { notified = append(notified, key.Name) })
 	ips := func(name string, n int) []clusterset.VirtualIP {
-		return slices.Repeat([]clusterset.VirtualIP{{Service: clusterset.ServiceKey{Namespace: "shop", Name: name}}}, n)
+		var result []clusterset.VirtualIP
+		for i := range n {
+			id := clusterset.ClusterID(fmt.Sprint(name, i/50))
+			result = append(result, clusterset.VirtualIP{Service: clusterset.ServiceKey{Namespace: "shop", Name: name}, Cluster: id})
+		}
+		return result
 	}
 	for i, step := range []struct {
 		name                 string
@@ -270,6 +275,42 @@ func TestUnusedVirtualIPsAreFreed(t *testing.T) {
 		slices.Sort(notified)
 		if len(got) != step.want || err != nil || fmt.Sprint(notified) != step.wantNotified {
 			t.Errorf("step %d, %s: %s has %d, %v, and %v are notified; want %d and %s", i, step.reason, step.name, len(got), err, notified, step.want, step.wantNotified)
+		}
+	}
+}
+
+// One cluster leaves a quarter of the virtual IPs to the others, which have their share of it. It keeps those that it has, and gets more when
+// others give up theirs.
+// spec: G9
+func TestVirtualIPShare(t *testing.T) {
+	t.Parallel()
+	var notified []string
+	quota := newCluster(view{}).quota
+	quota.Subscribe(func(key clusterset.ServiceKey) { notified = append(notified, key.Name) })
+	ips := func(name string, id clusterset.ClusterID, n int) []clusterset.VirtualIP {
+		return slices.Repeat([]clusterset.VirtualIP{{Service: clusterset.ServiceKey{Namespace: "shop", Name: name}, Cluster: id}}, n)
+	}
+	for i, step := range []struct {
+		name         string
+		used         []clusterset.VirtualIP
+		want         int
+		wantNotified string
+	}{
+		{"a", ips("a", "greedy", 600), 600, "[]"},
+		{"b", ips("b", "greedy", 200), 150, "[]"},
+		{"c", slices.Concat(ips("c", "east", 10), ips("c", "greedy", 10), ips("c", "west", 100)), 10 + 62, "[]"},
+		{"d", ips("d", "east", 100), 62 - 10, "[]"},
+		{"a", ips("a", "greedy", 600), 600, "[]"},
+		{"a", ips("a", "greedy", 550), 550, "[b c d]"},
+		{"b", ips("b", "greedy", 200), 150, "[]"}, // 824 are in use
+		{"a", ips("a", "greedy", 300), 300, "[b c d]"},
+		{"b", ips("b", "greedy", 200), 200, "[]"},
+	} {
+		notified = []string{}
+		got, err := quota.assign(t.Context(), clusterset.ServiceKey{Namespace: "shop", Name: step.name}, step.used, nil)
+		slices.Sort(notified)
+		if len(got) != step.want || err != nil || fmt.Sprint(notified) != step.wantNotified {
+			t.Errorf("step %d: %s has %d, %v, and %v are notified; want %d and %s", i, step.name, len(got), err, notified, step.want, step.wantNotified)
 		}
 	}
 }

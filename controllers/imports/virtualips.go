@@ -6,8 +6,6 @@ package imports
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +16,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// MaxVirtualIPs is the largest number of virtual IPs in a cluster (G9).
-const MaxVirtualIPs = 1000
+// MaxVirtualIPs is the largest number of virtual IPs in a cluster (G9). The last quarter is for source clusters with fewer than
+// virtualIPShare, so that one cluster cannot use up those of all others.
+const (
+	MaxVirtualIPs    = 1000
+	virtualIPReserve = MaxVirtualIPs / 4
+	virtualIPShare   = MaxVirtualIPs / 16
+)
 
 // VirtualIPs counts the virtual IPs of this cluster, so that all imports together have at most MaxVirtualIPs. If there are not enough, an
 // import keeps none that it does not use at present.
@@ -28,11 +31,27 @@ type VirtualIPs struct {
 	Live client.Reader
 
 	mu sync.Mutex
-	// held counts the virtual IPs of each import, and unused those of them that it does not use; nil until they are read.
-	held, unused map[clusterset.ServiceKey]int
-	// waiting counts the virtual IPs that imports lack.
-	waiting map[clusterset.ServiceKey]int
+	// imports are those that have or lack virtual IPs; nil until they are read.
+	imports map[clusterset.ServiceKey]virtualIPCount
 	notify  func(clusterset.ServiceKey)
+}
+
+// virtualIPCount counts the virtual IPs of an import.
+type virtualIPCount struct {
+	// held counts those of each source cluster, and unused those of them that the import does not use.
+	held   map[clusterset.ClusterID]int
+	unused int
+	// lacks counts those that it lacks because all are in use. limited is set if it lacks some because of a cluster's share.
+	lacks   int
+	limited bool
+}
+
+func (c virtualIPCount) total() int {
+	total := 0
+	for _, n := range c.held {
+		total += n
+	}
+	return total
 }
 
 // Subscribe calls notify for each import that gets or gives up virtual IPs if it is reconciled. It must be called before assign.
@@ -52,7 +71,7 @@ func (p *VirtualIPs) assign(ctx context.Context, key clusterset.ServiceKey, used
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.held == nil {
+	if p.imports == nil {
 		if len(used)+len(unused) == 0 { // a cluster without virtual IPs reads nothing
 			return nil, nil
 		}
@@ -60,44 +79,49 @@ func (p *VirtualIPs) assign(ctx context.Context, key clusterset.ServiceKey, used
 			return nil, err
 		}
 	}
-	room := MaxVirtualIPs
-	for other, n := range p.held {
+	room, needed, ofOthers := MaxVirtualIPs, 0, map[clusterset.ClusterID]int{}
+	for other, count := range p.imports {
 		if other != key {
-			room -= n
+			room, needed = room-count.total(), needed+count.lacks
+			for id, n := range count.held {
+				ofOthers[id] += n
+			}
 		}
 	}
-	room = max(0, room)
-	needed := 0 // by others
-	for other, n := range p.waiting {
-		if other != key {
-			needed += n
+	before, now := p.imports[key], virtualIPCount{held: map[clusterset.ClusterID]int{}}
+	var granted []clusterset.VirtualIP
+	for _, ip := range used {
+		n := now.held[ip.Cluster]
+		switch isNew, isScarce := n >= before.held[ip.Cluster], room-len(granted) <= virtualIPReserve; {
+		case isNew && isScarce && ofOthers[ip.Cluster]+n >= virtualIPShare:
+			now.limited = true
+		case len(granted) >= room:
+			now.lacks++
+		default:
+			granted, now.held[ip.Cluster] = append(granted, ip), n+1
 		}
 	}
-	granted := slices.Clone(used[:min(room, len(used))])
-	keep := min(len(unused), max(0, room-len(granted)-needed))
-	granted = append(granted, unused[:keep]...)
-	p.set(key, len(granted), keep, len(used)-min(room, len(used)))
+	now.unused = min(len(unused), max(0, room-len(granted)-needed))
+	for _, ip := range unused[:now.unused] {
+		granted = append(granted, ip)
+		now.held[ip.Cluster]++
+	}
+	p.set(key, now)
 	return granted, nil
 }
 
-// set stores the counts of an import, and notifies the other imports that can give or get virtual IPs now.
-func (p *VirtualIPs) set(key clusterset.ServiceKey, held, unused, lacks int) {
-	others := map[clusterset.ServiceKey]int{}
-	if lacks > p.waiting[key] {
-		maps.Copy(others, p.unused)
+// set stores the count of an import, and notifies the other imports that can give or get virtual IPs now.
+func (p *VirtualIPs) set(key clusterset.ServiceKey, now virtualIPCount) {
+	before := p.imports[key]
+	gives, needs := now.total() < before.total(), now.lacks > before.lacks
+	if now.total() == 0 && now.lacks == 0 && !now.limited {
+		delete(p.imports, key)
+	} else {
+		p.imports[key] = now
 	}
-	if held < p.held[key] {
-		maps.Copy(others, p.waiting)
-	}
-	p.held[key], p.unused[key], p.waiting[key] = held, unused, lacks
-	for _, counts := range []map[clusterset.ServiceKey]int{p.held, p.unused, p.waiting} {
-		if counts[key] == 0 {
-			delete(counts, key)
-		}
-	}
-	delete(others, key)
-	for other := range others {
-		if p.notify != nil {
+	for other, count := range p.imports {
+		isConcerned := needs && count.unused > 0 || gives && (count.lacks > 0 || count.limited)
+		if other != key && isConcerned && p.notify != nil {
 			p.notify(other)
 		}
 	}
@@ -109,10 +133,13 @@ func (p *VirtualIPs) load(ctx context.Context) error {
 	if err := p.Live.List(ctx, list, client.HasLabels{clusterset.LabelVirtualIPOf}); err != nil {
 		return fmt.Errorf("list the Services of virtual IPs: %w", err)
 	}
-	p.held, p.unused, p.waiting = map[clusterset.ServiceKey]int{}, map[clusterset.ServiceKey]int{}, map[clusterset.ServiceKey]int{}
+	p.imports = map[clusterset.ServiceKey]virtualIPCount{}
 	for i := range list.Items {
 		if ip, ok := caches.VirtualIP(&list.Items[i]); ok {
-			p.held[ip.Service]++
+			if p.imports[ip.Service].held == nil {
+				p.imports[ip.Service] = virtualIPCount{held: map[clusterset.ClusterID]int{}}
+			}
+			p.imports[ip.Service].held[ip.Cluster]++
 		}
 	}
 	return nil

@@ -20,6 +20,14 @@ const (
 	Last  = 29_999
 )
 
+// The last quarter of the ports is for source clusters that have fewer than share ports, so that one cluster cannot use up those of all
+// others.
+const (
+	number  = Last - First + 1
+	reserve = number / 4
+	share   = number / 16
+)
+
 // Quarantine is the time for which a released port is not allocated again: a node whose kube-proxy is late still sends traffic for the
 // former service to it.
 const Quarantine = 10 * time.Minute
@@ -44,24 +52,34 @@ type Owner struct {
 type Allocator struct {
 	owners map[int32]Owner
 	ports  map[clusterset.ServiceKey]map[Owner]int32
-	// released are the times at which ports were released.
-	released map[int32]time.Time
+	// released are the ports in quarantine, and some whose quarantine has ended.
+	released map[int32]release
+	// used are the numbers of ports of each source cluster: those with an owner, and those in released.
+	used map[clusterset.ClusterID]int
 	// next is the next port, and left the number of ports that are left in the reserved block.
 	next int32
 	left int
 }
 
+// release says when a port was released, and which cluster had it; no cluster is known for one from before a restart.
+type release struct {
+	at time.Time
+	by clusterset.ClusterID
+}
+
 // New returns an Allocator that continues from a stored State. If its cursor is none of the ports, it is First.
 func New(from State, now time.Time) *Allocator {
 	a := &Allocator{
-		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]time.Time{}, next: from.Cursor,
+		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]release{},
+		used: map[clusterset.ClusterID]int{}, next: from.Cursor,
 	}
 	if a.next < First || a.next > Last {
 		a.next = First
 	}
 	for port := int32(First); port <= Last; port++ {
 		if !from.isFree(port) {
-			a.released[port] = now
+			a.released[port] = release{at: now}
+			a.used[""]++
 		}
 	}
 	return a
@@ -82,7 +100,7 @@ func (a *Allocator) Adopt(owner Owner, port int32) bool {
 }
 
 // Assign returns the ports of the wanted owners of a service, and releases those of its other owners. An owner keeps its port. The
-// result lacks the owners for which no port is free. store is called with the State to store before a block is used; if it fails,
+// result lacks the owners for which no port is free, or whose cluster has its share. store is called with the State to store before a block is used; if it fails,
 // nothing has changed for the owners without a port, and Assign returns the error.
 func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now time.Time, store func(State) error) (map[Owner]int32, error) {
 	keep := sets.New(wanted...)
@@ -91,8 +109,16 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 			a.release(owner, port, now)
 		}
 	}
+	if a.isScarce() {
+		for port := range a.released {
+			a.isFree(port, now) // ends its quarantine, if it is over
+		}
+	}
 	for _, owner := range wanted {
 		if _, has := a.ports[service][owner]; has {
+			continue
+		}
+		if a.used[owner.Cluster] >= share && a.isScarce() {
 			continue
 		}
 		port, err := a.take(now, store)
@@ -107,9 +133,12 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 	return maps.Clone(a.ports[service]), nil
 }
 
+// isScarce reports whether only the reserve is left.
+func (a *Allocator) isScarce() bool { return len(a.owners)+len(a.released) >= number-reserve }
+
 // take returns the next free port; 0 if there is none. It reserves no block in which no port is free.
 func (a *Allocator) take(now time.Time, store func(State) error) (int32, error) {
-	for n := range Last - First + 1 {
+	for n := range number {
 		port := after(a.next, int32(n))
 		if !a.isFree(port, now) {
 			continue
@@ -141,8 +170,8 @@ func (a *Allocator) stateAfter(port int32, now time.Time) State {
 // owner now is in quarantine longer than that.
 func (a *Allocator) NextFree(now time.Time) time.Time {
 	first := now.Add(Quarantine)
-	for _, at := range a.released {
-		if end := at.Add(Quarantine); end.Before(first) {
+	for _, released := range a.released {
+		if end := released.at.Add(Quarantine); end.Before(first) {
 			first = end
 		}
 	}
@@ -150,31 +179,43 @@ func (a *Allocator) NextFree(now time.Time) time.Time {
 }
 
 // after returns the port n places after another; the first port follows the last.
-func after(port int32, n int32) int32 { return First + (port-First+n)%(Last-First+1) }
+func after(port int32, n int32) int32 { return First + (port-First+n)%number }
 
 func (a *Allocator) isFree(port int32, now time.Time) bool {
 	if _, taken := a.owners[port]; taken {
 		return false
 	}
-	at, wasReleased := a.released[port]
-	if wasReleased && now.Sub(at) < Quarantine {
+	if released, ok := a.released[port]; ok && now.Sub(released.at) < Quarantine {
 		return false
 	}
-	delete(a.released, port)
+	a.endQuarantine(port)
 	return true
 }
 
 func (a *Allocator) set(owner Owner, port int32) {
+	a.endQuarantine(port)
 	a.owners[port] = owner
-	delete(a.released, port)
+	a.used[owner.Cluster]++
 	if a.ports[owner.Service] == nil {
 		a.ports[owner.Service] = map[Owner]int32{}
 	}
 	a.ports[owner.Service][owner] = port
 }
 
+// endQuarantine removes a port from the released ones.
+func (a *Allocator) endQuarantine(port int32) {
+	released, ok := a.released[port]
+	if !ok {
+		return
+	}
+	delete(a.released, port)
+	if a.used[released.by]--; a.used[released.by] <= 0 {
+		delete(a.used, released.by)
+	}
+}
+
 func (a *Allocator) release(owner Owner, port int32, now time.Time) {
-	a.released[port] = now
+	a.released[port] = release{now, owner.Cluster} // it stays one of the cluster's used ports
 	delete(a.owners, port)
 	delete(a.ports[owner.Service], owner)
 	if len(a.ports[owner.Service]) == 0 {

@@ -90,14 +90,14 @@ func TestReleasedPortsAreQuarantined(t *testing.T) {
 	a, web, all := New(Unused(), epoch), service("web"), service("all")
 	assign(t, a, web, epoch, owners(web, "berlin", 80)...)
 	assign(t, a, web, epoch)
-	numbers := upTo(Last - First + 1)
-	within := assign(t, a, all, epoch.Add(Quarantine-1), owners(all, "berlin", numbers...)...)
-	if len(within) != len(numbers)-1 || slices.Contains(slices.Collect(maps.Values(within)), First) {
+	every := everyPort(all)
+	within := assign(t, a, all, epoch.Add(Quarantine-1), every...)
+	if len(within) != len(every)-1 || slices.Contains(slices.Collect(maps.Values(within)), First) {
 		t.Fatalf("%d ports, want all but the released one", len(within))
 	}
-	after := assign(t, a, all, epoch.Add(Quarantine), owners(all, "berlin", numbers...)...)
-	if len(after) != len(numbers) {
-		t.Errorf("%d ports after the quarantine, want all %d", len(after), len(numbers))
+	after := assign(t, a, all, epoch.Add(Quarantine), every...)
+	if len(after) != len(every) {
+		t.Errorf("%d ports after the quarantine, want all %d", len(after), len(every))
 	}
 	if more := assign(t, a, web, epoch.Add(Quarantine), owners(web, "berlin", 80)...); len(more) != 0 {
 		t.Errorf("ports %v although none is free", more)
@@ -221,6 +221,15 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// everyPort returns as many owners as there are ports, each cluster with less than its share.
+func everyPort(key clusterset.ServiceKey) []Owner {
+	var result []Owner
+	for cluster := range number / 1000 {
+		result = append(result, owners(key, clusterset.ClusterID(fmt.Sprint("cluster-", cluster)), upTo(1000)...)...)
+	}
+	return result
+}
+
 // upTo returns the numbers from 1 to n.
 func upTo(n int32) []int32 {
 	var result []int32
@@ -238,8 +247,36 @@ func TestLastFreePort(t *testing.T) {
 	for port := int32(First + 1); port <= Last; port++ {
 		a.Adopt(Owner{Service: all, Cluster: "berlin", Port: port}, port)
 	}
-	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
+	if got := assign(t, a, web, epoch, owners(web, "paris", 80)...); got[Owner{Service: web, Cluster: "paris", Port: 80}] != First {
 		t.Errorf("ports %v, want %d", got, First)
+	}
+}
+
+// One cluster, whether it uses ports or has released them, leaves a quarter of them to the others. These have their share of it, and no
+// more.
+// spec: G2
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for name, churn := range map[string]bool{"uses them": false, "releases them": true} {
+		a, greedy, web := New(Unused(), epoch), service("greedy"), service("web")
+		first := owners(web, "paris", 80)
+		assign(t, a, web, epoch, first...)
+		wanted := owners(greedy, "berlin", upTo(number)...)
+		if got := assign(t, a, greedy, epoch, wanted...); len(got) != number-reserve-1 {
+			t.Errorf("%s: one cluster gets %d ports, want %d", name, len(got), number-reserve-1)
+		}
+		if churn {
+			assign(t, a, greedy, epoch)
+			if got := assign(t, a, greedy, epoch, wanted...); len(got) > 0 {
+				t.Errorf("%s: it gets %d more ports", name, len(got))
+			}
+		}
+		if got := assign(t, a, web, epoch, slices.Concat(first, owners(web, "rome", upTo(2*share)...))...); len(got) != share+1 || got[first[0]] != First {
+			t.Errorf("%s: another cluster gets %d ports, want %d", name, len(got)-1, share)
+		}
+		if got := assign(t, a, greedy, epoch.Add(Quarantine), wanted...); len(got) != number-reserve-1-map[bool]int{true: share}[churn] {
+			t.Errorf("%s: after the quarantine, the first cluster has %d ports", name, len(got))
+		}
 	}
 }
 
@@ -248,8 +285,8 @@ func TestLastFreePort(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	a, web, all := New(Unused(), epoch), service("web"), service("all")
-	everyPort := owners(all, "berlin", upTo(Last-First+1)...)
-	assign(t, a, all, epoch, everyPort...)
+	every := everyPort(all)
+	assign(t, a, all, epoch, every...)
 	late := epoch.Add(time.Hour)
 	got, err := a.Assign(web, owners(web, "berlin", 80), late, func(State) error { return errors.New("stored") })
 	if len(got) != 0 || err != nil {
@@ -258,8 +295,8 @@ func TestExhausted(t *testing.T) {
 	if next := a.NextFree(late); !next.Equal(late.Add(Quarantine)) {
 		t.Errorf("the next port is free at %s, want %s", next, late.Add(Quarantine))
 	}
-	assign(t, a, all, late.Add(2*time.Minute), everyPort[1:]...)
-	assign(t, a, all, late.Add(3*time.Minute), everyPort[2:]...)
+	assign(t, a, all, late.Add(2*time.Minute), every[1:]...)
+	assign(t, a, all, late.Add(3*time.Minute), every[2:]...)
 	end := late.Add(2*time.Minute + Quarantine)
 	if next := a.NextFree(late.Add(5 * time.Minute)); !next.Equal(end) {
 		t.Errorf("the next port is free at %s, want %s", next, end)
