@@ -82,7 +82,7 @@ func TestTokenAudiences(t *testing.T) {
 // Each policy fails closed and has a binding, without which it has no effect.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string][]admissionv1.ValidationAction{}
-	objects := append(must(t)(manifests.Hub()), must(t)(manifests.Render("gateway"))...)
+	objects := slices.Concat(must(t)(manifests.Hub()), must(t)(manifests.Render("gateway")), must(t)(manifests.Render("agent")))
 	for _, binding := range ofKind[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding") {
 		bound[binding.Spec.PolicyName] = binding.Spec.ValidationActions
 	}
