@@ -44,6 +44,8 @@ type InstallOptions struct {
 	// Gateway adds gateways. Their Service has the type GatewayType, or LoadBalancer if that is empty.
 	Gateway     bool
 	GatewayType corev1.ServiceType
+	// AutoExport adds automatic export: the flag of the agent and its rights.
+	AutoExport bool
 	// AgentImage, DNSImage and GatewayImage are image references. If empty, the names in the kustomizations are used, which have no
 	// registry.
 	AgentImage, DNSImage, GatewayImage string
@@ -62,6 +64,9 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		if o.GatewayType != "" {
 			kustomization.Patches = append(kustomization.Patches, serviceType(o.GatewayType))
 		}
+	}
+	if o.AutoExport {
+		kustomization.Components = []string{"../../autoexport"}
 	}
 	for name, reference := range map[string]string{AgentImageName: o.AgentImage, DNSImageName: o.DNSImage, GatewayImageName: o.GatewayImage} {
 		if reference != "" {
@@ -94,6 +99,9 @@ func Gateway() ([]*unstructured.Unstructured, error) {
 	objects, err := Render(gatewayParts)
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }), err
 }
+
+// AutoExportRights returns the rights that the agent has only for automatic export.
+func AutoExportRights() ([]*unstructured.Unstructured, error) { return Render("autoexport/rights") }
 
 // serviceType returns a patch of the type of the gateways' Service.
 func serviceType(to corev1.ServiceType) types.Patch {

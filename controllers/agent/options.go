@@ -47,6 +47,9 @@ type Options struct {
 	// DefaultSources are the preferred sources of imports without a ServiceImportRoutingPolicy, such as SameCluster, SameProperty=region
 	// and Any. If empty, all exporters serve.
 	DefaultSources []string
+	// AutoExport says whether labels of Services and Namespaces export Services (P3), at most AutoExportLimit of a namespace.
+	AutoExport      AutoExport
+	AutoExportLimit int
 	// GatewayAddresses are the addresses at which other members reach the gateways of this cluster. If empty, they are those of the
 	// Service of the gateways.
 	GatewayAddresses []string
@@ -85,6 +88,18 @@ const (
 	ElectLeader Election = "leader"
 	RunAlone    Election = "alone"
 )
+
+// AutoExport says whether labels export Services.
+type AutoExport string
+
+// Values of AutoExport.
+const (
+	NoAutoExport    AutoExport = ""
+	AutoExportLabel AutoExport = "label"
+)
+
+// maxAutoExports is the largest AutoExportLimit.
+const maxAutoExports = 5000
 
 // Validate returns all problems of the options in one error; nil if there are none.
 func (o Options) Validate() error {
@@ -145,7 +160,14 @@ func (o Options) Validate() error {
 	if o.AbsentTimeout < time.Minute || o.AbsentTimeout > 30*24*time.Hour {
 		problems = append(problems, fmt.Errorf("--absent-member-timeout=%s: must be between 1m and 720h", o.AbsentTimeout))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, o.checkAutoExport())...)
+}
+
+func (o Options) checkAutoExport() error {
+	if o.AutoExport != NoAutoExport && (o.AutoExportLimit < 1 || o.AutoExportLimit > maxAutoExports) {
+		return fmt.Errorf("--auto-export-limit=%d: must be between 1 and %d", o.AutoExportLimit, maxAutoExports)
+	}
+	return nil
 }
 
 // importPolicy selects the namespaces into which services are imported: never the agent's own.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/accessstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
@@ -172,6 +173,11 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 			return fmt.Errorf("add the guard of the cluster ID and the controller of ClusterProperties: %w", err)
 		}
 	}
+	if parts.autoexport != nil {
+		if err := parts.autoexport.Add(s.manager, s.manager.GetCache(), s.controllerOptions()); err != nil {
+			return fmt.Errorf("add the controller of automatic exports: %w", err)
+		}
+	}
 	return errors.Join(
 		parts.publish.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.exportstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
@@ -209,6 +215,8 @@ type parts struct {
 	routing      *routing.Reconciler
 	presence     *presence.Presence
 	properties   *properties.Reconciler
+	// autoexport is nil if labels export nothing.
+	autoexport *autoexport.Reconciler
 	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
 	gateway *gateway.Reconciler
 }
@@ -244,9 +252,16 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 			Reach: gatewayReach, Addresses: s.options.gatewayAddresses(), Events: recorder, Clock: clock.RealClock{},
 		}
 	}
+	var labelled *autoexport.Reconciler
+	if s.options.AutoExport != NoAutoExport {
+		labelled = &autoexport.Reconciler{
+			Cluster: local.id, Member: s.manager.GetClient(), Writer: toMember, Limit: s.options.AutoExportLimit, AgentNamespace: s.options.Namespace, Events: recorder,
+		}
+	}
 	return parts{
-		presence: present,
-		gateway:  gateways,
+		presence:   present,
+		gateway:    gateways,
+		autoexport: labelled,
 		properties: &properties.Reconciler{
 			Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Allowed: present.Allowed, Events: recorder,
 		},

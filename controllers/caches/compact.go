@@ -6,6 +6,7 @@ package caches
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -56,6 +57,13 @@ func Compact(object any) (any, error) {
 		e.TargetRef, e.DeprecatedTopology = nil, nil
 	}
 	return slice, err
+}
+
+// NamespaceMetadata returns an empty Namespace of which only the metadata is read and stored.
+func NamespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
 }
 
 // Pointers returns pointers to the items of a list.

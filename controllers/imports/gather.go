@@ -156,7 +156,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 
 // namespaceState returns the state of a namespace.
 func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
-	found := namespaceMetadata()
+	found := caches.NamespaceMetadata()
 	err := r.Member.Get(ctx, client.ObjectKey{Name: namespace}, found)
 	switch {
 	case apierrors.IsNotFound(err):

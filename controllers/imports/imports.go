@@ -88,7 +88,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.VirtualIPService)),
 		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
-		source.Kind(members, namespaceMetadata(), r.servicesOfNamespace()),
+		source.Kind(members, caches.NamespaceMetadata(), r.servicesOfNamespace()),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
 		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.GatewayReach.Subscribe(func(id clusterset.ClusterID) {

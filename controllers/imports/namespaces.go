@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,12 +27,6 @@ func (p NamespacePolicy) Allows(namespace string) bool {
 	return !clusterset.IsReservedNamespace(namespace) &&
 		!slices.Contains(p.Denied, namespace) &&
 		(len(p.Allowed) == 0 || slices.Contains(p.Allowed, namespace))
-}
-
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return namespace
 }
 
 // servicesOfNamespace enqueues all services of a namespace that the hub stores, if the namespace is created or changed.

@@ -69,8 +69,11 @@ type Writer struct {
 func ToMember(c client.Client, live client.Reader) Writer {
 	return Writer{
 		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, lastWrites: newWriteCache(),
-		manages:   func(object client.Object) bool { return clusterset.ManagerOf(object) == clusterset.ManagedBy },
-		lostLabel: func(object client.Object) bool { return clusterset.HasLostLabel(object) },
+		manages: func(object client.Object) bool { return clusterset.ManagerOf(object) == clusterset.ManagedBy },
+		lostLabel: func(object client.Object) bool {
+			_, isExport := object.(*mcsv1beta1.ServiceExport) // a user who removes its label has taken it over (P3)
+			return !isExport && clusterset.HasLostLabel(object)
+		},
 	}
 }
 

@@ -62,6 +62,9 @@ const (
 	// AnnotationGrantedOnly is an annotation of a ServiceExport: with any value but "false", the service is exported to no other cluster
 	// unless a ServiceExportGrant selects it (A1).
 	AnnotationGrantedOnly = "tombolo-mcs.io/granted-only"
+	// LabelAutoExport is a label of Services and Namespaces: "true" exports the Service, or all Services of the Namespace, if the agent
+	// allows it. On a Service, any other value excludes it (P3).
+	LabelAutoExport = "tombolo-mcs.io/auto-export"
 	// AnnotationTokenExpires is the time at which the token expires (RFC 3339). If the annotation is missing, the agent renews the
 	// token immediately.
 	AnnotationTokenExpires = "tombolo-mcs.io/token-expires"
@@ -77,6 +80,14 @@ func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] ==
 func IsGrantedOnly(export metav1.Object) bool {
 	value, ok := export.GetAnnotations()[AnnotationGrantedOnly]
 	return ok && value != "false"
+}
+
+// IsAutoExported reports whether the labels of a Service and of its Namespace ask for an automatic export (P3).
+func IsAutoExported(service, namespace map[string]string) bool {
+	if value, ok := service[LabelAutoExport]; ok {
+		return value == "true"
+	}
+	return namespace[LabelAutoExport] == "true"
 }
 
 // ManagerOf returns the value of an object's managed-by label, which is ManagedBy for Tombolo; empty if there is none.

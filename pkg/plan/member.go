@@ -61,6 +61,13 @@ func ServiceImportStatus(desired mcsv1beta1.ServiceImportStatus, existing *mcsv1
 	return status(desired, existing, func(o *mcsv1beta1.ServiceImport) *mcsv1beta1.ServiceImportStatus { return &o.Status })
 }
 
+// ServiceExports returns the creations and deletions after which the desired exports exist. An existing one is not changed: its
+// fields are the user's.
+func ServiceExports(desired, existing []*mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
+	unchanged := func(*mcsv1beta1.ServiceExport, *mcsv1beta1.ServiceExport) {}
+	return compare(desired, existing, unchanged, equal, neverReplace)
+}
+
 // ServiceExportStatus returns the change of the export's status to the desired one; nil if they are equal.
 func ServiceExportStatus(desired mcsv1beta1.ServiceExportStatus, existing *mcsv1beta1.ServiceExport) []Change[*mcsv1beta1.ServiceExport] {
 	return status(desired, existing, func(o *mcsv1beta1.ServiceExport) *mcsv1beta1.ServiceExportStatus { return &o.Status })

@@ -34,10 +34,10 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
-// allMemberObjects returns the objects of all profiles and of the gateways, in the order in which they can be deleted, without the kinds
+// allMemberObjects returns the objects of all profiles, of the gateways and of automatic export, in the order in which they can be deleted, without the kinds
 // of which users have written objects.
 func allMemberObjects() ([]*unstructured.Unstructured, error) {
-	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true})
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true, AutoExport: true})
 	slices.Reverse(objects)
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return isDefinition(o) && strings.HasSuffix(o.GetName(), "."+policyv1alpha1.GroupVersion.Group)
@@ -179,7 +179,8 @@ func deleteManaged[T client.Object](ctx context.Context, l *leaveCommand, what s
 	return withRetryHint(err)
 }
 
-// cleanExports clears the status of the ServiceExports, because no agent updates it any more.
+// cleanExports deletes the ServiceExports that the agent has created, and clears the status of the others, because no agent updates it
+// any more.
 func (l *leaveCommand) cleanExports(ctx context.Context) error {
 	exports := &mcsv1beta1.ServiceExportList{}
 	err := l.member.client.List(ctx, exports)
@@ -190,15 +191,18 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 		return fmt.Errorf("list ServiceExports: %w", err)
 	}
 	var changes []plan.Change[*mcsv1beta1.ServiceExport]
+	var managed []*mcsv1beta1.ServiceExport
 	for _, export := range pointers(exports.Items) {
-		if len(export.Status.Conditions) > 0 {
+		if clusterset.IsManaged(export.Labels) {
+			managed = append(managed, export)
+		} else if len(export.Status.Conditions) > 0 {
 			bare := export.DeepCopy()
 			bare.Status = mcsv1beta1.ServiceExportStatus{}
 			changes = append(changes, plan.Change[*mcsv1beta1.ServiceExport]{Verb: plan.UpdateStatus, Object: bare, Existing: export})
 		}
 	}
-	if len(changes) == 0 {
-		return nil
+	if err := deleteManaged(ctx, l, "ServiceExports of labelled Services", managed); err != nil || len(changes) == 0 {
+		return err
 	}
 	l.r.outcome(install.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
 	if l.dryRun {

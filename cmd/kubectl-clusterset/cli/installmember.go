@@ -48,7 +48,7 @@ func (j *joinCommand) installMember(ctx context.Context) error {
 	if err := applyAll(ctx, j.member, objects[namespaces:], j.r); err != nil {
 		return err
 	}
-	return j.removeGateway(ctx)
+	return errors.Join(j.removeGateway(ctx), j.removeAutoExport(ctx))
 }
 
 // agentArgs returns the Service ranges as an argument if the cluster has no ServiceCIDRs, and the addresses of the gateways if their

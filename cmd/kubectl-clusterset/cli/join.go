@@ -53,6 +53,7 @@ type joinOptions struct {
 	writeFlags
 	runtimeOptions
 	networkOptions
+	autoExportOptions
 	hub hubFlags
 
 	id, clusterSet        string
@@ -77,6 +78,7 @@ func (o *joinOptions) add(flags *pflag.FlagSet) {
 	o.addFlags(flags)
 	o.addRuntimeFlags(flags)
 	o.addNetworkFlags(flags)
+	o.addAutoExportFlags(flags)
 	o.hub.add(flags)
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
@@ -99,6 +101,7 @@ func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
 	if err := errors.Join(o.validate(), o.parseNetwork(flags), o.checkProperties()); err != nil {
 		return err
 	}
+	o.autoExportGiven = flags.Changed(autoExportFlag)
 	if flags.Changed(trustAgesFlag) {
 		o.ages = hubv1alpha1.ClaimedAgesBounded
 		if o.trustAges {

@@ -70,6 +70,7 @@ func (j *joinCommand) checkRuntime(ctx context.Context) error {
 	if !j.gatewayGiven {
 		j.gateway = j.running[manifests.GatewayDeployment] != nil
 	}
+	j.autoExport = j.autoExports()
 	j.gatewayType = corev1.ServiceType(j.gatewayServiceType)
 	j.setDefaults()
 	j.keepImages()

@@ -26,8 +26,8 @@ const aboutLeave = `Remove the current context's cluster from its clusterset.
 The command first stops the agent. Then it suspends the Member on the hub, so that the other members stop using its pods. It
 waits for the next heartbeat of each connected member, for at most a minute, and lists those that sent none. It deletes the
 Member with all its records. Then it deletes everything that Tombolo has created in the cluster: imports and their Services,
-the agent, the DNS, its ClusterProperties. ServiceExports stay, without status, and so do grants and policies, and
-the kinds of all these.
+the ServiceExports of labelled Services, the agent, the DNS, its ClusterProperties. The users' ServiceExports stay, without
+status, and so do grants and policies, and the kinds of all these.
 
 If one side no longer exists, leave on the other one only: --from hub for a member that no longer exists (with
 --cluster-id), --from member if the hub no longer exists. Run the command again after an interruption.`

@@ -25,7 +25,7 @@ import (
 type runtimeOptions struct {
 	build                                       Build
 	profile, agentImage, dnsImage, gatewayImage string
-	gateway                                     bool
+	gateway, autoExport                         bool
 	gatewayType                                 corev1.ServiceType
 	// hub is the URL at which the agent reaches the hub; empty if it is unknown.
 	hub string
@@ -147,7 +147,7 @@ func imageIn(d *appsv1.Deployment) string {
 // render returns the objects that run in the member, its namespace first.
 func (o *runtimeOptions) render(agentArgs []string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{
-		Parts: o.parts(), Gateway: o.gateway, GatewayType: o.gatewayType,
+		Parts: o.parts(), Gateway: o.gateway, GatewayType: o.gatewayType, AutoExport: o.autoExport,
 		AgentImage: o.agentImage, DNSImage: o.dnsImage, GatewayImage: o.gatewayImage, AgentArgs: agentArgs,
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 const aboutUnexport = `Stop exporting Services of the current context's cluster: delete their ServiceExports.
@@ -84,6 +86,10 @@ func (u *unexportCommand) check(ctx context.Context) ([]string, error) {
 	for i := range list.Items {
 		if name := list.Items[i].Name; u.all || slices.Contains(wanted, name) {
 			u.r.okf("Service %s is exported", name)
+			if clusterset.IsManaged(list.Items[i].Labels) {
+				u.r.notef("an agent with --%s has exported %s because of the label %s, and does so again as long as the Service or its Namespace has it: set it to \"false\" on the Service instead",
+					autoExportFlag, name, clusterset.LabelAutoExport)
+			}
 			names = append(names, name)
 		}
 	}

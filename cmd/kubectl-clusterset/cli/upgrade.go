@@ -70,6 +70,7 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 		u.r.failf("the agent has been installed by kustomize: upgrade it by applying the newer kustomization")
 	}
 	u.gateway = u.running[manifests.GatewayDeployment] != nil
+	u.autoExport = u.runsAutoExport()
 	u.setDefaults()
 	u.checkImages()
 	definitions, err := checkMemberDefinitions(ctx, u.member, upgradeDefinitions, u.r)

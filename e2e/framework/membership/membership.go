@@ -132,6 +132,15 @@ func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
 	return apply(ctx, cluster, objects...)
 }
 
+// InstallAutoExport gives the agent of a member the rights for automatic export.
+func InstallAutoExport(ctx context.Context, cluster *lab.Cluster) error {
+	objects, err := manifests.AutoExportRights()
+	if err != nil {
+		return err
+	}
+	return apply(ctx, cluster, objects...)
+}
+
 // Scheme returns a scheme with every kind that the hub and the members have: those of the agent and of the hub.
 func Scheme() (*runtime.Scheme, error) {
 	scheme, err := agent.Scheme()

@@ -69,6 +69,7 @@ func TestRights(t *testing.T) {
 	t.Run("Properties", func(t *testing.T) { testProperties(t, w) })
 	t.Run("Preferences", func(t *testing.T) { testPreferences(t, a) })
 	stopA = testGatewayPorts(t, w, stopA)
+	stopA = testLabelledRights(t, w, a, stopA)
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()
 	world.Eventually(t, func(context.Context) error { // a watch is logged when it has ended
@@ -85,6 +86,43 @@ func testPreferences(t *testing.T, a *member) {
 	policy := routingPolicy(world.Namespace(t, a), "own", []policyv1alpha1.Source{{SameCluster: true}})
 	lab.Must(t, a.Create(t.Context(), policy))
 	a.accepted(t, policy, metav1.ConditionFalse, "NoImport", "")
+}
+
+// testLabelledRights: an agent creates and deletes exports by label, and reads one past its cache. It returns the function that stops the
+// new agent of a.
+func testLabelledRights(t *testing.T, w *env, a *member, stop func()) func() {
+	lab.Must(t, membership.InstallAutoExport(t.Context(), a.Cluster))
+	stop()
+	stop = a.Start(t, labelling, func(o *agent.Options) {
+		o.AutoExportLimit = 100
+		releasedLate(o)
+		o.Member = lagging(o.Member)
+	})
+	ns := "labelled"
+	world.CreateNamespace(t, ns, a)
+	for range 20 { // until the agent reconciles before it has read what it wrote
+		a.label(t, key{Name: ns}, "true")
+		var want []string
+		for i := range 5 {
+			k := key{Namespace: ns, Name: fmt.Sprintf("s%d", i)}
+			a.serve(t, k, fmt.Sprintf("10.1.0.%d", i+1))
+			want = append(want, k.Name)
+		}
+		a.exportedByLabel(t, ns, want...)
+		a.label(t, key{Name: ns}, "")
+		a.exportedByLabel(t, ns)
+		for _, name := range want {
+			lab.Must(t, a.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
+			lab.Must(t, a.Delete(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-v4"}}))
+		}
+		problems, err := w.misfits()
+		lab.Must(t, err)
+		if !slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "never used: get serviceexports") }) {
+			return stop
+		}
+	}
+	t.Error("the agent never had to get a ServiceExport")
+	return stop
 }
 
 // testGatewayPorts: an agent stores the cursor of the listening ports, and reads it when it starts. It returns the function that stops
@@ -243,8 +281,9 @@ func testHubUnreachable(t *testing.T, w *env) {
 	}
 }
 
-// ofGateways matches the rights that an agent needs for gateways only. testGatewayPorts and testGatewayRights use them.
-var ofGateways = regexp.MustCompile("gateway|configmaps|nodes|policy")
+// ofGateways matches the rights that an agent needs for gateways or automatic export only. testGatewayPorts, testGatewayRights and
+// testLabelledRights use them.
+var ofGateways = regexp.MustCompile("gateway|configmaps|nodes|policy|autoexport")
 
 // testLagging: an agent gets an object past its cache where that does not have the agent's own last write yet. So what it
 // watches comes late, and services are exported, changed and withdrawn until that has happened to all kinds.
@@ -374,6 +413,11 @@ func (w *env) misfits() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	labelled, err := manifests.AutoExportRights()
+	if err != nil {
+		return nil, err
+	}
+	objects = append(objects, labelled...)
 	account := key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
 	var clusters []*lab.Cluster
 	for _, m := range w.members {

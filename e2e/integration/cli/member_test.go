@@ -76,6 +76,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 		t.Errorf("after the upgrade, the image of the DNS is %s", got)
 	}
 	w.gateways(t)
+	w.autoExports(t)
 	w.givenByHand(t, agent)
 	w.scaledByHand(t, agent)
 	w.must(t, w.join("east", installGateway+" --force-conflicts"))
@@ -88,6 +89,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	w.must(t, "leave --context east --hub-context hub")
 	lab.Equal(t, "after leaving", isHub, w.traces(t, "hub", "east"))
 	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	w.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 1) // the user's own
 	w.get(t, "east", export)
 	if len(export.Status.Conditions) != 0 {
 		t.Errorf("an export of a cluster that has left has the conditions %v", export.Status.Conditions)

@@ -1,0 +1,99 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package autoexport
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
+)
+
+// view is what the automatic exports of a namespace depend on.
+type view struct {
+	cluster clusterset.ClusterID
+	// labels are those of the Namespace.
+	labels   map[string]string
+	services []*corev1.Service
+	exports  []*mcsv1beta1.ServiceExport
+	limit    int
+}
+
+// decision is what to write.
+type decision struct {
+	changes []plan.Change[*mcsv1beta1.ServiceExport]
+	// created are the Services of the exports to create, and leftOut those beyond the limit, in the order in which they would be
+	// exported.
+	created, leftOut []*corev1.Service
+}
+
+// decide returns the automatic exports to create and to delete. An export that exists stays if its Service is still labelled, also
+// beyond the limit. Exports of users are not changed, and do not count. It is pure.
+func decide(v view) decision {
+	exports := map[string]*mcsv1beta1.ServiceExport{}
+	var managed []*mcsv1beta1.ServiceExport
+	for _, e := range v.exports {
+		exports[e.Name] = e
+		if clusterset.IsManaged(e.Labels) {
+			managed = append(managed, e)
+		}
+	}
+	var desired []*mcsv1beta1.ServiceExport
+	var missing []*corev1.Service
+	for _, s := range v.services {
+		switch existing := exports[s.Name]; {
+		case !v.isExported(s):
+		case existing == nil:
+			missing = append(missing, s)
+		case clusterset.IsManaged(existing.Labels):
+			desired = append(desired, existing)
+		}
+	}
+	slices.SortFunc(missing, compareUrgency)
+	room := min(max(0, v.limit-len(desired)), len(missing))
+	result := decision{created: missing[:room], leftOut: missing[room:]}
+	for _, s := range result.created {
+		desired = append(desired, newExport(s))
+	}
+	result.changes = plan.ServiceExports(desired, managed)
+	return result
+}
+
+// isExported reports whether a Service is labelled and can be exported. An export of any other one would only be invalid.
+func (v view) isExported(service *corev1.Service) bool {
+	if !clusterset.IsAutoExported(service.Labels, v.labels) || !service.DeletionTimestamp.IsZero() {
+		return false
+	}
+	decided, rejection := export.Decide(v.cluster, newExport(service), service)
+	return rejection == nil && record.Check(decided) == nil
+}
+
+// compareUrgency orders the Services of a namespace that are not exported yet: first those with a label of their own, then older ones.
+func compareUrgency(a, b *corev1.Service) int {
+	own := func(s *corev1.Service) int {
+		if _, ok := s.Labels[clusterset.LabelAutoExport]; ok {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(own(a), own(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func newExport(service *corev1.Service) *mcsv1beta1.ServiceExport {
+	return &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Namespace: service.Namespace, Name: service.Name,
+		Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy},
+	}}
+}
