@@ -140,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if view.namespaceState == namespaceNotFound {
 		r.Metrics.update(request.NamespacedName, view, decision{})
-		r.Returns.update(request.NamespacedName, nil, r.Clock.Now())
+		r.Returns.update(request.NamespacedName, nil, nil, r.Clock.Now())
 		return reconcile.Result{}, nil
 	}
 	restored, err := r.restoreLabels(ctx, view)
@@ -163,7 +163,7 @@ func (r *Reconciler) apply(ctx context.Context, v view) (time.Duration, error) {
 	r.announceRefusals(v)
 	decision := decide(v)
 	r.Metrics.update(v.sources.Key, v, decision)
-	r.Returns.update(v.sources.Key, decision.choice.Waiting, r.Clock.Now())
+	r.Returns.update(v.sources.Key, v.routing.sources, decision.choice.Waiting, r.Clock.Now())
 	switch decision.state {
 	case exported:
 		return decision.choice.Wait, r.write(ctx, v, decision)

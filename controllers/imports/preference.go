@@ -5,10 +5,13 @@ package imports
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -57,7 +60,7 @@ func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
 		}
 	}
 	result.clusters = preference.Clusters{Local: r.Sources.Cluster, Properties: r.Sources.Hub.Properties(), Serving: serving}
-	result.available = r.Returns.available(v.sources.Key, r.Clock.Now())
+	result.available = r.Returns.available(v.sources.Key, result.sources, r.Clock.Now())
 	return result, nil
 }
 
@@ -101,7 +104,11 @@ func (r routing) allowed(m merge.Merged, sources []liveness.Source) []liveness.S
 // choose returns which level of the policy serves each port, from what liveness leaves.
 func (r routing) choose(v view, d decision) preference.Choice {
 	var offers []preference.Offer
+	families := render.Families(d.merged, d.site) // gateways have all those of this cluster
 	for _, slice := range d.slices {
+		if !slices.Contains(families, corev1.IPFamily(slice.AddressType)) {
+			continue
+		}
 		if level, ok := r.clusters.Level(r.sources, slice.Cluster); ok {
 			availability := preference.AvailabilityOf(slice.Endpoints)
 			for _, port := range slice.Ports {
@@ -112,10 +119,7 @@ func (r routing) choose(v view, d decision) preference.Choice {
 		}
 	}
 	for _, slice := range d.kept {
-		availability := preference.Unavailable
-		if len(slice.Endpoints) > 0 { // which of them are ready is not stored in the cache
-			availability = preference.Ready
-		}
+		availability := preference.AvailabilityOfMirrored(slice.Endpoints)
 		for port, level := range r.servedBy(d.merged, slice) {
 			offers = append(offers, preference.Offer{Port: port, Level: level, Availability: availability})
 		}
@@ -147,14 +151,14 @@ func (r routing) servedBy(m merge.Merged, slice *discoveryv1.EndpointSlice) map[
 
 // restrict returns the slices of a decision with only the ports that their levels serve. Slices without a port are left out, except
 // those of gateways, which record the listening ports, and kept ones, which store the withheld ports.
-func (r routing) restrict(d decision) (slices []clusterset.Slice, kept []*discoveryv1.EndpointSlice) {
+func (r routing) restrict(d decision) (used []clusterset.Slice, kept []*discoveryv1.EndpointSlice) {
 	for _, slice := range d.slices {
 		level, ok := r.clusters.Level(r.sources, slice.Cluster)
-		used := preference.WithPorts(slice, d.merged.PortNames[slice.Cluster], func(name string) bool {
+		restricted := preference.WithPorts(slice, d.merged.PortNames[slice.Cluster], func(name string) bool {
 			return ok && d.choice.Serves(preference.Port{Name: name, Family: slice.AddressType}, level)
 		})
-		if len(used.Ports) > 0 || used.Listen != nil {
-			slices = append(slices, used)
+		if len(restricted.Ports) > 0 || restricted.Listen != nil {
+			used = append(used, restricted)
 		}
 	}
 	for _, slice := range d.kept {
@@ -166,7 +170,7 @@ func (r routing) restrict(d decision) (slices []clusterset.Slice, kept []*discov
 		}
 		kept = append(kept, render.Withhold(slice, render.SliceNames(d.merged, names)))
 	}
-	return slices, kept
+	return used, kept
 }
 
 // condition returns the condition of an import that says which of the policy's sources serve.
@@ -183,7 +187,7 @@ func (r routing) condition(d decision) metav1.Condition {
 		}
 	}
 	for _, slice := range d.kept {
-		if len(slice.Ports) > 0 && len(slice.Endpoints) > 0 {
+		if len(slice.Ports) > 0 && preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable {
 			add(sourceOf(slice))
 		}
 	}
@@ -191,42 +195,54 @@ func (r routing) condition(d decision) metav1.Condition {
 }
 
 // Returns stores since when levels that are better than those in use have been available without interruption. It is empty after a
-// restart of the agent.
+// restart of the agent, and for a service whose sources have changed: a level is the index of a source.
 type Returns struct {
 	mu    sync.Mutex
-	since map[clusterset.ServiceKey]map[preference.Return]time.Time
+	since map[clusterset.ServiceKey]returnsOf
+}
+
+// returnsOf are the Returns of a service, for these sources of its policy.
+type returnsOf struct {
+	sources []policyv1alpha1.Source
+	since   map[preference.Return]time.Time
 }
 
 // NewReturns returns empty Returns.
-func NewReturns() *Returns {
-	return &Returns{since: map[clusterset.ServiceKey]map[preference.Return]time.Time{}}
-}
+func NewReturns() *Returns { return &Returns{since: map[clusterset.ServiceKey]returnsOf{}} }
 
 // available returns for how long the levels of a service have been available at now.
-func (r *Returns) available(key clusterset.ServiceKey, now time.Time) map[preference.Return]time.Duration {
+func (r *Returns) available(key clusterset.ServiceKey, from []policyv1alpha1.Source, now time.Time) map[preference.Return]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result := map[preference.Return]time.Duration{}
-	for level, since := range r.since[key] {
+	for level, since := range r.of(key, from) {
 		result[level] = now.Sub(since)
 	}
 	return result
 }
 
 // update stores which levels of a service wait at now.
-func (r *Returns) update(key clusterset.ServiceKey, waiting []preference.Return, now time.Time) {
+func (r *Returns) update(key clusterset.ServiceKey, from []policyv1alpha1.Source, waiting []preference.Return, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since := map[preference.Return]time.Time{}
+	before, since := r.of(key, from), map[preference.Return]time.Time{}
 	for _, level := range waiting {
-		began, ok := r.since[key][level]
+		began, ok := before[level]
 		if !ok {
 			began = now
 		}
 		since[level] = began
 	}
-	r.since[key] = since
+	r.since[key] = returnsOf{from, since}
 	if len(since) == 0 {
 		delete(r.since, key)
 	}
+}
+
+// of returns since when the levels of a service have been available; nothing if they were those of other sources.
+func (r *Returns) of(key clusterset.ServiceKey, from []policyv1alpha1.Source) map[preference.Return]time.Time {
+	if stored := r.since[key]; equality.Semantic.DeepEqual(stored.sources, from) {
+		return stored.since
+	}
+	return nil
 }

@@ -164,9 +164,9 @@ func TestReturn(t *testing.T) {
 		t.Helper()
 		now = now.Add(after)
 		v.routing = prefer(v, clusters("a"), policyv1alpha1.Source{Any: true})
-		v.routing.available = returns.available(key, now)
+		v.routing.available = returns.available(key, v.routing.sources, now)
 		d := decide(v)
-		returns.update(key, d.choice.Waiting, now)
+		returns.update(key, v.routing.sources, d.choice.Waiting, now)
 		if diff := cmp.Diff(want, served(desiredSlices(d))); diff != "" || d.choice.Wait != wait {
 			t.Errorf("after %s: wait %s, want %s; slices (-want +got):\n%s", after, d.choice.Wait, wait, diff)
 		}

@@ -11,18 +11,35 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // digestPrefix is the prefix of a digest. No address starts with it, because the API server accepts a colon only in IPv6 addresses.
 const digestPrefix = "sha256:"
 
-// Condense replaces endpoints by a single one whose address is a digest of them all. This is sufficient to compare them, and saves
-// memory in caches. Endpoints that are already condensed are returned unchanged.
+// Condense replaces endpoints by a single one whose address is a digest of them all, and whose conditions are those of the best one, as
+// kube-proxy uses them. This is sufficient to compare them and to choose between slices, and saves memory in caches. Endpoints that are already condensed are returned unchanged.
 func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(endpoints) == 0 || IsCondensed(endpoints) {
 		return endpoints
 	}
-	return []discoveryv1.Endpoint{{Addresses: []string{digest(endpoints)}}}
+	return []discoveryv1.Endpoint{{Addresses: []string{digest(endpoints)}, Conditions: bestConditions(endpoints)}}
+}
+
+// bestConditions returns no condition if an endpoint is ready, else those of one that still serves while it terminates, or of none.
+func bestConditions(endpoints []discoveryv1.Endpoint) discoveryv1.EndpointConditions {
+	result := discoveryv1.EndpointConditions{Ready: new(false)}
+	for i := range endpoints {
+		c := endpoints[i].Conditions
+		switch {
+		case clusterset.ConditionOf(c.Ready) != clusterset.False:
+			return discoveryv1.EndpointConditions{}
+		case clusterset.ConditionOf(c.Serving) != clusterset.False && clusterset.ConditionOf(c.Terminating) == clusterset.True:
+			result.Serving, result.Terminating = new(true), new(true)
+		}
+	}
+	return result
 }
 
 // IsCondensed reports whether endpoints are a digest, which must not be written.

@@ -51,6 +51,18 @@ func AvailabilityOf(endpoints []clusterset.Endpoint) Availability {
 	return result
 }
 
+// AvailabilityOfMirrored returns the best availability of the endpoints of a mirrored slice, which may be condensed.
+func AvailabilityOfMirrored(endpoints []discoveryv1.Endpoint) Availability {
+	result := Unavailable
+	for i := range endpoints {
+		c := endpoints[i].Conditions
+		result = max(result, AvailabilityOf([]clusterset.Endpoint{{
+			Ready: clusterset.ConditionOf(c.Ready), Serving: clusterset.ConditionOf(c.Serving), Terminating: clusterset.ConditionOf(c.Terminating),
+		}}))
+	}
+	return result
+}
+
 // Offer is a port that a source can serve.
 type Offer struct {
 	Port

@@ -81,8 +81,8 @@ func (c Clusters) matches(source policyv1alpha1.Source, id clusterset.ClusterID)
 		return slices.Contains(source.Clusters, policyv1alpha1.ClusterID(id))
 	case source.Any:
 		return true
-	case source.SameProperty != "" && id == c.Local:
-		return !known || own[string(source.SameProperty)] != ""
+	case source.SameProperty != "" && id == c.Local && known:
+		return own[string(source.SameProperty)] != ""
 	case !known || source.SameProperty != "" && !isLocalKnown:
 		return c.Serving[id]
 	case source.SameProperty != "":

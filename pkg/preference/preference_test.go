@@ -85,8 +85,9 @@ func TestLevel(t *testing.T) {
 		"an unknown cluster that does not":      {[]policyv1alpha1.Source{own, region}, known, nil, "01---"},
 		"nothing is known, b serves":            {[]policyv1alpha1.Source{own, region, anyone}, nil, []clusterset.ClusterID{"b"}, "01222"},
 		"nothing is known, by selector":         {[]policyv1alpha1.Source{gold}, nil, []clusterset.ClusterID{"b"}, "-0---"},
-		"nothing is known, the same property":   {[]policyv1alpha1.Source{region}, nil, nil, "0----"},
-		"only the own is not known, c serves":   {[]policyv1alpha1.Source{region}, properties{"b": {"region": "eu"}, "c": {"region": "eu"}}, []clusterset.ClusterID{"c"}, "0-0--"},
+		"nothing is known, the same property":   {[]policyv1alpha1.Source{region}, nil, nil, "-----"},
+		"nothing is known, the own serves":      {[]policyv1alpha1.Source{region}, nil, []clusterset.ClusterID{"a"}, "0----"},
+		"only the own is not known, c serves":   {[]policyv1alpha1.Source{region}, properties{"b": {"region": "eu"}, "c": {"region": "eu"}}, []clusterset.ClusterID{"c"}, "--0--"},
 		"the own is not known, and no property": {[]policyv1alpha1.Source{named, anyone}, nil, nil, "10110"},
 	} {
 		t.Run(name, func(t *testing.T) {
