@@ -26,12 +26,14 @@ type Metrics struct {
 	refused    *sumGauge
 	obstructed *sumGauge
 	since      time.Time
+	triggers   *triggers
 }
 
 // NewMetrics registers and returns the metrics of imports. since is the start of the agent: earlier changes are not measured.
 func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error) {
 	m := Metrics{
-		since: since,
+		since:    since,
+		triggers: &triggers{latest: map[clusterset.ServiceKey]map[clusterset.ClusterID]time.Time{}},
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tombolo_propagation_seconds",
 			Help: "Time from the change that a source EndpointSlice reflects to the mirrored slice written here, by where the source is. " +
@@ -54,15 +56,18 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 	return m, nil
 }
 
-// observePropagation observes the age of the changes in the written slices.
-func (m Metrics) observePropagation(own clusterset.ClusterID, slices []clusterset.Slice, written []*discoveryv1.EndpointSlice, now time.Time) {
+// observePropagation observes the age of the changes in the written slices. all are the source slices of the service, also those that are
+// not mirrored. A change that was known when the service was written before is not observed: its slice is written now because another
+// source no longer serves, and not because it has changed.
+func (m Metrics) observePropagation(own clusterset.ClusterID, key clusterset.ServiceKey, all []clusterset.Slice, written []*discoveryv1.EndpointSlice, now time.Time) {
 	if m.latency == nil {
 		return
 	}
+	known := m.triggers.of(key)
 	for _, slice := range written {
-		for _, s := range slices {
+		for _, s := range all {
 			mirrors := clusterset.MirroredSliceName(slice.Labels[discoveryv1.LabelServiceName], s.Cluster, s.ID) == slice.Name
-			if !mirrors || s.Trigger.Before(m.since) {
+			if !mirrors || s.Trigger.Before(m.since) || !s.Trigger.After(known[s.Cluster]) {
 				continue
 			}
 			location := sourceRemote
@@ -74,10 +79,49 @@ func (m Metrics) observePropagation(own clusterset.ClusterID, slices []clusterse
 	}
 }
 
+// written stores that all source slices of a service are mirrored as they should be.
+func (m Metrics) written(key clusterset.ServiceKey, all []clusterset.Slice) {
+	if m.triggers != nil {
+		m.triggers.update(key, m.since, all)
+	}
+}
+
+// triggers stores the latest trigger time of the slices of each service and source cluster. Clusters have different clocks.
+type triggers struct {
+	mu     sync.Mutex
+	latest map[clusterset.ServiceKey]map[clusterset.ClusterID]time.Time
+}
+
+// of returns the latest trigger times of a service, by source cluster. The result must not be changed.
+func (t *triggers) of(key clusterset.ServiceKey) map[clusterset.ClusterID]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.latest[key]
+}
+
+// update stores the trigger times of all source slices of a service from since on.
+func (t *triggers) update(key clusterset.ServiceKey, since time.Time, all []clusterset.Slice) {
+	latest := map[clusterset.ClusterID]time.Time{}
+	for _, s := range all {
+		if !s.Trigger.Before(since) && s.Trigger.After(latest[s.Cluster]) {
+			latest[s.Cluster] = s.Trigger
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.latest[key] = latest
+	if len(latest) == 0 {
+		delete(t.latest, key)
+	}
+}
+
 // update sets the metrics of one service.
 func (m Metrics) update(key clusterset.ServiceKey, v view, d decision) {
 	if m.refused == nil {
 		return
+	}
+	if d.state != exported {
+		m.triggers.update(key, m.since, nil)
 	}
 	m.refused.set(key, v.sources.Hub.RefusedTotal)
 	blocked := 0

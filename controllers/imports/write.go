@@ -68,8 +68,12 @@ func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error 
 		return err
 	}
 	removed, lastErr := apply.Do(ctx, r.Writer, last)
-	r.Metrics.observePropagation(r.Sources.Cluster, d.slices, slices.Concat(written, removed), r.Clock.Now())
-	return apply.Join(err, lastErr)
+	all := slices.Concat(v.sources.Hub.Slices, v.localSlices)
+	r.Metrics.observePropagation(r.Sources.Cluster, v.sources.Key, all, slices.Concat(written, removed), r.Clock.Now())
+	if err = apply.Join(err, lastErr); err == nil {
+		r.Metrics.written(v.sources.Key, all)
+	}
+	return err
 }
 
 func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derived serviceResult) error {
