@@ -70,6 +70,7 @@ func decide(v view) decision {
 		d.choice = v.routing.choose(v, d)
 		d.slices, d.kept = v.routing.restrict(d)
 	}
+	d.slices = widened(v, d)
 	return d
 }
 

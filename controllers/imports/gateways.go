@@ -28,6 +28,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -111,10 +112,6 @@ func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
 // gatewaySlices returns the slices of gateways for the exports that this cluster reaches through them.
 func gatewaySlices(v view) []clusterset.Slice {
 	var result []clusterset.Slice
-	atLeast := int32(1)
-	if len(v.sources.Exports()) == 1 { // no other source, to which this one would have to be in proportion
-		atLeast = clusterset.MaxAvailable
-	}
 	for _, export := range v.sources.Hub.Exports {
 		if v.path[export.Cluster] != route.Gateway {
 			continue
@@ -123,7 +120,44 @@ func gatewaySlices(v view) []clusterset.Slice {
 			result = append(result, route.VirtualSlices(export, v.localFamilies, v.virtualAddresses(export.Cluster))...)
 			continue
 		}
-		result = append(result, route.Slices(export, atLeast, v.localFamilies, v.gateways[export.Cluster], v.listen(export.Cluster, ""))...)
+		result = append(result, route.Slices(export, v.localFamilies, v.gateways[export.Cluster], v.listen(export.Cluster, ""))...)
+	}
+	return result
+}
+
+// widened returns the slices of a decision with more gateways for those that alone serve their ports: there is no other source to which
+// this one would have to be in proportion, and a gateway that ends must not interrupt it.
+func widened(v view, d decision) []clusterset.Slice {
+	serving := map[preference.Port]map[clusterset.ClusterID]bool{}
+	add := func(name string, family discoveryv1.AddressType, source clusterset.ClusterID) {
+		port := preference.Port{Name: name, Family: family}
+		if serving[port] == nil {
+			serving[port] = map[clusterset.ClusterID]bool{}
+		}
+		serving[port][source] = true
+	}
+	for _, slice := range d.slices {
+		for _, port := range slice.Ports {
+			if name, merged := d.merged.PortNames[slice.Cluster][port.Name]; merged && preference.AvailabilityOf(slice.Endpoints) > preference.Unavailable {
+				add(name, slice.AddressType, slice.Cluster)
+			}
+		}
+	}
+	for _, slice := range d.kept {
+		for _, name := range mergedPorts(d.merged, slice.Ports) {
+			if preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable {
+				add(name, slice.AddressType, sourceOf(slice))
+			}
+		}
+	}
+	result := slices.Clone(d.slices)
+	for i, slice := range result {
+		others := slices.ContainsFunc(slice.Ports, func(port clusterset.EndpointPort) bool {
+			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
+		})
+		if slice.Listen != nil && d.merged.Type != mcsv1beta1.Headless && len(slice.Ports) > 0 && !others {
+			result[i].Endpoints = route.Endpoints(v.sources.Key, slice.Cluster, slice.AddressType, v.gateways[slice.Cluster], clusterset.MaxAvailable)
+		}
 	}
 	return result
 }

@@ -21,7 +21,7 @@ func HostnameSlices(export clusterset.Export, hostname string, families []corev1
 	for port := range export.Hostnames[hostname] {
 		export.Available[clusterset.PortID{Protocol: corev1.ProtocolTCP, Port: port}] = clusterset.MaxAvailable
 	}
-	return Slices(export, clusterset.MaxAvailable, families, gateways, listen)
+	return Slices(export, families, gateways, listen)
 }
 
 // VirtualSlices returns a headless export whose path is Gateway as slices whose endpoints are virtual IPs of this cluster: one for each

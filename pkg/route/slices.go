@@ -17,8 +17,8 @@ import (
 // Slices returns an export whose path is Gateway as slices whose endpoints are gateways of this cluster, one in each IP family (G2).
 // gateways are the EndpointSlices of the gateways' Service, and listen the listening ports by the numbers of the Service ports. Ports
 // without available endpoints, and those without a listening port, are left out, but stay in Listen. A slice lists no more gateways than
-// the source has available endpoints, so that sources are used in proportion to them, but at least some if it has any.
-func Slices(export clusterset.Export, atLeast int32, families []corev1.IPFamily, gateways []clusterset.Slice, listen map[int32]int32) []clusterset.Slice {
+// the source has available endpoints, so that sources are used in proportion to them.
+func Slices(export clusterset.Export, families []corev1.IPFamily, gateways []clusterset.Slice, listen map[int32]int32) []clusterset.Slice {
 	var ports []clusterset.EndpointPort
 	available := int32(0)
 	for _, port := range Ports(export) {
@@ -28,9 +28,6 @@ func Slices(export clusterset.Export, atLeast int32, families []corev1.IPFamily,
 			})
 			available = max(available, count)
 		}
-	}
-	if available > 0 {
-		available = max(available, atLeast)
 	}
 	var result []clusterset.Slice
 	for _, family := range families {

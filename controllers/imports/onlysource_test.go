@@ -1,0 +1,55 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"testing"
+
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
+)
+
+// A source behind gateways has two gateways if no other source serves its ports, whatever the reason is.
+//
+// spec: G2, P1
+func TestGatewaysOfTheOnlySource(t *testing.T) {
+	t.Parallel()
+	one, two := []string{"10.9.0.1"}, []string{"10.9.0.1", "10.9.0.2"}
+	for name, test := range map[string]struct {
+		change  func(*view)
+		sources []policyv1alpha1.Source
+		want    []string
+	}{
+		"beside another":                   {func(*view) {}, nil, one},
+		"the other is at its level":        {func(*view) {}, []policyv1alpha1.Source{{Any: true}}, one},
+		"alone at its level":               {func(*view) {}, []policyv1alpha1.Source{clusters("b"), {Any: true}}, two},
+		"not at the level that serves":     {func(*view) {}, []policyv1alpha1.Source{clusters("a"), {Any: true}}, one},
+		"the other has no ready endpoint":  {func(v *view) { v.sources.Hub.Slices[0].Endpoints[0].Ready = clusterset.False }, nil, two},
+		"the other serves another port":    {func(v *view) { v.sources.Hub.Slices[0].Ports[0].Name = "other" }, nil, two},
+		"the only exporter":                {func(v *view) { v.sources.Hub.Exports, v.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil }, nil, two},
+		"no endpoint of its own available": {func(v *view) { v.sources.Hub.Exports[1].Available = clusterset.Availability{http.ID(): 0} }, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := behindGateway()
+			gateways := v.sources.Gateways.Slices
+			gateways[0].Endpoints = append(gateways[0].Endpoints, clusterset.Endpoint{Addresses: []string{"10.9.0.2"}})
+			test.change(&v)
+			v.chooseGateways(&reach.Reach{})
+			v.routing = prefer(v, test.sources...)
+			var got []string
+			for _, s := range decide(v).slices {
+				for _, e := range s.Endpoints {
+					if s.Cluster == "b" {
+						got = append(got, e.Addresses...)
+					}
+				}
+			}
+			if len(got) != len(test.want) {
+				t.Errorf("gateways %v, want %v", got, test.want)
+			}
+		})
+	}
+}
