@@ -113,8 +113,8 @@ func Endpoints(endpoints []clusterset.Endpoint) []discoveryv1.Endpoint {
 	return result
 }
 
-// addHints adds topology hints if the service prefers the same zone, for each IP family in which every ready endpoint has a zone:
-// kube-proxy ignores all hints if one endpoint has none (spec D6).
+// addHints adds topology hints if the service prefers the same zone, for each IP family in which every ready endpoint that serves a port
+// has a zone: kube-proxy ignores all hints if one endpoint has none (spec D6).
 func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
 		return
@@ -123,7 +123,7 @@ func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	for _, slice := range mirrored {
 		for _, endpoint := range slice.Endpoints {
 			ready := clusterset.ConditionOf(endpoint.Conditions.Ready) != clusterset.False
-			if ready && endpoint.Zone == nil {
+			if ready && endpoint.Zone == nil && len(slice.Ports) > 0 { // a slice of gateways that does not serve has no ports
 				zoneless[slice.AddressType] = true
 			}
 		}

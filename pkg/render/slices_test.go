@@ -212,6 +212,14 @@ func TestHints(t *testing.T) {
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), source("b", "1", "http", at("10.2.0.1"))},
 			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
 		},
+		"a slice of gateways, which have no zone, that does not serve": {
+			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose")), exported("b", 2, distribution("PreferClose"))},
+			sources: []clusterset.Slice{
+				source("a", "1", "http", zoned("10.1.0.1", "x")),
+				{Cluster: "b", ID: "1", AddressType: "IPv4", Endpoints: []clusterset.Endpoint{at("10.9.0.1")}, Listen: map[int32]int32{80: 10000}},
+			},
+			want: map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x", "d-b-1": "IPv4 [10.9.0.1]"},
+		},
 		"each family by itself": {
 			exports: []clusterset.Export{exported("a", 1, families(v4v6), distribution("PreferClose"))},
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), in6(source("a", "2", "http", at("fd01::1")))},
