@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/accessstatus"
+	"github.com/tombolo-mcs/tombolo/controllers/aliases"
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
@@ -184,6 +185,7 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 		parts.imports.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.accessstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 		parts.routing.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.aliases.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
 	)
 }
 
@@ -213,6 +215,7 @@ type parts struct {
 	imports      *imports.Reconciler
 	accessstatus *accessstatus.Reconciler
 	routing      *routing.Reconciler
+	aliases      *aliases.Reconciler
 	presence     *presence.Presence
 	properties   *properties.Reconciler
 	// autoexport is nil if labels export nothing.
@@ -268,6 +271,9 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		publish:      &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
 		accessstatus: &accessstatus.Reconciler{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
 		routing:      &routing.Reconciler{Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}},
+		aliases: &aliases.Reconciler{
+			Cluster: local.id, Member: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Writer: toMember, Events: recorder, Clock: clock.RealClock{},
+		},
 		exportstatus: &exportstatus.Reconciler{
 			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
 		},

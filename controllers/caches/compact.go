@@ -29,7 +29,7 @@ func StripManagedFields(object any) (any, error) {
 	return object, err
 }
 
-// Compact is StripManagedFields, and reduces the memory of EndpointSlices. Endpoints of mirrored slices are only compared, so a
+// Compact is StripManagedFields, and reduces the memory of EndpointSlices. Endpoints of managed slices are only compared, so a
 // digest is sufficient. From other slices, it removes unused fields, spare capacity and duplicate values. It returns its argument,
 // changed.
 func Compact(object any) (any, error) {
@@ -38,7 +38,7 @@ func Compact(object any) (any, error) {
 	if !ok {
 		return object, err
 	}
-	if isMirror(slice) {
+	if isManaged(slice) {
 		slice.Endpoints = plan.Condense(slice.Endpoints)
 		return slice, err
 	}

@@ -17,14 +17,18 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Names of the indexes over EndpointSlices and ServiceImports.
+// Names of the indexes over EndpointSlices, Services and ServiceImports.
 const (
-	// IndexSource finds the slices of a Service, except mirrored ones, by the Service's name.
+	// IndexSource finds the slices of a Service, except managed ones, by the Service's name.
 	IndexSource = "tombolo.source"
 	// IndexMirror finds the mirrored slices of an import by the import's name.
 	IndexMirror = "tombolo.mirror"
 	// IndexVirtual finds the Services of an import's virtual IPs, and their slices, by the import's name.
 	IndexVirtual = "tombolo.virtual"
+	// IndexAliases finds the aliases of an import by the import's name, and IndexAliasSlices the managed slices of an alias by the alias'
+	// name.
+	IndexAliases     = "tombolo.aliases"
+	IndexAliasSlices = "tombolo.alias-slices"
 	// IndexDerived finds managed imports by the name that they have recorded for their derived Service.
 	IndexDerived = "tombolo.derived"
 )
@@ -41,6 +45,12 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		if err := indexer.IndexField(ctx, object, IndexVirtual, indexOf(VirtualIPService)); err != nil {
 			return fmt.Errorf("index %T by the ServiceImport of its virtual IP: %w", object, err)
 		}
+	}
+	if err := indexer.IndexField(ctx, &corev1.Service{}, IndexAliases, importOfAlias); err != nil {
+		return fmt.Errorf("index Services by the ServiceImport whose aliases they are: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, IndexAliasSlices, indexOf(AliasService)); err != nil {
+		return fmt.Errorf("index EndpointSlices by their alias: %w", err)
 	}
 	if err := indexer.IndexField(ctx, &mcsv1beta1.ServiceImport{}, IndexDerived, recordedName); err != nil {
 		return fmt.Errorf("index ServiceImports by their derived Service: %w", err)
@@ -69,19 +79,47 @@ func recordedName(serviceImport client.Object) []string {
 	return []string{name}
 }
 
-// SourceService returns the Service that an EndpointSlice belongs to, and false for mirrored slices.
+// importOfAlias returns the import of an alias; nothing for other Services, and if the alias can have none.
+func importOfAlias(object client.Object) []string {
+	service, ok := object.(*corev1.Service)
+	if !ok || !clusterset.IsAlias(service) {
+		return nil
+	}
+	name, err := clusterset.AliasImport(service)
+	if err != nil {
+		return nil
+	}
+	return []string{name}
+}
+
+// SourceService returns the Service that an EndpointSlice belongs to, and false for managed slices: mirrored ones, and those of virtual
+// IPs and of aliases, also if they have lost their label. What it does not return is never exported.
 func SourceService(slice client.Object) (types.NamespacedName, bool) {
 	name := slice.GetLabels()[discoveryv1.LabelServiceName]
-	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && !isMirror(slice)
+	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && !isManaged(slice) && !clusterset.HasLostLabel(slice)
 }
 
 // MirroredService returns the service of a mirrored slice, and false for other slices.
 func MirroredService(slice client.Object) (types.NamespacedName, bool) {
 	name := slice.GetLabels()[mcsv1beta1.LabelServiceName]
-	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && isMirror(slice)
+	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}, name != "" && isManaged(slice)
 }
 
-func isMirror(slice client.Object) bool {
+// AliasService returns the alias of one of its managed slices, and false for other slices. The name of the slice says which one it is.
+func AliasService(slice client.Object) (types.NamespacedName, bool) {
+	key, ok := NamedForAlias(slice)
+	return key, ok && isManaged(slice) && slice.GetLabels()[clusterset.LabelAliasOf] != ""
+}
+
+// NamedForAlias returns the Service that would have an EndpointSlice of this name as an alias, whatever the labels of the slice are, and
+// false if no alias would.
+func NamedForAlias(slice client.Object) (types.NamespacedName, bool) {
+	alias, _, ok := clusterset.AliasOf(slice.GetName())
+	return types.NamespacedName{Namespace: slice.GetNamespace(), Name: alias}, ok
+}
+
+// isManaged reports whether an EndpointSlice is managed by Tombolo.
+func isManaged(slice client.Object) bool {
 	return slice.GetLabels()[discoveryv1.LabelManagedBy] == clusterset.ManagedBy
 }
 

@@ -39,6 +39,7 @@ var acrossNetworks = []story{
 	{"session affinity holds across networks", affinityAcrossNetworks},
 	{"pods of a headless service have names and addresses of their own across networks", headlessAcrossNetworks},
 	{"an etcd cluster has its members in two networks", etcdAcrossNetworks},
+	{"an alias reaches another network", aliasOfAnotherNetwork},
 	{"three clusters in two networks serve together", threeClustersInTwoNetworks},
 	{"a cluster with IPv4 only and one with both families use each other's services", oneClusterHasIPv4Only},
 	{"a grant lets one service account use a service", grantRestricts},

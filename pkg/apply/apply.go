@@ -65,7 +65,7 @@ type Writer struct {
 }
 
 // ToMember returns a Writer for a member cluster. It may write objects that have the managed-by label or have lost it, and the
-// status of ServiceExports. live reads from the API server, not from a cache.
+// status of users' objects. live reads from the API server, not from a cache.
 func ToMember(c client.Client, live client.Reader) Writer {
 	return Writer{
 		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, lastWrites: newWriteCache(),
@@ -264,7 +264,7 @@ func nameTaken(existing client.Object) error {
 // sameImport reports whether the labels of two objects name the same import.
 func sameImport(a, b client.Object) bool {
 	same := func(label string) bool { return a.GetLabels()[label] == b.GetLabels()[label] }
-	return same(mcsv1beta1.LabelServiceName) && same(clusterset.LabelVirtualIPOf)
+	return same(mcsv1beta1.LabelServiceName) && same(clusterset.LabelVirtualIPOf) && same(clusterset.LabelAliasOf)
 }
 
 // delete deletes the object only if its UID and version are unchanged.

@@ -50,6 +50,11 @@ func withFirstAddress(service *corev1.Service) *corev1.Service {
 	return result
 }
 
+// ServiceStatus returns the change of the Service's status to the desired one; nil if they are equal.
+func ServiceStatus(desired corev1.ServiceStatus, existing *corev1.Service) []Change[*corev1.Service] {
+	return status(desired, existing, func(o *corev1.Service) *corev1.ServiceStatus { return &o.Status })
+}
+
 // ServiceImport returns the changes from the existing to the desired import; either may be nil. ServiceImportStatus changes the
 // status.
 func ServiceImport(desired, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
@@ -100,7 +105,7 @@ func RoutingPolicyStatus(desired policyv1alpha1.ServiceImportRoutingPolicyStatus
 	})
 }
 
-// EndpointSlices returns the changes from the existing mirrored slices of one import to the desired ones. A slice with a different
+// EndpointSlices returns the changes from the existing mirrored slices of one import, or the slices of one alias, to the desired ones. A slice with a different
 // address type is replaced, because the address type cannot change. The other deletions, and updates that remove ports, are the last
 // ones: a service always has endpoints if they are applied after the first ones. Existing slices may be condensed.
 func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {

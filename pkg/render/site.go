@@ -109,14 +109,17 @@ func servicePortNames(ports []clusterset.Port) map[string]string {
 	return names
 }
 
-// slicePortNames returns the names of the ports in the mirrored slices, by their merged names. In slices of headless services, an
-// empty name stays empty: kube-proxy does not use it, and DNS must not serve an SRV name for it.
-func slicePortNames(m merge.Merged) map[string]string {
-	if m.Type != mcsv1beta1.Headless {
-		return servicePortNames(m.Ports)
+// slicePortNames returns the names of the ports in the mirrored slices, by their merged names.
+func slicePortNames(m merge.Merged) map[string]string { return portNames(m.Type, m.Ports) }
+
+// portNames returns the names of an import's ports in the mirrored slices. In slices of headless services, an empty name stays empty:
+// kube-proxy does not use it, and DNS must not serve an SRV name for it.
+func portNames(kind mcsv1beta1.ServiceImportType, ports []clusterset.Port) map[string]string {
+	if kind != mcsv1beta1.Headless {
+		return servicePortNames(ports)
 	}
-	names := make(map[string]string, len(m.Ports))
-	for _, port := range m.Ports {
+	names := make(map[string]string, len(ports))
+	for _, port := range ports {
 		names[port.Name] = port.Name
 	}
 	return names

@@ -68,6 +68,7 @@ func TestRights(t *testing.T) {
 	t.Run("HubAway", func(t *testing.T) { testHubUnreachable(t, w) })
 	t.Run("Properties", func(t *testing.T) { testProperties(t, w) })
 	t.Run("Preferences", func(t *testing.T) { testPreferences(t, a) })
+	t.Run("Alias", func(t *testing.T) { testAlias(t, a, b) })
 	stopA = testGatewayPorts(t, w, stopA)
 	stopA = testLabelledRights(t, w, a, stopA)
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
