@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -77,6 +79,9 @@ func (l *leaveCommand) clean(ctx context.Context) error {
 		return err
 	}
 	if err := l.cleanExports(ctx); err != nil {
+		return err
+	}
+	if err := l.cleanAliases(ctx); err != nil {
 		return err
 	}
 	if err := l.cleanDNS(ctx); err != nil {
@@ -209,6 +214,30 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 		return nil
 	}
 	_, err = apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
+	return withRetryHint(err)
+}
+
+// cleanAliases removes the condition of aliases from the status of Services, because no agent updates it any more.
+func (l *leaveCommand) cleanAliases(ctx context.Context) error {
+	services := &corev1.ServiceList{}
+	if err := l.member.client.List(ctx, services); err != nil {
+		return fmt.Errorf("list Services: %w", err)
+	}
+	var changes []plan.Change[*corev1.Service]
+	for _, service := range pointers(services.Items) {
+		bare := service.DeepCopy()
+		if meta.RemoveStatusCondition(&bare.Status.Conditions, conditions.TypeAlias) {
+			changes = append(changes, plan.Change[*corev1.Service]{Verb: plan.UpdateStatus, Object: bare, Existing: service})
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	l.r.outcome(install.Configured, fmt.Sprintf("status of %d Services that are aliases", len(changes)))
+	if l.dryRun {
+		return nil
+	}
+	_, err := apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
 	return withRetryHint(err)
 }
 

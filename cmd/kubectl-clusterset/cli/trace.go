@@ -24,7 +24,7 @@ what to do about it.
 
 The hops are: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; in each importing
 cluster the namespace, the ServiceImport, the derived Service and the mirrored slices, what kube-proxy sees of them, and the
-DNS answer.
+DNS answer. If the Service is an alias, the command follows its import, and then the alias.
 
 The command changes nothing: it runs the agents' own controllers with dry-run requests, with the agents' rights if you may
 impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error. --client names

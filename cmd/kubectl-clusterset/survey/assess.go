@@ -219,9 +219,10 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonImportObstructed, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
+	ReasonImportNotReady, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
 	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonRuleNotEnforced, ReasonPublicationPartial, ReasonVersionSkew,
+	ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNotEnforced, ReasonPublicationPartial,
+	ReasonVersionSkew,
 }
 
 func bySeverity(a, b Problem) int {

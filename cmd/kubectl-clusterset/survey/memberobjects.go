@@ -6,8 +6,11 @@ package survey
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -25,6 +28,8 @@ type MemberObjects struct {
 	Agent   Presence
 	Exports []mcsv1beta1.ServiceExport
 	Imports []mcsv1beta1.ServiceImport
+	// Aliases are the Services that have the endpoints of an import too; none if the user may not read Services.
+	Aliases []corev1.Service
 	// Grants and Policies are its rules about access; none if it has not their kinds.
 	Grants   []policyv1alpha1.ServiceExportGrant
 	Policies []policyv1alpha1.ClusterServiceAccessPolicy
@@ -61,6 +66,12 @@ func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID)
 		}
 	}
 	s.Exports, s.Imports = exported.Items, imported.Items
+	services := &corev1.ServiceList{}
+	if err := m.Client.List(ctx, services); err != nil && !apierrors.IsForbidden(err) {
+		s.Err = fmt.Errorf("list Services of cluster %s: %w", m.ID, err)
+		return s
+	}
+	s.Aliases = slices.DeleteFunc(services.Items, func(service corev1.Service) bool { return !clusterset.IsAlias(&service) })
 	rules, err := caches.AccessObjects(ctx, m.Client)
 	if err != nil {
 		s.Err = fmt.Errorf("cluster %s: %w", m.ID, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -105,4 +106,18 @@ func (a *assessment) problemOfUnmanagedImport(s MemberObjects, object *mcsv1beta
 		Message: "The service is not imported, because a ServiceImport of this name is there that is not managed by Tombolo.",
 		Next:    fmt.Sprintf("If no program needs that one: kubectl --context %s -n %s delete serviceimport %s", s.Context, key.Namespace, key.Name),
 	})
+}
+
+// problemOfAlias adds the problem in the condition of an alias.
+func (a *assessment) problemOfAlias(s MemberObjects, service *corev1.Service) {
+	condition := meta.FindStatusCondition(service.Status.Conditions, conditions.TypeAlias)
+	if condition == nil || condition.Reason == conditions.ReasonAliased { // without one, it is new, or its agent is silent
+		return
+	}
+	problem := Problem{Severity: SeverityWarning, Reason: ReasonAliasIncomplete, Member: s.ID, Service: service.Namespace + "/" + service.Name, Message: condition.Message}
+	if condition.Status != metav1.ConditionTrue {
+		problem.Severity, problem.Reason = SeverityError, ReasonAliasNotReady
+	}
+	problem.Next = "See what it has, and follow its import: kubectl clusterset trace " + problem.Service
+	a.add(problem)
 }

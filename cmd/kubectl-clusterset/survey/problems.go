@@ -165,6 +165,9 @@ func (a *assessment) problemsOfObjects(s MemberObjects) {
 			a.problemOfUnmanagedImport(s, &s.Imports[i])
 		}
 	}
+	for i := range s.Aliases {
+		a.problemOfAlias(s, &s.Aliases[i])
+	}
 	a.problemsOfGateways(s)
 	a.problemsOfRules(s)
 	a.problemsOfDeletions(s)

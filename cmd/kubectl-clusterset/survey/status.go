@@ -62,6 +62,7 @@ const (
 	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
 	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
 	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
+	ReasonAliasNotReady      Reason = "AliasNotReady"      // an alias has no endpoints of its import
 	ReasonGatewayUnreachable Reason = "GatewayUnreachable" // no gateway of a member reaches those of another
 	ReasonRuleNotAccepted    Reason = "RuleNotAccepted"    // a rule about access is not valid
 	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
@@ -74,6 +75,7 @@ const (
 	ReasonFallback           Reason = "Fallback"           // a later source of the policy serves an import
 	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports
 	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
+	ReasonAliasIncomplete    Reason = "AliasIncomplete"    // an alias without some of its ports or endpoints
 	ReasonRuleNotEnforced    Reason = "RuleNotEnforced"    // a rule about access does not restrict all connections that it is about
 	ReasonPublicationPartial Reason = "PublicationPartial" // not all of its exports are on the hub
 	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions

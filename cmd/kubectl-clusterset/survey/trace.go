@@ -36,6 +36,7 @@ const (
 	HopProxy      Hop = "kube-proxy"
 	HopAccess     Hop = "access"
 	HopDNS        Hop = "DNS"
+	HopAlias      Hop = "alias"
 )
 
 // Health is the result of a check of a hop.
@@ -102,12 +103,15 @@ type TraceOptions struct {
 const settleInterval = 500 * time.Millisecond
 
 // Trace follows a service through every reachable member. It does not report faults that disappear within o.Settle. It changes
-// nothing: the writes of the agents are sent as dry-run requests.
+// nothing: the writes of the agents are sent as dry-run requests. It follows an alias to its import.
 func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &tracer{TraceOptions: o, hub: o.Clusterset.Hub}
 	if err := t.readMembers(ctx); err != nil {
+		return TraceResult{}, err
+	}
+	if err := t.followAlias(ctx); err != nil {
 		return TraceResult{}, err
 	}
 	var result TraceResult
@@ -133,6 +137,9 @@ type tracer struct {
 	TraceOptions
 	hub   *Hub
 	views []*MemberView
+	// alias is the Service that is traced. If it is only an alias, Key is its import.
+	alias   clusterset.ServiceKey
+	follows following
 	// exported is true if any cluster exports the service.
 	exported bool
 	// grants are the names of the grants of the service in the clusters that can be read.
@@ -179,6 +186,12 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 		t.grants[v.id()] = v.grants
 	}
 	steps := t.nonMembers()
+	if t.follows == followsNothing {
+		for _, v := range members {
+			steps = append(steps, v.aliasSteps(t)...)
+		}
+		return steps, nil
+	}
 	t.exported = len(t.hub.Records.Service(t.Key).Exports) > 0
 	for _, v := range members {
 		steps = append(steps, v.exportSteps(t.hub)...)
@@ -190,7 +203,7 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 	}
 	downgradeEndpointSteps(steps)
 	for _, v := range members {
-		steps = append(steps, v.importSteps(t)...)
+		steps = append(append(steps, v.importSteps(t)...), v.aliasSteps(t)...)
 	}
 	steps = append(steps, t.traceAccess(ctx)...)
 	return append(steps, unseen(steps)...), nil

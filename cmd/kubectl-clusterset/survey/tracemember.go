@@ -35,6 +35,8 @@ type memberTrace struct {
 	serviceImport *mcsv1beta1.ServiceImport
 	derived       *corev1.Service
 	slices        []discoveryv1.EndpointSlice
+	// alias is nil if the member has no alias of the traced name.
+	alias *aliasTrace
 	// grants are the names of the grants of the service.
 	grants []string
 	// heartbeat is the last heartbeat of the member.
@@ -64,6 +66,9 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
 	v.grants = access.Selecting(t.Key.Name, grants)
+	if v.alias, err = l.traceAlias(ctx, t.alias); err != nil {
+		return nil, err
+	}
 	if err := v.readImport(ctx, t.Key); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
