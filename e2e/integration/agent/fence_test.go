@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -48,7 +49,7 @@ func TestFence(t *testing.T) {
 		object.SetLabels(labels)
 		switch o := object.(type) {
 		case *corev1.Service:
-			o.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+			o.Spec.Type, o.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
 		case *discoveryv1.EndpointSlice:
 			o.AddressType = discoveryv1.AddressTypeIPv4
 		case *mcsv1beta1.ServiceImport:
@@ -109,6 +110,13 @@ func TestFence(t *testing.T) {
 			own.SetLabels(marked)
 			check("restore the label", attacker.Update(ctx, own), "")
 			check("delete one with the mark", attacker.Delete(ctx, own), "")
+			if service, ok := foreign.(*corev1.Service); ok {
+				lab.Must(t, admin.Get(ctx, client.ObjectKeyFromObject(service), service))
+				meta.SetStatusCondition(&service.Status.Conditions, metav1.Condition{Type: "tombolo-mcs.io/Alias", Status: metav1.ConditionTrue, Reason: "Alias"})
+				check("write a condition", attacker.Status().Update(ctx, service), "")
+				service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+				check("write an address", attacker.Status().Update(ctx, service), "writes only the conditions of a Service's status")
+			}
 			if name == "ClusterProperty" {
 				check("say who the cluster is", attacker.Create(ctx, object("", aboutv1beta1.ClusterIDProperty, mark)), "does not say who the cluster is")
 				return
