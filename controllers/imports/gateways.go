@@ -156,8 +156,17 @@ func widened(v view, d decision) []clusterset.Slice {
 			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
 		})
 		if slice.Listen != nil && d.merged.Type != mcsv1beta1.Headless && len(slice.Ports) > 0 && !others {
-			result[i].Endpoints = route.Endpoints(v.sources.Key, slice.Cluster, slice.AddressType, v.gateways[slice.Cluster], clusterset.MaxAvailable)
+			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints))
 		}
+	}
+	return result
+}
+
+// gatewaysOf returns all gateways that a slice for a source can have. They terminate if the available endpoints of the source do.
+func gatewaysOf(v view, source clusterset.ClusterID, family discoveryv1.AddressType, availability preference.Availability) []clusterset.Endpoint {
+	result := route.Endpoints(v.sources.Key, source, family, v.gateways[source], clusterset.MaxAvailable)
+	if availability == preference.Terminating {
+		return route.Terminating(result)
 	}
 	return result
 }
@@ -169,7 +178,7 @@ func keptGateway(v view, withheld *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	result.Endpoints = nil
 	if len(withheld.Ports) > 0 { // a source without available endpoints has no ports
 		source := sourceOf(withheld)
-		result.Endpoints = render.Endpoints(route.Endpoints(v.sources.Key, source, withheld.AddressType, v.gateways[source], clusterset.MaxAvailable))
+		result.Endpoints = render.Endpoints(gatewaysOf(v, source, withheld.AddressType, preference.AvailabilityOfMirrored(withheld.Endpoints)))
 	}
 	return &result
 }

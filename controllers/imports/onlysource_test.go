@@ -30,6 +30,10 @@ func TestGatewaysOfTheOnlySource(t *testing.T) {
 		"the other serves another port":    {func(v *view) { v.sources.Hub.Slices[0].Ports[0].Name = "other" }, nil, two},
 		"the only exporter":                {func(v *view) { v.sources.Hub.Exports, v.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil }, nil, two},
 		"no endpoint of its own available": {func(v *view) { v.sources.Hub.Exports[1].Available = clusterset.Availability{http.ID(): 0} }, nil, nil},
+		"its endpoints terminate": {func(v *view) { // and those of the other are not ready
+			v.sources.Hub.Slices[0].Endpoints[0].Ready = clusterset.False
+			v.sources.Hub.Exports[1].Terminating = map[clusterset.PortID]bool{http.ID(): true}
+		}, nil, two},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +48,9 @@ func TestGatewaysOfTheOnlySource(t *testing.T) {
 				for _, e := range s.Endpoints {
 					if s.Cluster == "b" {
 						got = append(got, e.Addresses...)
+						if terminates := name == "its endpoints terminate"; e.IsReady() == terminates {
+							t.Errorf("gateway %+v", e)
+						}
 					}
 				}
 			}

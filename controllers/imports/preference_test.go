@@ -73,6 +73,12 @@ func TestPreferredSources(t *testing.T) {
 			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {portsOfB}},
 			conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from a",
 		},
+		"the endpoints behind gateways terminate": {
+			[]policyv1alpha1.Source{clusters("b"), anyone},
+			func(v *view) { v.sources.Hub.Exports[1].Terminating = map[clusterset.PortID]bool{http.ID(): true} },
+			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", portsOfB}},
+			conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from a",
+		},
 		"the preferred one is silent": {
 			[]policyv1alpha1.Source{clusters("a"), anyone},
 			func(v *view) { v.states["a"] = liveness.Silent }, onlyB, conditions.ReasonFallback, "ServiceImportRoutingPolicy p: source 2 serves http/IPv4 from b",

@@ -85,6 +85,13 @@ func inCloud(s clusterset.Slice) clusterset.Slice {
 	return s
 }
 
+func terminating(s clusterset.Slice) clusterset.Slice {
+	for i := range s.Endpoints {
+		s.Endpoints[i].Ready, s.Endpoints[i].Serving, s.Endpoints[i].Terminating = clusterset.False, clusterset.True, clusterset.True
+	}
+	return s
+}
+
 // TestDecide: which records the hub should have of a service, and what is reported as left out.
 //
 // spec: E3, E6, R8, W2, W3, A1
@@ -132,14 +139,21 @@ func TestDecide(t *testing.T) {
 		},
 		"with a gateway": {
 			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
-			want: records{record.WithAvailability(want, clusterset.Availability{httpID: 1}), endpoints(slice("1", "10.1.0.1"))},
+			want: records{record.WithAvailability(want, clusterset.Availability{httpID: 1}, nil), endpoints(slice("1", "10.1.0.1"))},
+		},
+		"with a gateway, and terminating endpoints only": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{terminating(slice("1", "10.1.0.1"))},
+			want: records{
+				record.WithAvailability(want, clusterset.Availability{httpID: 1}, map[clusterset.PortID]bool{httpID: true}),
+				endpoints(terminating(slice("1", "10.1.0.1"))),
+			},
 		},
 		"without addresses": {
 			known: with(exported(hub.Service{}), func(s *sources.Sources) {
 				s.Hub.LocalMember = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Publish: hubv1alpha1.PublishAvailability}}
 			}),
 			slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1", "192.0.2.2")},
-			want:   records{record.WithAvailability(want, clusterset.Availability{httpID: 2}), nil},
+			want:   records{record.WithAvailability(want, clusterset.Availability{httpID: 2}, nil), nil},
 		},
 		"in a network of its own": {
 			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Hub.LocalNetwork = "cloud" }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},

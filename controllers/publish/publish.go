@@ -179,7 +179,7 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 
 // withAvailability returns a record with the availability of an export, and an error that describes what exceeds the limits.
 func withAvailability(service *hubv1alpha1.PublishedService, local clusterset.Export, own []clusterset.Slice) (*hubv1alpha1.PublishedService, error) {
-	service = record.WithAvailability(service, export.Available(local.Ports, own))
+	service = record.WithAvailability(service, export.Available(local.Ports, own), export.Terminating(local.Ports, own))
 	if local.Type != mcsv1beta1.Headless {
 		return service, nil
 	}

@@ -40,6 +40,8 @@ type Export struct {
 
 	// Available is the availability of the endpoints; nil if it is not published.
 	Available Availability
+	// Terminating are the ports whose available endpoints terminate: none is ready. It is nil if there are none.
+	Terminating map[PortID]bool
 
 	// Hostnames are the available endpoints of a headless service; nil if they are not published. HostnamesLeftOut is the number of
 	// hostnames that are not published, because there are more than MaxHostnames.

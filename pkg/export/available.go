@@ -26,6 +26,20 @@ func Available(ports []clusterset.Port, sources []clusterset.Slice) clusterset.A
 	return result
 }
 
+// Terminating returns the ports whose available endpoints terminate, because none is ready; nil if there are none.
+func Terminating(ports []clusterset.Port, sources []clusterset.Slice) map[clusterset.PortID]bool {
+	var result map[clusterset.PortID]bool
+	for _, port := range ports {
+		if found := available(port, sources); len(found) > 0 && !found[0].endpoint.IsReady() {
+			if result == nil {
+				result = map[clusterset.PortID]bool{}
+			}
+			result[port.ID()] = true
+		}
+	}
+	return result
+}
+
 // AvailableAddresses returns where the available endpoints of a port listen: the first address of each.
 func AvailableAddresses(port clusterset.Port, sources []clusterset.Slice) []netip.AddrPort {
 	var result []netip.AddrPort

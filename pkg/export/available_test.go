@@ -87,6 +87,9 @@ func TestAvailable(t *testing.T) {
 			if diff := cmp.Diff(want, Available([]clusterset.Port{http}, test.slices)); diff != "" {
 				t.Errorf("availability (-want +got):\n%s", diff)
 			}
+			if got := Terminating([]clusterset.Port{http}, test.slices)[http.ID()]; got != (name == "if none is ready, the ends") {
+				t.Errorf("its available endpoints terminate: %t", got)
+			}
 		})
 	}
 }

@@ -92,6 +92,9 @@ func drawExport(t *rapid.T) clusterset.Export {
 		for _, port := range export.Ports {
 			export.Available[port.ID()] = rapid.Int32Range(0, clusterset.MaxAvailable).Draw(t, "available")
 		}
+		if rapid.Bool().Draw(t, "terminating") {
+			export.Terminating = map[clusterset.PortID]bool{export.Ports[0].ID(): true}
+		}
 	}
 	if rapid.Bool().Draw(t, "granted") {
 		export.GrantedTo = rapid.SliceOfNDistinct(rapid.SampledFrom([]clusterset.ClusterID{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "granted to")

@@ -109,6 +109,7 @@ func DecodeService(record *hubv1alpha1.PublishedService, p Policy) (clusterset.E
 		Type:                  spec.Type,
 		Ports:                 ports,
 		Available:             decodeAvailability(spec.Ports),
+		Terminating:           decodeTerminating(spec.Ports),
 		Hostnames:             decodeHostnames(spec),
 		IPFamilies:            convert[corev1.IPFamily](spec.IPFamilies),
 		InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicy(spec.InternalTrafficPolicy),
@@ -242,6 +243,21 @@ func decodeAvailability(ports []hubv1alpha1.PublishedPort) clusterset.Availabili
 			result = clusterset.Availability{}
 		}
 		result[clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}] = *port.Available
+	}
+	return result
+}
+
+// decodeTerminating returns the ports whose available endpoints terminate; nil if there are none.
+func decodeTerminating(ports []hubv1alpha1.PublishedPort) map[clusterset.PortID]bool {
+	var result map[clusterset.PortID]bool
+	for _, port := range ports {
+		if port.Available == nil || !port.Terminating {
+			continue
+		}
+		if result == nil {
+			result = map[clusterset.PortID]bool{}
+		}
+		result[clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}] = true
 	}
 	return result
 }

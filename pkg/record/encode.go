@@ -86,32 +86,35 @@ func encodePorts(export clusterset.Export) []hubv1alpha1.PublishedPort {
 			Name: p.Name, Protocol: hubv1alpha1.Protocol(p.Protocol), Port: p.Port, AppProtocol: p.AppProtocol,
 		}
 		if count, ok := export.Available[p.ID()]; ok {
-			port.Available = &count
+			port.Available, port.Terminating = &count, export.Terminating[p.ID()]
 		}
 		result = append(result, port)
 	}
 	return result
 }
 
-// WithAvailability returns a copy of a record with the availability of its ports.
-func WithAvailability(record *hubv1alpha1.PublishedService, available clusterset.Availability) *hubv1alpha1.PublishedService {
-	return withAvailability(record, func(port hubv1alpha1.PublishedPort) *int32 {
-		return new(available[clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}])
+// WithAvailability returns a copy of a record with the availability of its ports. terminating are the ports whose available endpoints
+// terminate.
+func WithAvailability(record *hubv1alpha1.PublishedService, available clusterset.Availability, terminating map[clusterset.PortID]bool) *hubv1alpha1.PublishedService {
+	return withPorts(record, func(port *hubv1alpha1.PublishedPort) {
+		id := clusterset.PortID{Protocol: corev1.Protocol(port.Protocol), Port: port.Port}
+		port.Available, port.Terminating = new(available[id]), terminating[id]
 	})
 }
 
 // WithoutAvailability returns a copy of a record without the availability of its ports, and without its hostnames.
 func WithoutAvailability(record *hubv1alpha1.PublishedService) *hubv1alpha1.PublishedService {
-	result := withAvailability(record, func(hubv1alpha1.PublishedPort) *int32 { return nil })
+	result := withPorts(record, func(port *hubv1alpha1.PublishedPort) { port.Available, port.Terminating = nil, false })
 	result.Spec.Headless = nil
 	return result
 }
 
-func withAvailability(record *hubv1alpha1.PublishedService, of func(hubv1alpha1.PublishedPort) *int32) *hubv1alpha1.PublishedService {
+// withPorts returns a copy of a record with changed ports.
+func withPorts(record *hubv1alpha1.PublishedService, change func(*hubv1alpha1.PublishedPort)) *hubv1alpha1.PublishedService {
 	result := *record
 	result.Spec.Ports = slices.Clone(record.Spec.Ports)
-	for i, port := range result.Spec.Ports {
-		result.Spec.Ports[i].Available = of(port)
+	for i := range result.Spec.Ports {
+		change(&result.Spec.Ports[i])
 	}
 	return &result
 }

@@ -138,6 +138,31 @@ func TestSlices(t *testing.T) {
 
 // Min(n, gateways) gateways serve; the end of one changes only the slices that had it; order and duplicates have no effect.
 // spec: G2
+// Gateways terminate as the available endpoints of their source do, if no port has a ready one.
+// spec: G2, P1
+func TestTerminatingSource(t *testing.T) {
+	t.Parallel()
+	admin := clusterset.Port{Name: "admin", Protocol: corev1.ProtocolTCP, Port: 9090}
+	for name, test := range map[string]struct {
+		terminating map[clusterset.PortID]bool
+		want        clusterset.Endpoint
+	}{
+		"none":     {nil, clusterset.Endpoint{Ready: clusterset.True}},
+		"one port": {map[clusterset.PortID]bool{http.ID(): true}, clusterset.Endpoint{Ready: clusterset.True}},
+		"both": {
+			map[clusterset.PortID]bool{http.ID(): true, admin.ID(): true},
+			clusterset.Endpoint{Ready: clusterset.False, Serving: clusterset.True, Terminating: clusterset.True},
+		},
+	} {
+		export := exportOf(2, http, admin)
+		export.Terminating, test.want.Addresses = test.terminating, []string{"10.1.0.1"}
+		got := Slices(export, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{80: 10000, 9090: 10001})
+		if diff := cmp.Diff([]clusterset.Endpoint{test.want}, got[0].Endpoints); diff != "" {
+			t.Errorf("%s: gateways (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestWeights: gateways are listed in proportion to the endpoints of a source.
 func TestWeights(t *testing.T) {
 	t.Parallel()

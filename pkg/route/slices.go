@@ -17,25 +17,39 @@ import (
 // Slices returns an export whose path is Gateway as slices whose endpoints are gateways of this cluster, one in each IP family (G2).
 // gateways are the EndpointSlices of the gateways' Service, and listen the listening ports by the numbers of the Service ports. Ports
 // without available endpoints, and those without a listening port, are left out, but stay in Listen. A slice lists no more gateways than
-// the source has available endpoints, so that sources are used in proportion to them.
+// the source has available endpoints, so that sources are used in proportion to them. If all of those terminate, so do the gateways in
+// the slice: kube-proxy and preferences then use ready endpoints of other sources first.
 func Slices(export clusterset.Export, families []corev1.IPFamily, gateways []clusterset.Slice, listen map[int32]int32) []clusterset.Slice {
 	var ports []clusterset.EndpointPort
-	available := int32(0)
+	available, ready := int32(0), false
 	for _, port := range Ports(export) {
 		if count := export.Available[port.ID()]; count > 0 && listen[port.Port] != 0 {
 			ports = append(ports, clusterset.EndpointPort{
 				Name: port.Name, Protocol: port.Protocol, Port: listen[port.Port], AppProtocol: port.AppProtocol,
 			})
-			available = max(available, count)
+			available, ready = max(available, count), ready || !export.Terminating[port.ID()]
 		}
 	}
 	var result []clusterset.Slice
 	for _, family := range families {
 		addressType := discoveryv1.AddressType(family)
-		result = append(result, clusterset.Slice{
+		slice := clusterset.Slice{
 			Cluster: export.Cluster, ID: clusterset.SliceID("gateway/" + string(family)), AddressType: addressType,
 			Ports: ports, Endpoints: Endpoints(export.Key, export.Cluster, addressType, gateways, int(available)), Listen: listen,
-		})
+		}
+		if !ready {
+			slice.Endpoints = Terminating(slice.Endpoints)
+		}
+		result = append(result, slice)
+	}
+	return result
+}
+
+// Terminating returns gateways as the endpoints for a source whose available endpoints terminate. The argument is not changed.
+func Terminating(gateways []clusterset.Endpoint) []clusterset.Endpoint {
+	result := slices.Clone(gateways)
+	for i := range result {
+		result[i].Ready, result[i].Serving, result[i].Terminating = clusterset.False, clusterset.True, clusterset.True
 	}
 	return result
 }

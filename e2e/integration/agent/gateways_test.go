@@ -142,6 +142,17 @@ func TestNetworks(t *testing.T) {
 		})
 		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
 	})
+	t.Run("the last endpoint terminates", func(t *testing.T) {
+		set := func(ready, terminating bool) {
+			world.Update(t, b, key{Namespace: k.Namespace, Name: slice.Name}, slice, func() {
+				slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &ready, Serving: new(true), Terminating: &terminating}
+			})
+			world.Eventually(t, func(ctx context.Context) error { return a.terminate(ctx, k, terminating) })
+		}
+		set(false, true)
+		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
+		set(true, false)
+	})
 	t.Run("rules about access", func(t *testing.T) { testAccessStatus(t, w, key{Namespace: k.Namespace, Name: "exported"}) })
 	stop()
 	a.Start(t, inAgentNamespace)
@@ -177,4 +188,20 @@ func TestNetworks(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// terminate returns nil if the gateways in the slices of an import terminate, or do not.
+func (m *member) terminate(ctx context.Context, k key, want bool) error {
+	mirrored, err := m.Mirrored(ctx, k)
+	if err != nil {
+		return err
+	}
+	for _, s := range mirrored {
+		for _, e := range s.Endpoints {
+			if got := e.Conditions.Terminating != nil && *e.Conditions.Terminating; got != want || *e.Conditions.Ready == want {
+				return fmt.Errorf("gateway %v has the conditions %+v", e.Addresses, e.Conditions)
+			}
+		}
+	}
+	return nil
 }

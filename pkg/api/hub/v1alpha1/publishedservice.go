@@ -268,6 +268,11 @@ type PublishedPort struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2
 	Available *int32 `json:"available,omitempty"`
+
+	// terminating is set if the available endpoints of the port are those that serve while they terminate. Importers use the endpoints of
+	// other members then, if these have ready ones.
+	// +optional
+	Terminating bool `json:"terminating,omitempty"`
 }
 
 // +kubebuilder:object:root=true
