@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -35,9 +36,7 @@ func (m *member) label(t *testing.T, k key, value string) {
 	}
 	world.Update(t, m, k, object, func() {
 		labels := map[string]string{}
-		for k, v := range object.GetLabels() {
-			labels[k] = v
-		}
+		maps.Copy(labels, object.GetLabels())
 		labels[clusterset.LabelAutoExport] = value
 		if value == "" {
 			delete(labels, clusterset.LabelAutoExport)
