@@ -187,3 +187,19 @@ func TestOwnWrites(t *testing.T) {
 	do(ErrStale, []string{"GET"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Existing: byHand})
 	do(nil, []string{"POST"}, creation)
 }
+
+// A user who removes the managed-by label of a ServiceExport has taken it over; on other objects the label is restored.
+//
+// spec: P3
+func TestLostLabel(t *testing.T) {
+	t.Parallel()
+	admin := fake.NewClientBuilder().Build()
+	written := metav1.ObjectMeta{Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}}}
+	w := ToMember(admin, admin)
+	if w.lostLabel(&mcsv1beta1.ServiceExport{ObjectMeta: written}) {
+		t.Error("the label of a ServiceExport is restored")
+	}
+	if !w.lostLabel(&corev1.Service{ObjectMeta: written}) {
+		t.Error("the label of a Service is not restored")
+	}
+}
