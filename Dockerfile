@@ -7,7 +7,7 @@
 #
 # --platform=linux/amd64,linux/arm64 builds for both without emulation. "make images" builds the same images without a daemon.
 
-ARG VERSION=devel
+ARG VERSION=dev
 ARG REVISION=unknown
 
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build

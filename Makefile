@@ -69,13 +69,16 @@ images: ## build OCI archives of tombolo-agent and tombolo-dns in out/, without 
 images-check: images # build the archives, verify what is in them, and that a build of the commit gives the same bytes
 	@cd tools/images && go run . check -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
-# make release-snapshot RELEASE=v1.2.3 as a release does it.
+# make release-snapshot RELEASE=v1.2.3 as a release does it, from the commit: changes that are not committed are not in it.
 RELEASE ?= v0.0.0-snapshot
-REGISTRY ?=
 .PHONY: release-snapshot
-release-snapshot: ## build the files of a release of kubectl-clusterset in out/release (RELEASE=, REGISTRY=)
+release-snapshot: ## build all files of a release in out/release (RELEASE=)
 	@export SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)"; \
-	cd tools/release && go run . -version='$(RELEASE)' -registry='$(REGISTRY)' -out='$(CURDIR)/out/release'
+	cd tools/release && go run . build -version='$(RELEASE)' -out='$(CURDIR)/out/release'
+
+.PHONY: stamp
+stamp: # write the version of a release into the sources, or "dev" after it (RELEASE=)
+	@cd tools/release && go run . stamp -version='$(RELEASE)'
 
 # What complete clusters run beyond the control planes.
 LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr

@@ -31,13 +31,6 @@ const (
 	Production Parts = "overlays/production"
 )
 
-// The names of the images, in the registry of a release and in the kustomizations.
-const (
-	AgentImageName   = "tombolo-agent"
-	DNSImageName     = "tombolo-dns"
-	GatewayImageName = "tombolo-gateway"
-)
-
 // InstallOptions select what runs in a member cluster, and its images.
 type InstallOptions struct {
 	Parts Parts
@@ -46,8 +39,7 @@ type InstallOptions struct {
 	GatewayType corev1.ServiceType
 	// AutoExport adds automatic export: the flag of the agent and its rights.
 	AutoExport bool
-	// AgentImage, DNSImage and GatewayImage are image references. If empty, the names in the kustomizations are used, which have no
-	// registry.
+	// AgentImage, DNSImage and GatewayImage are image references. If empty, those of CurrentRelease are used.
 	AgentImage, DNSImage, GatewayImage string
 	// AgentArgs are added to the agent's command line.
 	AgentArgs []string
@@ -66,11 +58,15 @@ func Install(o InstallOptions) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	if o.AutoExport {
-		kustomization.Components = []string{"../../autoexport"}
+		kustomization.Components = append(kustomization.Components, "../../autoexport")
+	}
+	release, err := CurrentRelease()
+	if err != nil {
+		return nil, err
 	}
 	for name, reference := range map[string]string{AgentImageName: o.AgentImage, DNSImageName: o.DNSImage, GatewayImageName: o.GatewayImage} {
 		if reference != "" {
-			kustomization.Images = append(kustomization.Images, imageOf(name, reference))
+			kustomization.Images = append(kustomization.Images, imageOf(release.Registry+"/"+name, reference))
 		}
 	}
 	if len(o.AgentArgs) > 0 {

@@ -206,9 +206,9 @@ func versionOf(release string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
-				return "devel-" + setting.Value[:min(12, len(setting.Value))]
+				return "dev-" + setting.Value[:min(12, len(setting.Value))]
 			}
 		}
 	}
-	return "devel"
+	return "dev"
 }

@@ -185,14 +185,14 @@ func TestRelease(t *testing.T) {
 		stated, epoch string
 		want, err     string // COMMIT is the hash of the commit
 	}{
-		"a commit":           {want: "devel-COMMIT"},
+		"a commit":           {want: "dev-COMMIT"},
 		"the highest tag":    {change: tags("v1.1.0", "v1.9.0", "v1.10.0", "other"), want: "v1.10.0"},
 		"a candidate":        {change: tags("v1.0.0-rc.1", "v1.0.0", "v1.0.0-rc.2"), want: "v1.0.0"},
-		"a changed file":     {change: file("go.mod"), want: "devel-COMMIT-dirty"},
-		"a new file":         {change: file("cmd/tiny/more.go"), want: "devel-COMMIT-dirty"},
-		"what was built":     {change: file("out/tiny.tar"), want: "devel-COMMIT"},
+		"a changed file":     {change: file("go.mod"), want: "dev-COMMIT-dirty"},
+		"a new file":         {change: file("cmd/tiny/more.go"), want: "dev-COMMIT-dirty"},
+		"what was built":     {change: file("out/tiny.tar"), want: "dev-COMMIT"},
 		"a stated version":   {stated: "v7", want: "v7"},
-		"a stated date":      {epoch: "1777863721", want: "devel-COMMIT"},
+		"a stated date":      {epoch: "1777863721", want: "dev-COMMIT"},
 		"no date":            {epoch: "now", err: `SOURCE_DATE_EPOCH="now": must be seconds since 1970`},
 		"a date before 1970": {epoch: "-1", err: `SOURCE_DATE_EPOCH="-1": must be seconds since 1970`},
 		"no legal tag":       {stated: "v1+build", err: `version "v1+build" cannot be the tag of an image: `},

@@ -16,7 +16,7 @@ import (
 
 // release is the state of the sources that an image is built from.
 type release struct {
-	// version is a tag such as v1.2.3, or devel-COMMIT. With "-dirty", the sources are not those of the commit.
+	// version is a tag such as v1.2.3, or dev-COMMIT. With "-dirty", the sources are not those of the commit.
 	version  string
 	revision string
 	// time is the date of everything in an image: that of the commit, or SOURCE_DATE_EPOCH.
@@ -62,7 +62,7 @@ func ask(ctx context.Context, root string) (r release, epoch string, err error) 
 		answers[n], _, _ = strings.Cut(string(output), "\n")
 	}
 	r.revision, epoch, _ = strings.Cut(answers[0], " ")
-	r.version = cmp.Or(answers[1], "devel-"+r.revision[:12])
+	r.version = cmp.Or(answers[1], "dev-"+r.revision[:12])
 	if answers[2] != "" {
 		r.version += "-dirty"
 		r.revision += "-dirty"

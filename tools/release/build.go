@@ -34,13 +34,24 @@ func (r release) build(ctx context.Context, all []platform) error {
 	if err := os.MkdirAll(r.out, 0o750); err != nil {
 		return err
 	}
+	sources, err := r.stampedCopy(ctx)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(sources)
+	r.root = sources
 	for _, p := range all {
-		fmt.Fprintf(os.Stderr, "%s/%s\n", p.os, p.arch)
+		fmt.Fprintf(os.Stderr, "%s for %s/%s\n", program, p.os, p.arch)
 		if err := r.buildFor(ctx, p); err != nil {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
 	}
-	sums, err := r.sums(all)
+	return r.finish()
+}
+
+// finish writes the checksums of all files, and the manifest for krew, which has those of the archives.
+func (r release) finish() error {
+	sums, err := r.sums()
 	if err != nil {
 		return err
 	}
@@ -66,7 +77,7 @@ func (r release) buildFor(ctx context.Context, p platform) error {
 	}
 	defer os.RemoveAll(scratch)
 	binary := filepath.Join(scratch, p.binary())
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags="+r.linked(), "-o", binary, "./cmd/"+program)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "./cmd/"+program)
 	build.Dir = r.root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if output, err := build.CombinedOutput(); err != nil {
@@ -80,28 +91,26 @@ func (r release) buildFor(ctx context.Context, p platform) error {
 	if err := r.write(p.bill(), string(materials)); err != nil {
 		return err
 	}
-	return r.pack(p.archive(), binary, filepath.Join(r.root, license))
+	return r.pack(p.archive(), entry{p.binary(), binary, 0o755}, entry{license, filepath.Join(r.root, license), 0o644})
 }
 
-// linked returns the linker's flags, with what the plugin knows of its release.
-func (r release) linked() string {
-	return "-s -w -X main.version=" + r.version + " -X main.registry=" + r.registry
+// entry is a file of an archive.
+type entry struct {
+	name, source string
+	mode         int64
 }
 
 // pack writes an archive of files, whose bytes depend only on theirs and on the release's time.
-func (r release) pack(archive string, files ...string) error {
+func (r release) pack(archive string, entries ...entry) error {
 	var result bytes.Buffer
 	compressed := gzip.NewWriter(&result)
 	contents := tar.NewWriter(compressed)
-	for _, name := range files {
-		text, err := os.ReadFile(name)
+	for _, e := range entries {
+		text, err := os.ReadFile(e.source)
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: filepath.Base(name), Mode: 0o755, Size: int64(len(text)), ModTime: r.time, Format: tar.FormatPAX}
-		if header.Name == license {
-			header.Mode = 0o644
-		}
+		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(text)), ModTime: r.time, Format: tar.FormatPAX}
 		if err := contents.WriteHeader(header); err != nil {
 			return err
 		}
@@ -115,17 +124,19 @@ func (r release) pack(archive string, files ...string) error {
 	return r.write(archive, result.String())
 }
 
-// sums returns the checksums of the archives and their bills, as sha256sum writes them.
-func (r release) sums(all []platform) (string, error) {
+// sums returns the checksums of all files, as sha256sum writes them.
+func (r release) sums() (string, error) {
 	var sums strings.Builder
-	for _, p := range all {
-		for _, name := range []string{p.archive(), p.bill()} {
-			sum, err := r.digest(name)
-			if err != nil {
-				return "", err
-			}
-			fmt.Fprintf(&sums, "%s  %s\n", sum, name)
+	files, err := os.ReadDir(r.out)
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		sum, err := r.digest(file.Name())
+		if err != nil {
+			return "", err
 		}
+		fmt.Fprintf(&sums, "%s  %s\n", sum, file.Name())
 	}
 	return sums.String(), nil
 }

@@ -1,19 +1,21 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what a release of kubectl-clusterset consists of: archives for each platform, their bills of materials,
-// checksums and the manifest for krew, into -out.
+// Command release makes what a release consists of:
 //
-// The images are another matter: see tools/images.
+//	release build   all files of the release, from the commit, into -out
+//	release stamp   the version, in the sources: before a release is tagged, and "dev" after it
 package main
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -34,26 +36,35 @@ type release struct {
 	root    string // of the repository
 	out     string
 	version string // a tag such as v1.2.3 or v0.0.0-snapshot
-	// registry is where the release's images are, such as ghcr.io/tombolo-mcs; empty if there are none.
-	registry string
-	time     time.Time
+	time    time.Time
 }
 
 // versionForm is that of semantic versions, as krew wants it.
 var versionForm = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
+// development is the version in the sources between releases.
+const development = "dev"
+
 func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	if len(args) == 0 || args[0] != "build" && args[0] != "stamp" {
+		return errors.New("usage: release build | stamp [flags]")
+	}
+	flags := flag.NewFlagSet("release "+args[0], flag.ContinueOnError)
 	r := release{}
 	flags.StringVar(&r.root, "root", "../..", "the repository's root")
 	flags.StringVar(&r.out, "out", "../../out/release", "folder of the results, which is emptied first")
 	flags.StringVar(&r.version, "version", "v0.0.0-snapshot", "the release's version, a tag")
-	flags.StringVar(&r.registry, "registry", "", "where the release's images are, such as ghcr.io/tombolo-mcs; without it, the plugin is a development build, which knows no images")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args[1:]); err != nil {
 		return err
+	}
+	if args[0] == "stamp" && r.version == development {
+		return r.stamp()
 	}
 	if !versionForm.MatchString(r.version) {
 		return fmt.Errorf("-version=%s: must be as v1.2.3 or v1.2.3-rc.1", r.version)
+	}
+	if args[0] == "stamp" {
+		return r.stamp()
 	}
 	// What files in archives are dated, so that the same sources give the same bytes: 1970 unless it is stated
 	// (https://reproducible-builds.org/specs/source-date-epoch/).
@@ -62,6 +73,12 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("SOURCE_DATE_EPOCH must be seconds since 1970: %w", err)
 	}
 	r.time = time.Unix(seconds, 0).UTC()
+	if r.root, err = filepath.Abs(r.root); err != nil {
+		return err
+	}
+	if r.out, err = filepath.Abs(r.out); err != nil {
+		return err
+	}
 	return r.build(ctx, platforms())
 }
 

@@ -11,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fake makes the files of a release as build does, of binaries that are none.
+// fake makes the files of a release as build does, of binaries that are none, and without images.
 func fake(t *testing.T) release {
 	t.Helper()
 	r := release{root: "../..", out: t.TempDir(), version: "v1.2.3", time: time.Unix(0, 0)}
@@ -31,15 +31,10 @@ func fake(t *testing.T) release {
 	for _, p := range platforms() {
 		put(t, sources, p.binary(), p.os+p.arch)
 		put(t, sources, license, "free")
-		must(t, r.pack(p.archive(), filepath.Join(sources, p.binary()), filepath.Join(sources, license)))
+		must(t, r.pack(p.archive(), entry{p.binary(), filepath.Join(sources, p.binary()), 0o755}, entry{license, filepath.Join(sources, license), 0o644}))
 		put(t, r.out, p.bill(), "a bill")
 	}
-	sums, err := r.sums(platforms())
-	must(t, err)
-	put(t, r.out, checksums, sums)
-	manifest, err := r.krewManifest()
-	must(t, err)
-	put(t, r.out, krewFile, manifest)
+	must(t, r.finish())
 	return r
 }
 
@@ -48,19 +43,60 @@ func put(t *testing.T, folder, name, text string) {
 	must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 }
 
-// TestLinked: the linker sets variables that the plugin has. It says nothing of those that do not exist.
-func TestLinked(t *testing.T) {
+// TestStamp: the version is written into each file that has it, and "dev" gives back the sources as they are.
+func TestStamp(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("..", "..", "cmd", program, "main.go"))
-	must(t, err)
-	linked := release{version: "v1.2.3", registry: "ghcr.io/tombolo-mcs"}.linked()
-	if want := "-s -w -X main.version=v1.2.3 -X main.registry=ghcr.io/tombolo-mcs"; linked != want {
-		t.Errorf("the linker's flags are %q, want %q", linked, want)
-	}
-	for _, set := range regexp.MustCompile(`-X main\.(\w+)=`).FindAllStringSubmatch(linked, -1) {
-		if !regexp.MustCompile(`(?m)^\t` + set[1] + ` += "`).Match(source) {
-			t.Errorf("cmd/%s has no variable %s", program, set[1])
+	root := t.TempDir()
+	read := func(root string) map[string]string {
+		all := map[string]string{}
+		for _, s := range (release{}).stamps() {
+			text, err := os.ReadFile(filepath.Join(root, s.file))
+			must(t, err)
+			all[s.file] = string(text)
 		}
+		return all
+	}
+	before := read(filepath.Join("..", ".."))
+	for file, text := range before {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o750))
+		put(t, root, file, text)
+	}
+	must(t, run(t.Context(), []string{"stamp", "-version=v1.2.3-rc.1", "-root=" + root}))
+	after := read(root)
+	for file, want := range map[string]string{
+		imagesFile: "/tombolo-gateway, newTag: v1.2.3-rc.1}\n",
+	} {
+		if !strings.Contains(after[file], want) {
+			t.Errorf("%s has no %q:\n%s", file, want, after[file])
+		}
+	}
+	if names := strings.Count(after[imagesFile], "newTag: v1.2.3-rc.1}"); names != 3 {
+		t.Errorf("%d images are of the release, want 3", names)
+	}
+	must(t, run(t.Context(), []string{"stamp", "-version=dev", "-root=" + root}))
+	if after := read(root); !maps.Equal(before, after) && strings.Contains(before[imagesFile], "newTag: dev}") {
+		t.Errorf("stamped with dev:\n%v", after)
+	}
+	put(t, root, imagesFile, "images: []\n")
+	if err := run(t.Context(), []string{"stamp", "-version=v1.2.3", "-root=" + root}); err == nil || !strings.Contains(err.Error(), imagesFile+" has no line") {
+		t.Errorf("%v for a file without a version", err)
+	}
+}
+
+// TestStampedCopy: the copy has the sources of the commit with the version of the release, and the sources stay as they are.
+func TestStampedCopy(t *testing.T) {
+	t.Parallel()
+	r := release{root: filepath.Join("..", ".."), version: "v1.2.3"}
+	copied, err := r.stampedCopy(t.Context())
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(copied) })
+	r.root = copied
+	text, err := os.ReadFile(filepath.Join(copied, imagesFile))
+	must(t, err)
+	source, err := os.ReadFile(filepath.Join("..", "..", imagesFile))
+	must(t, err)
+	if !strings.Contains(string(text), "newTag: v1.2.3}") || strings.Contains(string(source), "newTag: v1.2.3}") {
+		t.Errorf("the copy has\n%s\nthe sources\n%s", text, source)
 	}
 }
 
@@ -70,8 +106,10 @@ func TestArchives(t *testing.T) {
 	r := fake(t)
 	sums, err := os.ReadFile(filepath.Join(r.out, checksums))
 	must(t, err)
-	if lines := strings.Count(string(sums), "\n"); lines != 2*len(platforms()) {
-		t.Errorf("%d checksums:\n%s", lines, sums)
+	files, err := os.ReadDir(r.out)
+	must(t, err)
+	if lines := strings.Count(string(sums), "\n"); lines != len(files)-2 { // not of themselves, and not of the manifest for krew
+		t.Errorf("%d checksums of %d files:\n%s", lines, len(files), sums)
 	}
 	for _, p := range platforms() {
 		text, err := os.ReadFile(filepath.Join(r.out, p.archive()))
@@ -143,9 +181,9 @@ func TestKrew(t *testing.T) {
 // TestPack: the same files give the same bytes.
 func TestPack(t *testing.T) {
 	t.Parallel()
-	one, err := fake(t).sums(platforms())
+	one, err := fake(t).sums()
 	must(t, err)
-	if other, err := fake(t).sums(platforms()); one != other || err != nil {
+	if other, err := fake(t).sums(); one != other || err != nil {
 		t.Errorf("two archives of the same files differ, %v", err)
 	}
 }
@@ -177,9 +215,15 @@ func TestBill(t *testing.T) {
 // TestVersion: a version that is no semantic one is refused.
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	const want = "-version=1.2: must be as v1.2.3 or v1.2.3-rc.1"
-	if err := run(t.Context(), []string{"-version=1.2"}); err == nil || err.Error() != want {
-		t.Errorf("%v instead of %s", err, want)
+	for args, want := range map[string]string{
+		"build -version=1.2":  "-version=1.2: must be as v1.2.3 or v1.2.3-rc.1",
+		"stamp -version=v1.2": "-version=v1.2: must be as v1.2.3 or v1.2.3-rc.1",
+		"build -version=dev":  "-version=dev: must be as v1.2.3 or v1.2.3-rc.1",
+		"-version=v1.2.3":     "usage: release build | stamp [flags]",
+	} {
+		if err := run(t.Context(), strings.Fields(args)); err == nil || err.Error() != want {
+			t.Errorf("%v instead of %s", err, want)
+		}
 	}
 }
 

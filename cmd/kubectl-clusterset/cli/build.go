@@ -4,31 +4,34 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // Build describes the build of the command.
 type Build struct {
-	// Version is the tag of the release, such as "v1.2.3".
+	// Version is the tag of the release, such as "v1.2.3", or manifests.Development.
 	Version string
-	// Registry has the images of the release, such as "ghcr.io/tombolo-mcs". It is empty in a development build, which has no
-	// images.
+	// Registry has the images of the release, such as "ghcr.io/tombolo-mcs".
 	Registry string
 }
 
-// image returns the complete name of an image of the release, empty in a development build.
-func (b Build) image(name string) string {
-	if b.Registry == "" {
+// imageFrom returns the complete name of an image of the release in a registry, by default that of the release. It is empty in a
+// development build, for which no images were published.
+func (b Build) imageFrom(registry, name string) string {
+	if b.Version == manifests.Development {
 		return ""
 	}
-	return b.Registry + "/" + name + ":" + b.Version
+	return manifests.Release{Registry: cmp.Or(registry, b.Registry), Version: b.Version}.Image(name)
 }
 
 // errNoImages returns an error that names the flags for the images, for a development build.
 func (b Build) errNoImages(flags []string) error {
-	return fmt.Errorf("this command is a development build (%s), for which no images were released: pass %s with an image that the nodes can pull "+
-		"(\"make images\" builds it)", b.Version, strings.Join(flags, " and "))
+	return fmt.Errorf("this command is a development build (%s), for which no images were published, so it cannot know their names: "+
+		"pass %s with an image that the nodes can pull (\"make images\" builds it)", b.Version, strings.Join(flags, " and "))
 }
 
 // completeImages sets missing images to those of the release. In a development build, its error names the flags to set.
@@ -38,7 +41,7 @@ func (o *runtimeOptions) completeImages() error {
 		if !part.wanted || *part.given != "" {
 			continue
 		}
-		if *part.given = o.build.image(part.image); *part.given == "" {
+		if *part.given = o.build.imageFrom(o.imageRegistry, part.image); *part.given == "" {
 			missing = append(missing, part.flag)
 		}
 	}
@@ -46,4 +49,27 @@ func (o *runtimeOptions) completeImages() error {
 		return o.build.errNoImages(missing)
 	}
 	return nil
+}
+
+// mirrored returns an image of the project in another registry, with the same tag or digest. It is empty for any other image.
+func mirrored(image, registry, name string) string {
+	if base := image[strings.LastIndex(image, "/")+1:]; nameOfImage(base) == name {
+		return registry + "/" + base
+	}
+	return ""
+}
+
+// nameOfImage returns the last part of an image reference, without tag and digest.
+func nameOfImage(reference string) string {
+	reference = repository(reference)
+	return reference[strings.LastIndex(reference, "/")+1:]
+}
+
+// repository returns an image reference without tag and digest.
+func repository(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	if i := strings.LastIndex(reference, ":"); i > strings.LastIndex(reference, "/") {
+		return reference[:i]
+	}
+	return reference
 }

@@ -35,8 +35,8 @@ const examplesCheckNetwork = `  kubectl clusterset check-network
 // errNetwork is returned if the network is not flat. The failed checks have been printed.
 var errNetwork = errors.New("the network between the clusters is not what Tombolo needs: see above, and docs/networks.md")
 
-func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	n := &checkNetworkCommand{r: &report{out: streams.Out}}
+func newCheckNetwork(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	n := &checkNetworkCommand{build: build, r: &report{out: streams.Out}}
 	cmd := &cobra.Command{
 		Use:     "check-network",
 		Short:   "check the network between the pods of all clusters",
@@ -58,14 +58,16 @@ func newCheckNetwork(usual *genericclioptions.ConfigFlags, streams genericioopti
 // checkNetworkCommand is the state of the command check-network.
 type checkNetworkCommand struct {
 	clustersetFlags
-	image   string
-	timeout time.Duration
-	r       *report
+	build                Build
+	image, imageRegistry string
+	timeout              time.Duration
+	r                    *report
 }
 
 func (n *checkNetworkCommand) addFlags(flags *pflag.FlagSet) {
 	n.clustersetFlags.addFlags(flags)
 	flags.StringVar(&n.image, "agent-image", "", "image of the pods; defaults to the image of the cluster's agent")
+	addImageRegistryFlag(flags, &n.imageRegistry, "")
 	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "timeout for the start of the pods, and for their deletion")
 }
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,15 +53,27 @@ type listener struct {
 
 // add starts the listening pod of a cluster.
 func (p *networkPods) add(ctx context.Context, m *survey.Member) error {
-	target := &podCluster{member: m, install: install.New(m.Client).Force(), image: p.check.image}
-	if target.image == "" && m.Agent != nil {
-		target.image = imageIn(m.Agent)
-	}
+	target := &podCluster{member: m, install: install.New(m.Client).Force(), image: p.check.imageFor(m)}
 	if target.image == "" {
 		return usageError{fmt.Errorf("%s has no agent whose image could be used: pass --agent-image", m.ID)}
 	}
 	p.clusters = append(p.clusters, target)
 	return target.start(ctx, p.check, listeningPod, "--check-network-listen=:"+networkPort)
+}
+
+// imageFor returns the image of the pods of a cluster: from the flags, else that of its agent, else the release's.
+func (n *checkNetworkCommand) imageFor(m *survey.Member) string {
+	if n.image != "" {
+		return n.image
+	}
+	registry, running := strings.TrimSuffix(n.imageRegistry, "/"), ""
+	if m.Agent != nil {
+		running = imageIn(m.Agent)
+	}
+	if running != "" && registry != "" {
+		running = mirrored(running, registry, manifests.AgentImageName)
+	}
+	return cmp.Or(running, n.build.imageFrom(registry, manifests.AgentImageName))
 }
 
 // start replaces a pod: the result of a pod of an interrupted run is outdated.

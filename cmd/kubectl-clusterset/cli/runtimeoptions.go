@@ -25,8 +25,11 @@ import (
 type runtimeOptions struct {
 	build                                       Build
 	profile, agentImage, dnsImage, gatewayImage string
-	gateway, autoExport                         bool
-	gatewayType                                 corev1.ServiceType
+	// imageRegistry has the images instead of the release's registry. registryGiven is whether a flag says so, not an earlier join.
+	imageRegistry       string
+	registryGiven       bool
+	gateway, autoExport bool
+	gatewayType         corev1.ServiceType
 	// hub is the URL at which the agent reaches the hub; empty if it is unknown.
 	hub string
 	// running are the existing Deployments, by their names.
@@ -63,16 +66,25 @@ const (
 	agentImageFlag   = "--agent-image"
 	dnsImageFlag     = "--dns-image"
 	gatewayImageFlag = "--gateway-image"
+
+	imageRegistryFlag = "--image-registry"
 )
 
 func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); defaults to the present one, or "+defaultProfile)
-	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; defaults to this release's image. A development build has none: set it")
-	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; defaults to this release's image. A development build has none: set it")
-	flags.StringVar(&o.gatewayImage, gatewayImageFlag[2:], "", "image of the gateways; defaults to this release's image. A development build has none: set it")
+	addImageRegistryFlag(flags, &o.imageRegistry, "; defaults to the one of an earlier join, or that of the release")
+	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; defaults to the release's. A development build has none: set it")
+	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; defaults to the release's. A development build has none: set it")
+	flags.StringVar(&o.gatewayImage, gatewayImageFlag[2:], "", "image of the gateways; defaults to the release's. A development build has none: set it")
+}
+
+func addImageRegistryFlag(flags *pflag.FlagSet, value *string, defaults string) {
+	flags.StringVar(value, imageRegistryFlag[2:], "", "registry and path of all images, such as registry.example.com/team, if the nodes pull them from a mirror"+defaults)
 }
 
 func (o *runtimeOptions) validate() error {
+	o.imageRegistry = strings.TrimSuffix(o.imageRegistry, "/")
+	o.registryGiven = o.imageRegistry != ""
 	if _, known := profiles[o.profile]; o.profile != "" && !known {
 		return fmt.Errorf("--profile=%s: must be %s", o.profile, strings.Join(slices.Sorted(maps.Keys(profiles)), ", "))
 	}
@@ -124,15 +136,22 @@ func (o *runtimeOptions) setDefaults() {
 	if agent := o.agent(); agent != nil {
 		o.profile = cmp.Or(o.profile, agent.Annotations[annotationProfile])
 		o.hub = cmp.Or(o.hub, agent.Spec.Template.Annotations[annotationHub])
+		o.imageRegistry = cmp.Or(o.imageRegistry, agent.Annotations[annotationImageRegistry])
 	}
 }
 
-// keepImages sets images that no flag sets from the existing Deployments.
+// keepImages sets images that no flag sets from the existing Deployments. If a flag names another registry, the versions stay.
 func (o *runtimeOptions) keepImages() {
 	for _, part := range o.components() {
-		if running := o.running[part.deployment]; running != nil {
-			*part.given = cmp.Or(*part.given, imageIn(running))
+		running := o.running[part.deployment]
+		if running == nil {
+			continue
 		}
+		image := imageIn(running)
+		if o.registryGiven {
+			image = mirrored(image, o.imageRegistry, part.image)
+		}
+		*part.given = cmp.Or(*part.given, image)
 	}
 }
 
@@ -162,11 +181,14 @@ func (o *runtimeOptions) parts() manifests.Parts { return profiles[cmp.Or(o.prof
 // annotationProfile on the agent's Deployment stores the profile for the next join or upgrade.
 const annotationProfile = "tombolo-mcs.io/profile"
 
+// annotationImageRegistry on the agent's Deployment stores the registry of the images for the next join or upgrade.
+const annotationImageRegistry = "tombolo-mcs.io/image-registry"
+
 // annotationHub on the agent's pods is the URL of the hub. An agent reads its kubeconfig at start, so another URL must replace
 // the pods.
 const annotationHub = "tombolo-mcs.io/hub"
 
-// annotate stores the profile and the hub's URL in annotations of the agent's Deployment.
+// annotate stores the profile, the registry of the images and the hub's URL in annotations of the agent's Deployment.
 func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile string) error {
 	agent, err := agentDeployment(objects)
 	if err != nil {
@@ -175,11 +197,19 @@ func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile 
 	if err := unstructured.SetNestedField(agent.Object, profile, "metadata", "annotations", annotationProfile); err != nil {
 		return fmt.Errorf("annotate Deployment %s: %w", manifests.AgentDeployment, err)
 	}
-	if o.hub == "" {
-		return nil
-	}
-	if err := unstructured.SetNestedField(agent.Object, o.hub, "spec", "template", "metadata", "annotations", annotationHub); err != nil {
-		return fmt.Errorf("annotate Deployment %s: %w", manifests.AgentDeployment, err)
+	for _, optional := range []struct {
+		value string
+		path  []string
+	}{
+		{o.imageRegistry, []string{"metadata", "annotations", annotationImageRegistry}},
+		{o.hub, []string{"spec", "template", "metadata", "annotations", annotationHub}},
+	} {
+		if optional.value == "" {
+			continue
+		}
+		if err := unstructured.SetNestedField(agent.Object, optional.value, optional.path...); err != nil {
+			return fmt.Errorf("annotate Deployment %s: %w", manifests.AgentDeployment, err)
+		}
 	}
 	return nil
 }

@@ -4,8 +4,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -98,28 +98,20 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// checkImages fails if an existing image is not of the release's repository and no flag is given: the nodes may not be able to
-// pull the release's image.
+// checkImages fails if an existing image is not of the registry of the release's images and no flag is given: the nodes may not be
+// able to pull those.
 func (u *upgradeCommand) checkImages() {
 	for _, part := range u.components() {
-		standard, running := u.build.image(part.image), u.running[part.deployment]
-		if running == nil || *part.given != "" || standard == "" {
+		next, running := u.build.imageFrom(u.imageRegistry, part.image), u.running[part.deployment]
+		if running == nil || *part.given != "" || next == "" || u.registryGiven {
 			continue
 		}
-		if image := imageIn(running); repository(image) != repository(standard) {
-			u.r.failf("the image %s of %s is none of a release's: pass the newer one by %s", image, part.deployment, part.flag)
+		if image := imageIn(running); repository(image) != repository(next) {
+			u.r.failf("the image %s of %s is none of %s: pass %s if that registry has the release's images, or the newer image by %s",
+				image, part.deployment, cmp.Or(u.imageRegistry, u.build.Registry), imageRegistryFlag, part.flag)
 		}
 	}
 	if err := u.completeImages(); err != nil {
 		u.r.failf("%v", err)
 	}
-}
-
-// repository returns an image reference without tag and digest.
-func repository(reference string) string {
-	reference, _, _ = strings.Cut(reference, "@")
-	if i := strings.LastIndex(reference, ":"); i > strings.LastIndex(reference, "/") {
-		return reference[:i]
-	}
-	return reference
 }

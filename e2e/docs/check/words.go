@@ -96,7 +96,7 @@ func (c *checker) checkCommand(d *document, line int, words []string) {
 		return
 	}
 	// Parsing changes a command, so each command line needs a new one.
-	root := cli.NewCommand(cli.Build{Version: "devel"}, genericiooptions.NewTestIOStreamsDiscard())
+	root := cli.NewCommand(cli.Build{Version: "dev"}, genericiooptions.NewTestIOStreamsDiscard())
 	verb, rest, err := root.Find(words)
 	if err == nil {
 		verb.InitDefaultHelpFlag()

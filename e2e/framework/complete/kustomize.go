@@ -37,7 +37,7 @@ spec: {clusterID: %s, podCIDRs: [%s], nodeCIDRs: [%s]}
 kind: Kustomization
 resources: [../../../manifests/agent]
 images:
-- {name: tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
+- {name: ghcr.io/tombolo-mcs/tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
 %s`, patches),
 	}
 }

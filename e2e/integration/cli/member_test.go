@@ -63,7 +63,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 		t.Error("there is no token, or it has been printed")
 	}
 
-	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is none of a release's", "--agent-image")
+	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is none of example.com/tombolo", "--image-registry", "--agent-image")
 	w.must(t, "upgrade --context east --agent-image example/agent:v2")
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
 	w.get(t, "east", agent)
@@ -75,6 +75,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if got := dns.Spec.Template.Spec.Containers[0].Image; got != "example.com/tombolo/tombolo-dns:v0.0.0-test" {
 		t.Errorf("after the upgrade, the image of the DNS is %s", got)
 	}
+	w.mirror(t)
 	w.gateways(t)
 	w.autoExports(t)
 	w.givenByHand(t, agent)
@@ -103,12 +104,32 @@ func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
 	t.Helper()
 	released := w.build
 	defer func() { w.build = released }()
-	w.build = cli.Build{Version: "devel"}
+	w.build = cli.Build{Version: "dev"}
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --wait 0")
-	const why = "this command is a development build (devel), for which no images were released: pass "
+	const why = "this command is a development build (dev), for which no images were published, so it cannot know their names: pass "
 	w.refused(t, join, cli.ExitFailed, why+"--agent-image and --dns-image", "nothing has been changed")
 	w.refused(t, join+" --agent-image example/agent:v1", cli.ExitFailed, why+"--dns-image with", "nothing has been changed")
 	w.must(t, join+" --agent-image example/agent:v1 --profile agent --dry-run")
+}
+
+// mirror: with --image-registry, the images come from that registry, also after the next join and upgrade.
+func (w *world) mirror(t *testing.T) {
+	t.Helper()
+	images := func() (all [2]string) {
+		for i, name := range []string{"tombolo-agent", "tombolo-dns"} {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: name}}
+			w.get(t, "east", d)
+			all[i] = d.Spec.Template.Spec.Containers[0].Image
+		}
+		return all
+	}
+	mirrored := [2]string{"mirror.example:5000/x/tombolo-agent:v0.0.0-test", "mirror.example:5000/x/tombolo-dns:v0.0.0-test"}
+	w.must(t, w.join("east", "--image-registry mirror.example:5000/x"))
+	lab.Equal(t, "images from a mirror", mirrored, images())
+	w.unchanged(t, w.join("east", ""))
+	w.unchanged(t, "upgrade --context east")
+	w.must(t, "upgrade --context east --image-registry example.com/tombolo --agent-image example/agent:v2")
+	lab.Equal(t, "images without the mirror", [2]string{"example/agent:v2", "example.com/tombolo/tombolo-dns:v0.0.0-test"}, images())
 }
 
 // installGateway are the flags of join for gateways that others reach.
@@ -125,7 +146,7 @@ func (w *world) gateways(t *testing.T) {
 	}
 	w.unchanged(t, w.join("east", ""))
 	upgrade := "upgrade --context east --agent-image example/agent:v2"
-	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is none of a release's", "--gateway-image")
+	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is none of example.com/tombolo", "--gateway-image")
 	w.must(t, upgrade+" --gateway-image example/gateway:v2")
 	w.get(t, "east", gateway)
 	if got := gateway.Spec.Template.Spec.Containers[0].Image; got != "example/gateway:v2" {

@@ -1,0 +1,71 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+)
+
+// imagesFile is the only source that names the registry and the version of the images.
+const imagesFile = "manifests/images/kustomization.yaml"
+
+// stampOf is the version of a release in a file of the sources.
+type stampOf struct {
+	file    string
+	pattern *regexp.Regexp
+	version string
+}
+
+// stamps returns all of them. kubectl clusterset and the kustomizations have the complete names of the images from the first. A tag
+// contains the stamped files, so that what is installed from the tag by other means than the files of the release names the same
+// images.
+func (r release) stamps() []stampOf {
+	return []stampOf{{imagesFile, regexp.MustCompile(`(?m)(newTag: )[^}\s]+(})$`), r.version}}
+}
+
+// stamp writes the version into the sources.
+func (r release) stamp() error {
+	for _, s := range r.stamps() {
+		name := filepath.Join(r.root, s.file)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if !s.pattern.Match(text) {
+			return fmt.Errorf("%s has no line %s", s.file, s.pattern)
+		}
+		text = s.pattern.ReplaceAll(text, []byte("${1}"+s.version+"${2}"))
+		if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // a source
+			return err
+		}
+	}
+	return nil
+}
+
+// stampedCopy returns a folder with the sources of the commit, and the version in them. Changes that are not committed are not in it.
+func (r release) stampedCopy(ctx context.Context) (string, error) {
+	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", "HEAD")
+	archive.Dir = r.root
+	sources, err := archive.Output()
+	if err != nil {
+		return "", fmt.Errorf("git archive: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "tombolo-sources-")
+	if err != nil {
+		return "", err
+	}
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-p", "-f", "-", "-C", dir)
+	unpack.Stdin = bytes.NewReader(sources)
+	if output, err := unpack.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("tar: %w\n%s", err, output)
+	}
+	r.root = dir
+	return dir, r.stamp()
+}
