@@ -157,6 +157,10 @@ manifests-check: assets kubectl # an API server takes every kustomization, and e
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/framework/audit ./e2e/integration/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/integration/agent ./e2e/integration/dns
 
+.PHONY: charts-check
+charts-check: # lint the Helm charts, and compare what they render with the kustomizations; make test does it too
+	@cd tools/charts && go test -count=1 ./...
+
 # Where make test leaves the metrics of an agent, a gateway and a DNS server, for monitoring-check, which uses
 # them once: a second run scrapes again.
 SCRAPES := $(CURDIR)/out/scrapes
@@ -316,7 +320,7 @@ lint: $(GOLANGCI) ## run golangci-lint (.golangci.yml)
 	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, CRDs and references of docs; generate-check compares only
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, CRDs, references of docs and files of charts; generate-check compares only
 	@tools/codegen/generate.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS) .
 
 .PHONY: generate-check

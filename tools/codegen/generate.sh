@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # generate.sh CONTROLLER_GEN CRD_REF_DOCS DIR: writes what is generated below DIR (the repository's root, or a scratch
-# folder when freshness is checked): zz_generated.deepcopy.go beside the types of pkg/api, manifests/crd/*.yaml, and the
-# references docs/{api,cli,agent}.md.
+# folder when freshness is checked): zz_generated.deepcopy.go beside the types of pkg/api, manifests/crd/*.yaml, the
+# references docs/{api,cli,agent}.md, and the files of the charts that come from the kustomizations.
 set -euo pipefail
 
 controller_gen=$1
@@ -46,3 +46,6 @@ mkdir -p "$out/docs"
 text=$(sed 's/ *$//' "$out/docs/api.md" | cat -s)
 printf '%s\n' "$text" >"$out/docs/api.md"
 go run ./e2e/docs/reference -out="$out/docs"
+
+# The charts, from the kustomizations of the tree.
+(cd tools/charts && go run . -root=../.. -out="$out/charts")

@@ -1,0 +1,377 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root        = "../.."
+	hubChart    = root + "/charts/tombolo-hub"
+	memberChart = root + "/charts/tombolo"
+)
+
+// object is an object as YAML describes it.
+type object = map[string]any
+
+// load returns a chart.
+func load(t *testing.T, dir string) *v2.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(dir)
+	must(t, err)
+	return c
+}
+
+// template returns the objects that Helm would create with the values, in YAML, those in crds first.
+func template(c *v2.Chart, values string) ([]object, error) {
+	var given map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
+		return nil, err
+	}
+	options := common.ReleaseOptions{Name: "tombolo", Namespace: "tombolo-system", IsInstall: true}
+	all, err := util.ToRenderValues(c, given, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for _, crd := range c.CRDObjects() {
+		rendered[crd.Filename] = string(crd.File.Data)
+	}
+	for name, text := range rendered {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		parsed, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		objects = append(objects, parsed...)
+	}
+	return objects, nil
+}
+
+// parse returns the objects of a file in YAML.
+func parse(text string) ([]object, error) {
+	var objects []object
+	for _, document := range regexp.MustCompile(`(?m)^---\s*$`).Split(text, -1) {
+		var o object
+		if err := yaml.UnmarshalStrict([]byte(document), &o); err != nil {
+			return nil, err
+		}
+		if len(o) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects, nil
+}
+
+// kustomized returns the objects of kustomizations.
+func kustomized(t *testing.T, names ...string) []object {
+	t.Helper()
+	var objects []object
+	for _, name := range names {
+		rendered, err := render(root, name)
+		must(t, err)
+		for _, r := range rendered.Resources() {
+			o, err := r.Map()
+			must(t, err)
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// byName returns objects by kind and name, without what a chart adds.
+func byName(t *testing.T, objects []object) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		must(t, err)
+		text = bytes.ReplaceAll(text, []byte("    helm.sh/resource-policy: keep\n"), nil)
+		var plain object // numbers are of one type, too
+		must(t, yaml.Unmarshal(text, &plain))
+		metadata := plain["metadata"].(object)
+		key := fmt.Sprintf("%v %v/%v", plain["kind"], metadata["namespace"], metadata["name"])
+		if all[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = plain
+	}
+	return all
+}
+
+// release returns the registry and the version in manifests/images.
+func release(t *testing.T) (registry, version string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/manifests/images/kustomization.yaml")
+	must(t, err)
+	var k types.Kustomization
+	must(t, yaml.Unmarshal(text, &k))
+	return strings.TrimSuffix(k.Images[0].NewName, "/"+k.Images[0].Name), k.Images[0].NewTag
+}
+
+// TestCharts: the objects of the charts are those of the kustomizations, for each profile, with gateways and with monitoring.
+func TestCharts(t *testing.T) {
+	t.Parallel()
+	_, version := release(t)
+	crds := []string{"crd/mcs"}
+	for values, kustomizations := range map[string][]string{
+		"{profile: quickstart}":                         {"overlays/quickstart"},
+		"{profile: production}":                         {"overlays/production"},
+		"{profile: agent}":                              {"agent"},
+		"{gateway: {enabled: true}}":                    {"overlays/quickstart", "gateway"},
+		"{profile: agent, monitoring: {enabled: true}}": {"agent", "monitoring/agent", "dashboard"},
+		"{profile: production, gateway: {enabled: true}, monitoring: {enabled: true}}": {"overlays/production", "gateway", "monitoring"},
+	} {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			c := load(t, memberChart)
+			c.Metadata.AppVersion = "v1.2.3" // as released
+			got, err := template(c, values)
+			must(t, err)
+			var want []object
+			for _, name := range append(kustomizations, crds...) {
+				if name == "dashboard" { // for all that is scraped
+					want = append(want, slices.DeleteFunc(kustomized(t, "monitoring"), func(o object) bool { return o["kind"] != "ConfigMap" })...)
+					continue
+				}
+				want = append(want, kustomized(t, name)...)
+			}
+			want = append(want, slices.DeleteFunc(kustomized(t, "crd"), func(o object) bool {
+				return o["metadata"].(object)["name"] != "clusterproperties.about.k8s.io"
+			})...)
+			want = slices.DeleteFunc(want, func(o object) bool { return o["kind"] == "Namespace" }) // helm creates it
+			for _, o := range want {
+				if o["kind"] == "Deployment" {
+					container := containerOf(o)
+					container["image"] = strings.TrimSuffix(container["image"].(string), ":"+version) + ":v1.2.3"
+				}
+			}
+			same(t, want, got)
+		})
+	}
+	got, err := template(load(t, hubChart), "{}")
+	must(t, err)
+	same(t, kustomized(t, "hub"), got)
+}
+
+// same compares the objects of kustomizations with those of a chart.
+func same(t *testing.T, want, got []object) {
+	t.Helper()
+	wanted, found := byName(t, want), byName(t, got)
+	for name := range found {
+		if wanted[name] == nil {
+			t.Errorf("only the chart has %s", name)
+		}
+	}
+	for name, o := range wanted {
+		if diff := cmp.Diff(o, found[name]); diff != "" {
+			t.Errorf("%s: -kustomization +chart:\n%s", name, diff)
+		}
+	}
+}
+
+// containerOf returns the container of a Deployment.
+func containerOf(deployment object) object {
+	return podOf(deployment)["containers"].([]any)[0].(object)
+}
+
+func podOf(deployment object) object {
+	return deployment["spec"].(object)["template"].(object)["spec"].(object)
+}
+
+// TestValues: each value changes what it names.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	c := load(t, memberChart)
+	got, err := template(c, `
+clusterID: east
+clusterset: eu
+image: {registry: mirror.example:5000/x, tag: v9, pullPolicy: Always, pullSecrets: [{name: pull}]}
+agent: {args: [--deny-namespaces=x], replicas: 3, resources: {limits: {memory: 1Gi}}, podAnnotations: {a: b}}
+dns: {image: "mine/dns:1", replicas: 0, nodeSelector: {disk: ssd}, tolerations: [{key: k}], affinity: {nodeAffinity: {}}}
+gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [--max-streams=5]}
+`)
+	must(t, err)
+	all := byName(t, got)
+	type part = map[string]any
+	agent, dns, gateway := all["Deployment tombolo-system/tombolo-agent"], all["Deployment tombolo-system/tombolo-dns"], all["Deployment tombolo-system/tombolo-gateway"]
+	service := all["Service tombolo-system/tombolo-gateway"]
+	for name, values := range map[string][2]any{
+		"cluster ID":       {all["ClusterProperty <nil>/cluster.clusterset.k8s.io"]["spec"], part{"value": "east"}},
+		"clusterset":       {all["ClusterProperty <nil>/clusterset.k8s.io"]["spec"], part{"value": "eu"}},
+		"image":            {containerOf(agent)["image"], "mirror.example:5000/x/tombolo-agent:v9"},
+		"gateway's image":  {containerOf(gateway)["image"], "mirror.example:5000/x/tombolo-gateway:v9"},
+		"own image":        {containerOf(dns)["image"], "mine/dns:1"},
+		"pull policy":      {containerOf(dns)["imagePullPolicy"], "Always"},
+		"pull secrets":     {podOf(agent)["imagePullSecrets"], []any{part{"name": "pull"}}},
+		"agent's args":     {containerOf(agent)["args"], []any{"--hub-kubeconfig=/etc/tombolo/hub/kubeconfig", "--hub-secret=tombolo-hub", "--deny-namespaces=x"}},
+		"gateway's args":   {containerOf(gateway)["args"], []any{"--max-streams=5"}},
+		"replicas":         {agent["spec"].(object)["replicas"], 3.0},
+		"no replicas":      {dns["spec"].(object)["replicas"], 0.0},
+		"resources":        {containerOf(agent)["resources"], part{"limits": part{"memory": "1Gi"}}},
+		"annotations":      {agent["spec"].(object)["template"].(object)["metadata"].(object)["annotations"], part{"a": "b"}},
+		"node selector":    {podOf(dns)["nodeSelector"], part{"disk": "ssd"}},
+		"tolerations":      {podOf(dns)["tolerations"], []any{part{"key": "k"}}},
+		"affinity":         {podOf(dns)["affinity"], part{"nodeAffinity": part{}}},
+		"type of Service":  {service["spec"].(object)["type"], "NodePort"},
+		"Service's labels": {service["metadata"].(object)["annotations"], part{"c": "d"}},
+	} {
+		if diff := cmp.Diff(values[1], values[0]); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	got, err = template(load(t, hubChart), `audiences: ["https://a'b.example", "x\"y"]`)
+	must(t, err)
+	want := []any{part{"name": "audiences", "expression": `["https://a'b.example","x\"y"]`}}
+	policy := byName(t, got)["ValidatingAdmissionPolicy <nil>/"+hubTokens]
+	if diff := cmp.Diff(want, policy["spec"].(object)["variables"]); diff != "" {
+		t.Errorf("audiences: -want +got:\n%s", diff)
+	}
+}
+
+// TestRefused: a chart does not install what cannot work.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]string{
+		"{}":                                  "this chart is a development build (dev), for which no images were published, so it cannot know their names: set image.tag",
+		"{agent: {image: a}}":                 "or dns.image",
+		"{image: {tag: v1}, profile: big}":    "/profile",
+		"{image: {tag: v1}, agnt: {}}":        "agnt",
+		"{image: {tag: v1, registry: r/}}":    "/image/registry",
+		"{image: {tag: v1}, clusterID: East}": "/clusterID",
+		"{image: {tag: v1}, gateway: {service: {type: ExternalName}}}": "/gateway/service/type",
+	} {
+		c := load(t, memberChart)
+		c.Metadata.AppVersion = "dev"
+		if _, err := template(c, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", values, err, want)
+		}
+	}
+	if _, err := template(load(t, memberChart), "{agent: {image: a}, dns: {image: b}}"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLint: helm lint has no complaint.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{hubChart, memberChart} {
+		result := lint.RunAll(dir, map[string]any{}, "tombolo-system")
+		for _, m := range result.Messages {
+			if !strings.Contains(m.Error(), "icon is recommended") {
+				t.Errorf("%s: %s", dir, m.Error())
+			}
+		}
+	}
+}
+
+// TestStamped: the charts have the version and the registry of manifests/images.
+func TestStamped(t *testing.T) {
+	t.Parallel()
+	registry, version := release(t)
+	if got := load(t, memberChart).Values["image"].(object)["registry"]; got != registry {
+		t.Errorf("the registry is %v, want %s", got, registry)
+	}
+	want := strings.TrimPrefix(version, "v")
+	if version == "dev" {
+		want = "0.0.0-dev"
+	}
+	for _, dir := range []string{hubChart, memberChart} {
+		if m := load(t, dir).Metadata; m.AppVersion != version || m.Version != want {
+			t.Errorf("%s is %s for %s, want %s for %s", dir, m.Version, m.AppVersion, want, version)
+		}
+	}
+}
+
+// TestFresh: the files of the charts are those that "make generate" writes, and no others.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	must(t, generate(root, out))
+	for _, dir := range []string{"tombolo/files", "tombolo/crds", "tombolo-hub/files"} {
+		want, got := contents(t, filepath.Join(out, dir)), contents(t, filepath.Join(root, "charts", dir))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("charts/%s is stale: run make generate (-want +got):\n%s", dir, diff)
+		}
+	}
+}
+
+// contents returns the files of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	all := map[string]string{}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		must(t, err)
+		all[entry.Name()] = string(text)
+	}
+	return all
+}
+
+// TestDocumented: the README of a chart has each value.
+func TestDocumented(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{hubChart, memberChart} {
+		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		must(t, err)
+		var got []string
+		for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(string(readme), -1) {
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+				got = append(got, name[1])
+			}
+		}
+		want := leaves("", load(t, dir).Values)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -values +README:\n%s", dir, diff)
+		}
+	}
+}
+
+// leaves returns the names of all values, such as image.tag.
+func leaves(prefix string, values map[string]any) []string {
+	var names []string
+	for name, value := range values {
+		if inner, ok := value.(map[string]any); ok && len(inner) > 0 {
+			names = append(names, leaves(prefix+name+".", inner)...)
+			continue
+		}
+		names = append(names, prefix+name)
+	}
+	return names
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
