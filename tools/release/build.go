@@ -46,6 +46,13 @@ func (r release) build(ctx context.Context, all []platform) error {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
 	}
+	fmt.Fprintln(os.Stderr, "images")
+	if err := r.buildImages(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(r.packCharts(), r.renderInstalls()); err != nil {
+		return err
+	}
 	return r.finish()
 }
 

@@ -36,7 +36,9 @@ type release struct {
 	root    string // of the repository
 	out     string
 	version string // a tag such as v1.2.3 or v0.0.0-snapshot
-	time    time.Time
+	// revision is the commit.
+	revision string
+	time     time.Time
 }
 
 // versionForm is that of semantic versions, as krew wants it.
@@ -77,6 +79,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.out, err = filepath.Abs(r.out); err != nil {
+		return err
+	}
+	if r.revision, err = revisionOf(ctx, r.root); err != nil {
 		return err
 	}
 	return r.build(ctx, platforms())

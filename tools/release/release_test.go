@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -34,6 +34,8 @@ func fake(t *testing.T) release {
 		must(t, r.pack(p.archive(), entry{p.binary(), filepath.Join(sources, p.binary()), 0o755}, entry{license, filepath.Join(sources, license), 0o644}))
 		put(t, r.out, p.bill(), "a bill")
 	}
+	must(t, r.packCharts())
+	must(t, r.renderInstalls())
 	must(t, r.finish())
 	return r
 }
@@ -64,7 +66,9 @@ func TestStamp(t *testing.T) {
 	must(t, run(t.Context(), []string{"stamp", "-version=v1.2.3-rc.1", "-root=" + root}))
 	after := read(root)
 	for file, want := range map[string]string{
-		imagesFile: "/tombolo-gateway, newTag: v1.2.3-rc.1}\n",
+		"charts/tombolo/Chart.yaml":     "\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\n",
+		"charts/tombolo-hub/Chart.yaml": "\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\n",
+		imagesFile:                      "/tombolo-gateway, newTag: v1.2.3-rc.1}\n",
 	} {
 		if !strings.Contains(after[file], want) {
 			t.Errorf("%s has no %q:\n%s", file, want, after[file])
@@ -74,8 +78,8 @@ func TestStamp(t *testing.T) {
 		t.Errorf("%d images are of the release, want 3", names)
 	}
 	must(t, run(t.Context(), []string{"stamp", "-version=dev", "-root=" + root}))
-	if after := read(root); !maps.Equal(before, after) && strings.Contains(before[imagesFile], "newTag: dev}") {
-		t.Errorf("stamped with dev:\n%v", after)
+	if diff := cmp.Diff(before, read(root)); diff != "" && strings.Contains(before[imagesFile], "newTag: dev}") {
+		t.Errorf("-before +after:\n%s", diff)
 	}
 	put(t, root, imagesFile, "images: []\n")
 	if err := run(t.Context(), []string{"stamp", "-version=v1.2.3", "-root=" + root}); err == nil || !strings.Contains(err.Error(), imagesFile+" has no line") {
@@ -91,12 +95,67 @@ func TestStampedCopy(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(copied) })
 	r.root = copied
+	names, registry, err := r.images()
+	must(t, err)
+	if !slices.Equal(names, []string{"tombolo-agent", "tombolo-dns", "tombolo-gateway"}) || !strings.Contains(registry, ".") {
+		t.Errorf("the images are %v of %s", names, registry)
+	}
 	text, err := os.ReadFile(filepath.Join(copied, imagesFile))
 	must(t, err)
 	source, err := os.ReadFile(filepath.Join("..", "..", imagesFile))
 	must(t, err)
 	if !strings.Contains(string(text), "newTag: v1.2.3}") || strings.Contains(string(source), "newTag: v1.2.3}") {
 		t.Errorf("the copy has\n%s\nthe sources\n%s", text, source)
+	}
+}
+
+// TestInstalls: the files for kubectl have the objects that a member or a hub needs, with complete names of images.
+func TestInstalls(t *testing.T) {
+	t.Parallel()
+	r := fake(t)
+	for file, want := range map[string][]string{
+		"install-hub.yaml":               {"name: members.hub.tombolo-mcs.io\n", "name: tokens.hub.tombolo-mcs.io\n"},
+		"install-crds.yaml":              {"name: serviceexports.multicluster.x-k8s.io\n", "name: clusterproperties.about.k8s.io\n"},
+		"install-member.yaml":            {"image: ghcr.io/tombolo-mcs/tombolo-agent:", "image: ghcr.io/tombolo-mcs/tombolo-dns:"},
+		"install-member-production.yaml": {"image: ghcr.io/tombolo-mcs/tombolo-agent:", "kind: NetworkPolicy\n"},
+		"install-gateway.yaml":           {"image: ghcr.io/tombolo-mcs/tombolo-gateway:"},
+	} {
+		text, err := os.ReadFile(filepath.Join(r.out, file))
+		must(t, err)
+		for _, part := range want {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %q", file, part)
+			}
+		}
+		if file == "install-crds.yaml" && strings.Contains(string(text), "hub.tombolo-mcs.io") {
+			t.Errorf("%s has kinds of the hub", file)
+		}
+	}
+}
+
+// TestChartPackages: a package has the files of the chart below the name of the chart, as Helm wants it.
+func TestChartPackages(t *testing.T) {
+	t.Parallel()
+	r := fake(t)
+	for _, name := range charts() {
+		text, err := os.ReadFile(filepath.Join(r.out, name+"-1.2.3.tgz"))
+		must(t, err)
+		compressed, err := gzip.NewReader(bytes.NewReader(text))
+		must(t, err)
+		found := map[string]bool{}
+		for contents := tar.NewReader(compressed); ; {
+			header, err := contents.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			found[header.Name] = true
+		}
+		for _, file := range []string{"Chart.yaml", "values.yaml", "values.schema.json", "README.md", "templates/NOTES.txt"} {
+			if !found[name+"/"+file] {
+				t.Errorf("%s has no %s: %v", name, file, found)
+			}
+		}
 	}
 }
 

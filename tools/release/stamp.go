@@ -11,10 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
-
-// imagesFile is the only source that names the registry and the version of the images.
-const imagesFile = "manifests/images/kustomization.yaml"
 
 // stampOf is the version of a release in a file of the sources.
 type stampOf struct {
@@ -27,7 +25,13 @@ type stampOf struct {
 // contains the stamped files, so that what is installed from the tag by other means than the files of the release names the same
 // images.
 func (r release) stamps() []stampOf {
-	return []stampOf{{imagesFile, regexp.MustCompile(`(?m)(newTag: )[^}\s]+(})$`), r.version}}
+	all := []stampOf{{imagesFile, regexp.MustCompile(`(?m)(newTag: )[^}\s]+(})$`), r.version}}
+	for _, c := range charts() {
+		all = append(all,
+			stampOf{"charts/" + c + "/Chart.yaml", regexp.MustCompile(`(?m)^(version: )\S+()$`), r.chartVersion()},
+			stampOf{"charts/" + c + "/Chart.yaml", regexp.MustCompile(`(?m)^(appVersion: )\S+()$`), r.version})
+	}
+	return all
 }
 
 // stamp writes the version into the sources.
@@ -47,6 +51,17 @@ func (r release) stamp() error {
 		}
 	}
 	return nil
+}
+
+// revisionOf returns the commit of the sources.
+func revisionOf(ctx context.Context, root string) (string, error) {
+	command := exec.CommandContext(ctx, "git", "rev-parse", "HEAD")
+	command.Dir = root
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("git rev-parse: %w", err)
+	}
+	return strings.TrimSpace(string(output)), nil
 }
 
 // stampedCopy returns a folder with the sources of the commit, and the version in them. Changes that are not committed are not in it.
