@@ -40,7 +40,10 @@ func TestCompleteNames(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", parts, diff)
 		}
 	}
-	replaced := manifests.InstallOptions{Parts: manifests.Quickstart, Gateway: true, AgentImage: "x.example:5000/a@sha256:" + strings.Repeat("a", 64), DNSImage: "x.example:5000/b:v1"}
+	replaced := manifests.InstallOptions{
+		Parts: manifests.Quickstart, Gateway: true,
+		AgentImage: "x.example:5000/a@sha256:" + strings.Repeat("a", 64), DNSImage: "x.example:5000/b:v1",
+	}
 	want = []string{release.Image("tombolo-gateway"), replaced.AgentImage, replaced.DNSImage}
 	if diff := cmp.Diff(want, images(t, replaced)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -78,7 +78,9 @@ func files() []file {
 		{"tombolo/files/monitoring.yaml", "monitoring", kind("ConfigMap")},
 		// Helm creates what is in crds, and never changes or deletes it: other versions of these kinds stay.
 		{"tombolo/crds/mcs.yaml", "crd/mcs", all},
-		{"tombolo/crds/clusterproperties.yaml", "crd", func(r *resource.Resource) bool { return r.GetName() == "clusterproperties.about.k8s.io" }},
+		{"tombolo/crds/clusterproperties.yaml", "crd", func(r *resource.Resource) bool {
+			return r.GetName() == "clusterproperties.about.k8s.io"
+		}},
 	}
 }
 

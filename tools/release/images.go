@@ -61,7 +61,8 @@ func (r release) buildImages(ctx context.Context) error {
 	for _, name := range names {
 		for _, p := range imagePlatforms() {
 			files := filepath.Join(scratch, "files.tar")
-			err := r.exec(ctx, ".", tool, append([]string{"files", "-image=" + name, "-platform=" + p.os + "/" + p.arch, "-out=" + files}, stated...)...)
+			wanted := []string{"files", "-image=" + name, "-platform=" + p.os + "/" + p.arch, "-out=" + files}
+			err := r.exec(ctx, ".", tool, append(wanted, stated...)...)
 			if err == nil {
 				err = r.exec(ctx, ".", "tar", "-x", "-f", files, "-C", scratch, name)
 			}

@@ -31,7 +31,8 @@ func fake(t *testing.T) release {
 	for _, p := range platforms() {
 		put(t, sources, p.binary(), p.os+p.arch)
 		put(t, sources, license, "free")
-		must(t, r.pack(p.archive(), entry{p.binary(), filepath.Join(sources, p.binary()), 0o755}, entry{license, filepath.Join(sources, license), 0o644}))
+		must(t, r.pack(p.archive(),
+			entry{p.binary(), filepath.Join(sources, p.binary()), 0o755}, entry{license, filepath.Join(sources, license), 0o644}))
 		put(t, r.out, p.bill(), "a bill")
 	}
 	must(t, r.packCharts())
@@ -82,7 +83,8 @@ func TestStamp(t *testing.T) {
 		t.Errorf("-before +after:\n%s", diff)
 	}
 	put(t, root, imagesFile, "images: []\n")
-	if err := run(t.Context(), []string{"stamp", "-version=v1.2.3", "-root=" + root}); err == nil || !strings.Contains(err.Error(), imagesFile+" has no line") {
+	err := run(t.Context(), []string{"stamp", "-version=v1.2.3", "-root=" + root})
+	if err == nil || !strings.Contains(err.Error(), imagesFile+" has no line") {
 		t.Errorf("%v for a file without a version", err)
 	}
 }

@@ -67,7 +67,7 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 		return u.r.checkError()
 	}
 	if _, byUs := before.Annotations[annotationProfile]; !byUs {
-		u.r.failf("the agent has been installed by kustomize: upgrade it by applying the newer kustomization")
+		u.r.failf("the agent was installed by kustomize or Helm: upgrade it with the newer kustomization or chart")
 	}
 	u.gateway = u.running[manifests.GatewayDeployment] != nil
 	u.autoExport = u.runsAutoExport()
