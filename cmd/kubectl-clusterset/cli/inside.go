@@ -65,7 +65,7 @@ func (j *joinCommand) awaitInsidePod(ctx context.Context, object *unstructured.U
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		j.r.failf("the pod %s/%s, which looks whether the hub can be reached from inside, has not ended within %s (%s): "+
-			"pass --agent-image with an image that the nodes can pull, or --check-from-inside=false to go without", j.namespace, insidePod, j.checkTimeout, podState(pod))
+			"pass --image-registry with a mirror or --agent-image with an image that the nodes can pull, or --check-from-inside=false to go without", j.namespace, insidePod, j.checkTimeout, podState(pod))
 	case err != nil:
 		return fmt.Errorf("watch pod %s: %w", insidePod, err)
 	case pod.Status.Phase == corev1.PodSucceeded:
