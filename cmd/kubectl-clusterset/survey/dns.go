@@ -48,6 +48,9 @@ func (t *tracer) queryDNS(ctx context.Context, v *memberTrace) []answer {
 	if err != nil {
 		return []answer{{err: err}}
 	}
+	if len(resolvers) > 0 {
+		v.nodeLocal = nodeLocalFault(ctx, v.view.Member)
+	}
 	answers := make([]answer, len(resolvers))
 	var group sync.WaitGroup
 	for i, resolver := range resolvers {
@@ -110,6 +113,9 @@ func (v *memberTrace) dnsSteps() []Step {
 	if len(v.answers) == 0 {
 		return nil
 	}
+	if v.nodeLocal != "" {
+		return []Step{v.step(HopDNS, NotKnown, v.nodeLocal, "add the block for "+zone+" there too: manifests/dns/corefile/README.md")}
+	}
 	return []Step{v.step(HopDNS, OK, strings.TrimSuffix(dnsName(v.Sources.Key), ".")+" is "+listed(want), "")}
 }
 
@@ -121,8 +127,8 @@ func (v *memberTrace) dnsFault(a answer, want []string) []Step {
 	}
 	context := v.view.Member.KubeContext.Name
 	switch {
-	case errors.Is(a.err, errOtherDNS):
-		return []Step{v.step(HopDNS, Note, fmt.Sprintf("%s was not asked for: %v. Pass --dns-server %s=HOST:PORT to ask the one that it has", name, a.err, v.id()), "")}
+	case errors.Is(a.err, errDNSNotFound):
+		return []Step{v.step(HopDNS, Note, fmt.Sprintf("%s was not queried: %v. Pass --dns-server %s=HOST:PORT to query it", name, a.err, v.id()), "")}
 	case a.err != nil:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, a.err),
 			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server %s=HOST:PORT", context, v.id()))}

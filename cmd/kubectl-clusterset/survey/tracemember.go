@@ -41,8 +41,9 @@ type memberTrace struct {
 	grants []string
 	// heartbeat is the last heartbeat of the member.
 	heartbeat lastHeartbeat
-	// answers are those of its DNS servers; empty if they were not queried.
-	answers []answer
+	// answers are those of its DNS servers; empty if they were not queried. nodeLocal is what is wrong with NodeLocal DNSCache.
+	answers   []answer
+	nodeLocal string
 }
 
 func (v *memberTrace) id() clusterset.ClusterID { return v.view.Member.ID }

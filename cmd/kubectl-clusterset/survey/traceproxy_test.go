@@ -86,11 +86,11 @@ func TestResolved(t *testing.T) {
 	}{
 		"not asked": {nil, nil},
 		"right":     {[]answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}, []Step{{"west", HopDNS, OK, "web.shop.svc.clusterset.local is 10.1.0.1", ""}}},
-		"another DNS": {[]answer{{err: errOtherDNS}}, []Step{{
-			"west", HopDNS, Note, "web.shop.svc.clusterset.local was not asked for: no pods of a Service kube-system/kube-dns are this cluster's DNS. " +
-				"Pass --dns-server west=HOST:PORT to ask the one that it has", "",
+		"another DNS": {[]answer{{err: fmt.Errorf("%w (nowhere)", errDNSNotFound)}}, []Step{{
+			"west", HopDNS, Note, "web.shop.svc.clusterset.local was not queried: could not find the cluster's DNS (nowhere). " +
+				"Pass --dns-server west=HOST:PORT to query it", "",
 		}}},
-		"down": {[]answer{{err: errNoDNS}}, []Step{{
+		"down": {[]answer{{err: fmt.Errorf("%w kube-system/kube-dns", errNoDNS)}}, []Step{{
 			"west", HopDNS, Broken, "no answer for web.shop.svc.clusterset.local: no ready pod is behind Service kube-system/kube-dns",
 			"kubectl --context admin@west --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server west=HOST:PORT",
 		}}},
@@ -104,6 +104,11 @@ func TestResolved(t *testing.T) {
 		if diff := cmp.Diff(test.want, v.dnsSteps()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	v := imported(corev1.ServiceInternalTrafficPolicyCluster)
+	v.answers, v.nodeLocal = []answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}, "pods query another one first"
+	if steps := v.dnsSteps(); len(steps) != 1 || steps[0].State != NotKnown || steps[0].Found != v.nodeLocal {
+		t.Errorf("with NodeLocal DNSCache: %+v", steps)
 	}
 }
 

@@ -200,7 +200,7 @@ func (s *surveyed) testRead(t *testing.T) {
 	s.shows(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: no client reaches it: the name http means 80/TCP, of the older export of east")
 	s.endsWith(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
 
-	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "Pass --dns-server east=HOST:PORT to ask the one that it has")
+	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "could not find the cluster's DNS (there is no Service kube-system/kube-dns, ")
 	s.shows(t, "diff shop/slow")
 	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was read exports or imports it, and the hub has no record of it")
 
