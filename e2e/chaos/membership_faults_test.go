@@ -178,7 +178,7 @@ func silentLeaves(ctx context.Context, w *world) error {
 	w.must(m.agent.kill())
 	w.silent[m.id] = true
 	defer delete(w.silent, m.id)
-	w.must(w.administer(ctx, "leave --from hub --cluster-id "+m.id))
+	w.must(w.administer(ctx, "leave --from hub --yes --cluster-id "+m.id))
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.MemberName}}
 	if err := w.hubKube.Get(ctx, client.ObjectKeyFromObject(member), member); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s is still a member (%w): %w", m.id, err, errNoEffect)

@@ -134,7 +134,7 @@ func saysSo(s *scene) {
 		{[]string{"trace", service, "--client", backend}, access.NotGranted, true},
 		{[]string{"explain", service}, "ServiceExportGrant " + service, false},
 	} {
-		out, err := s.Kubectl(s.Context(), "", append([]string{"clusterset"}, test.args...)...)
+		out, err := s.Kubectl(s.Context(), "", append(append([]string{"clusterset"}, test.args...), "--all-contexts")...)
 		if (err != nil) != test.fails || !strings.Contains(out, test.want) {
 			s.Errorf("%v: %v, want %q in\n%s", test.args, err, test.want, out)
 		}

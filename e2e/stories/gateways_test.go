@@ -74,7 +74,7 @@ func serviceAcrossNetworks(s *scene) {
 		if unusable == nil || !strings.Contains(unusable.Message, "80/UDP") {
 			s.Errorf("the import in %s does not say that UDP is left out: %+v", to, imported.Status.Conditions)
 		}
-		out, err := s.Kubectl(s.Context(), "", "clusterset", "trace", s.namespace+"/"+name, "--from", to)
+		out, err := s.Kubectl(s.Context(), "", "clusterset", "trace", s.namespace+"/"+name, "--all-contexts", "--from", to)
 		if err != nil || !strings.Contains(out, "through gateways: 2 of 2 reach those of "+from) {
 			s.Errorf("trace: %v\n%s", err, out)
 		}

@@ -51,7 +51,7 @@ func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 	t.Cleanup(func() { thaw(t, west) }) // so that the lab can end
 	lab.Must(t, west.Node.Freeze(t.Context()))
 	st.awaitStatus(t, "west", "SILENT")
-	if _, err := st.Kubectl(t.Context(), "", strings.Fields("clusterset leave --from hub --cluster-id west --hub-context east")...); err != nil {
+	if _, err := st.Kubectl(t.Context(), "", strings.Fields("clusterset leave --from hub --cluster-id west --hub-context east --yes")...); err != nil {
 		t.Fatal(err)
 	}
 	thaw(t, west)

@@ -17,14 +17,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/bundle"
 )
 
-const aboutBundle = `Collect the data for a bug report into one archive: the status and its problems, the merge of services with problems,
+const aboutBundle = `Collect the data for a bug report into one archive, of the hub and of the clusters whose contexts are read (--contexts,
+--all-contexts): the status and its problems, the merge of services with problems,
 the records of the hub, the exports, imports and derived objects, Tombolo's own Deployments, pods, Events and logs, and all
 versions.
 
 The command does not read Secrets. It removes annotations, values of environment variables, and anything that resembles a
 credential. The archive does contain names of namespaces and services, and addresses: check it before you share it.`
 
-const examplesBundle = `  kubectl clusterset bundle --file clusterset.tar.gz
+const examplesBundle = `  kubectl clusterset bundle --all-contexts --file clusterset.tar.gz
   tar -tzf clusterset.tar.gz`
 
 // bundleCommand is the state of the command bundle.
@@ -47,7 +48,7 @@ func newBundle(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 		},
 	}
 	b.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&b.file, "file", "f", "clusterset.tar.gz", "write it to this file, which must not exist")
+	cmd.Flags().StringVar(&b.file, "file", "clusterset.tar.gz", "write it to this file, which must not exist")
 	return cmd
 }
 

@@ -23,12 +23,13 @@ import (
 const aboutCanConnect = `Say whether the pods of a service account may use a service of other clusters through gateways, and which rule decides.
 
 The output has a line for each other cluster that exports the service. The rules are the ClusterServiceAccessPolicies of both
-clusters and the ServiceExportGrants of the exporting one. The command reads them in both clusters; it connects to nothing.
+clusters and the ServiceExportGrants of the exporting one. The command reads them in both clusters, whose contexts --contexts
+or --all-contexts names; it connects to nothing.
 
 The exit code is 1 if no exporting cluster allows it.`
 
-const examplesCanConnect = `  kubectl clusterset can-connect west/shop/frontend shop/cart
-  kubectl clusterset can-connect west/shop/frontend shop/cart -o yaml`
+const examplesCanConnect = `  kubectl clusterset can-connect west/shop/frontend shop/cart --contexts east,west
+  kubectl clusterset can-connect west/shop/frontend shop/cart --all-contexts -o yaml`
 
 // errNoAccess is returned if no exporting cluster allows a client. The reasons have been printed.
 var errNoAccess = errors.New("no exporting cluster allows it: see above")
@@ -51,7 +52,8 @@ func newCanConnect(usual *genericclioptions.ConfigFlags, streams genericiooption
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), usual, args[0], args[1]) },
 	}
 	c.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP((*string)(&c.output), "output", "o", "", "json or yaml")
+	addOutput(cmd, &c.output, "json or yaml", formatJSON, formatYAML)
+	cmd.ValidArgsFunction = at(1, completeWith(completer{usual}.keys(&c.hubFlags)))
 	return cmd
 }
 

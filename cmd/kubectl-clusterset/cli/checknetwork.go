@@ -9,14 +9,17 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
@@ -24,19 +27,19 @@ import (
 const aboutCheckNetwork = `Check that pods of the members of one network reach each other by their own addresses, in both IP families, and that members of
 different networks reach each other's gateways.
 
-The command first compares the ranges of the Members on the hub. Then it starts a pod in each cluster of the kubeconfig, and
-a second one that sends 64 KiB to all the others of the same network and expects them back. This also finds a network whose
+The command first compares the ranges of the Members on the hub. Then it asks, unless --yes is given, and starts a pod in each
+cluster of --contexts or --all-contexts, and a second one that sends 64 KiB to all the others of the same network and expects them back. This also finds a network whose
 MTU is smaller than the senders assume, in which connections open and then hang. The pods run the agent's image in its
 namespace, without rights, and are deleted afterwards. Of gateways, it prints what they report.`
 
-const examplesCheckNetwork = `  kubectl clusterset check-network
-  kubectl clusterset check-network --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
+const examplesCheckNetwork = `  kubectl clusterset check-network --all-contexts
+  kubectl clusterset check-network --yes --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
 
 // errNetwork is returned if the network is not flat. The failed checks have been printed.
 var errNetwork = errors.New("the network between the clusters is not what Tombolo needs: see above, and docs/networks.md")
 
 func newCheckNetwork(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	n := &checkNetworkCommand{build: build, r: &report{out: streams.Out}}
+	n := &checkNetworkCommand{build: build, r: &report{out: streams.Out}, confirm: confirmation{streams: streams}}
 	cmd := &cobra.Command{
 		Use:     "check-network",
 		Short:   "check the network between the pods of all clusters",
@@ -44,28 +47,48 @@ func newCheckNetwork(build Build, usual *genericclioptions.ConfigFlags, streams 
 		Example: examplesCheckNetwork,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := n.output.check(formatTable, formatJSON, formatYAML); err != nil {
+				return err
+			}
+			n.r.collect = n.output.isData()
 			found, err := n.find(cmd.Context(), usual, streams.ErrOut)
 			if err != nil {
 				return err
 			}
-			return n.run(cmd.Context(), found)
+			err = n.run(cmd.Context(), found)
+			if n.output.isData() && (err == nil || errors.Is(err, errNetwork)) {
+				err = errors.Join(err, printData(streams.Out, n.output, networkChecks{networkChecksType, n.r.checks}))
+			}
+			return err
 		},
 	}
 	n.addFlags(cmd.Flags())
+	addOutput(cmd, &n.output, "json or yaml", formatJSON, formatYAML)
 	return cmd
 }
+
+// networkChecks is what the command prints as data.
+type networkChecks struct {
+	metav1.TypeMeta `json:",inline"`
+	Checks          []checkResult `json:"checks"`
+}
+
+var networkChecksType = metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: "NetworkChecks"}
 
 // checkNetworkCommand is the state of the command check-network.
 type checkNetworkCommand struct {
 	clustersetFlags
 	build                Build
+	confirm              confirmation
 	image, imageRegistry string
 	timeout              time.Duration
+	output               format
 	r                    *report
 }
 
 func (n *checkNetworkCommand) addFlags(flags *pflag.FlagSet) {
 	n.clustersetFlags.addFlags(flags)
+	n.confirm.addFlags(flags)
 	flags.StringVar(&n.image, "agent-image", "", "image of the pods; defaults to the image of the cluster's agent")
 	addImageRegistryFlag(flags, &n.imageRegistry, "")
 	flags.DurationVar(&n.timeout, "timeout", 2*time.Minute, "timeout for the start of the pods, and for their deletion")
@@ -75,8 +98,11 @@ func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset)
 	n.r.titlef("The ranges that the hub states")
 	n.compareRanges(found.Hub)
 	if len(found.Members) < 2 {
-		n.r.failf("the contexts lead to %d members, and it takes two to send packets: pass --contexts, or a kubeconfig with more of them", len(found.Members))
+		n.r.failf("the contexts that were read lead to %d members, and it takes two to send packets: pass --contexts or --all-contexts", len(found.Members))
 		return errNetwork
+	}
+	if err := n.confirm.ask(ctx, "Pods are started in namespace %s of %d clusters (%s).", manifests.AgentNamespace, len(found.Members), memberNames(found.Members)); err != nil {
+		return err
 	}
 	pods := &networkPods{check: n}
 	defer func() {
@@ -117,6 +143,14 @@ func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset)
 		return errNetwork
 	}
 	return nil
+}
+
+func memberNames(members []*survey.Member) string {
+	var names []string
+	for _, m := range members {
+		names = append(names, string(m.ID))
+	}
+	return strings.Join(names, ", ")
 }
 
 func networkIn(h *survey.Hub, id clusterset.ClusterID) string {

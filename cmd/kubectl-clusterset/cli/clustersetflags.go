@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -24,47 +26,89 @@ import (
 // identifyTimeout limits the time to identify a cluster.
 const identifyTimeout = 5 * time.Second
 
-// errNoContexts is returned if there is no cluster to read.
-var errNoContexts = errors.New("the kubeconfig has no contexts: pass --kubeconfig, or set KUBECONFIG")
+// errNoContext is returned if there is no cluster to read.
+var errNoContext = errors.New("the kubeconfig has no current context: pass --context, --contexts, --all-contexts or --hub-context (and --kubeconfig, or KUBECONFIG)")
 
-// clustersetFlags are the flags of the commands that read the whole clusterset.
+// clustersetFlags are the flags of the commands that read the clusterset.
 type clustersetFlags struct {
 	hubFlags hubFlags
 	contexts []string
+	all      bool
 }
 
 func (o *clustersetFlags) addFlags(flags *pflag.FlagSet) {
 	o.hubFlags.add(flags)
-	flags.Lookup("hub-context").Usage = "context of the hub; defaults to the one of --contexts that is a hub"
+	flags.Lookup("hub-context").Usage = "context of the hub; defaults to the hub among the contexts that are read, or the context with the URL that the agent uses"
 	flags.Lookup("hub-kubeconfig").Usage = "kubeconfig of the hub; defaults to --kubeconfig"
-	flags.StringSliceVar(&o.contexts, "contexts", nil, "comma-separated contexts of the members to read; defaults to all of the kubeconfig")
+	flags.StringSliceVar(&o.contexts, "contexts", nil, "comma-separated contexts to read; defaults to the current context")
+	flags.BoolVar(&o.all, "all-contexts", false, "read all contexts of the kubeconfig")
 }
 
-// find returns the reachable part of the clusterset. It reports the contexts that are left out on warnings.
+// find returns the reachable part of the clusterset. It reports on warnings what is left out.
 func (o *clustersetFlags) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
-	if *usual.Context != "" {
-		return nil, usageError{fmt.Errorf("--context=%s: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub", *usual.Context)}
-	}
-	contexts, err := o.kubeContexts(usual)
+	options, err := o.findOptions(usual)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	var hub *survey.KubeContext
-	if o.hubFlags.kubeconfig != "" || o.hubFlags.context != "" {
-		config, err := o.hubFlags.config(usual)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		hub = &survey.KubeContext{Name: o.hubName(), Config: config}
-	}
-	found, err := survey.Find(ctx, contexts, hub, identifyTimeout)
+	found, err := survey.Find(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range found.Unreached {
 		fmt.Fprintf(warnings, "note: context %s is left out: %v\n", u.Context, u.Err)
 	}
+	if note := o.unreadNote(found.NotRead()); note != "" {
+		fmt.Fprintln(warnings, note)
+	}
 	return found, nil
+}
+
+// maxNamedMembers is the number of members that a note names.
+const maxNamedMembers = 5
+
+// unreadNote returns which members are not read by default, and how to read them. It is empty if the user has selected contexts.
+func (o *clustersetFlags) unreadNote(unread []clusterset.ClusterID) string {
+	if len(unread) == 0 || o.all || len(o.contexts) > 0 {
+		return ""
+	}
+	names := strings.ReplaceAll(ids(unread), ",", ", ")
+	if len(unread) > maxNamedMembers {
+		names = fmt.Sprintf("%d members", len(unread))
+	}
+	return fmt.Sprintf("note: only what the hub stores of %s is known: --all-contexts or --contexts reads more clusters than the current context's", names)
+}
+
+// findOptions returns what to read.
+func (o *clustersetFlags) findOptions(usual *genericclioptions.ConfigFlags) (survey.FindOptions, error) {
+	result := survey.FindOptions{Timeout: identifyTimeout}
+	known, err := usual.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return result, err
+	}
+	if o.hubFlags.kubeconfig != "" || o.hubFlags.context != "" {
+		config, err := o.hubFlags.config(usual)
+		if err != nil {
+			return result, err
+		}
+		result.Hub = &survey.KubeContext{Name: o.hubName(), Config: config}
+	}
+	names, err := o.names(*usual.Context, known)
+	if err != nil {
+		return result, err
+	}
+	for _, name := range names {
+		config, err := contextConfig(usual, name)
+		if err != nil {
+			return result, fmt.Errorf("context %q: %w", name, err)
+		}
+		result.Contexts = append(result.Contexts, survey.KubeContext{Name: name, Config: config})
+	}
+	for _, name := range slices.Sorted(maps.Keys(known.Contexts)) {
+		if config, err := contextConfig(usual, name); err == nil { // another context that cannot be used is no obstacle
+			result.Known = append(result.Known, survey.KubeContext{Name: name, Config: config})
+		}
+	}
+	return result, nil
 }
 
 func (o *clustersetFlags) hubName() string {
@@ -74,28 +118,28 @@ func (o *clustersetFlags) hubName() string {
 	return o.hubFlags.kubeconfig
 }
 
-// kubeContexts returns the contexts to read, sorted by name unless --contexts is given.
-func (o *clustersetFlags) kubeContexts(usual *genericclioptions.ConfigFlags) ([]survey.KubeContext, error) {
-	known, err := usual.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, err
-	}
-	names := o.contexts
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(known.Contexts))
-	}
-	if len(names) == 0 {
-		return nil, errNoContexts
-	}
-	var contexts []survey.KubeContext
-	for _, name := range names {
-		config, err := contextConfig(usual, name)
-		if err != nil {
-			return nil, fmt.Errorf("context %q: %w", name, err)
+// names returns the names of the contexts to read. current is that of --context, empty if it is not given.
+func (o *clustersetFlags) names(current string, known clientcmdapi.Config) ([]string, error) {
+	selections := 0
+	for _, given := range []bool{current != "", len(o.contexts) > 0, o.all} {
+		if given {
+			selections++
 		}
-		contexts = append(contexts, survey.KubeContext{Name: name, Config: config})
 	}
-	return contexts, nil
+	current = cmp.Or(current, known.CurrentContext)
+	switch {
+	case selections > 1:
+		return nil, errors.New("--context, --contexts and --all-contexts exclude each other: pass one of them")
+	case len(o.contexts) > 0:
+		return o.contexts, nil
+	case o.all && len(known.Contexts) > 0:
+		return slices.Sorted(maps.Keys(known.Contexts)), nil
+	case current != "":
+		return []string{current}, nil
+	case o.hubFlags.kubeconfig != "" || o.hubFlags.context != "":
+		return nil, nil // the hub alone
+	}
+	return nil, errNoContext
 }
 
 func contextConfig(usual *genericclioptions.ConfigFlags, name string) (*rest.Config, error) {

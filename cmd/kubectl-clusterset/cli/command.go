@@ -23,7 +23,14 @@ const (
 	ExitFailed = 1
 	// ExitUsage means that the command line is wrong; no API server was contacted.
 	ExitUsage = 2
+	// ExitDiffFailed is the exit code of diff on an error, as 1 means a difference.
+	ExitDiffFailed = 2
 )
+
+// diffError is an error of the command diff.
+type diffError struct{ error }
+
+func (e diffError) Unwrap() error { return e.error }
 
 // usageError is an error in the command line.
 type usageError struct{ error }
@@ -35,12 +42,16 @@ func Run(ctx context.Context, build Build, args []string, streams genericiooptio
 	command := NewCommand(build, streams) //nolint:contextcheck // cobra passes the context to the commands
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		return ExitOK
-	case ctx.Err() != nil:
+	}
+	code := ExitFailed
+	if failed := (diffError{}); errors.As(err, &failed) {
+		code = ExitDiffFailed
+	}
+	if ctx.Err() != nil {
 		fmt.Fprintln(streams.ErrOut, "interrupted: run the same command again to finish what it has begun")
-		return ExitFailed
+		return code
 	}
 	fmt.Fprintln(streams.ErrOut, "error:", err)
 	var usage usageError
@@ -48,7 +59,7 @@ func Run(ctx context.Context, build Build, args []string, streams genericiooptio
 		fmt.Fprintln(streams.ErrOut, `see "kubectl clusterset --help"`)
 		return ExitUsage
 	}
-	return ExitFailed
+	return code
 }
 
 const about = `Join Kubernetes clusters into a clusterset and share services between them (Multi-Cluster Services API).
@@ -87,7 +98,9 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	addGroup(root, "Read it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
 		newGraph(usual, streams), newCheckNetwork(build, usual, streams), newBundle(usual, streams))
 	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))
+	root.AddCommand(newVersion(build, streams))
 	for _, command := range append(root.Commands(), root) {
+		completer{usual}.addTo(command)
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
 			if err := inner(cmd, args); err != nil {

@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,12 +15,16 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 )
 
-// run runs a command line without a kubeconfig, and returns its output and exit code.
+// run runs a command line with a kubeconfig that has no contexts, and returns its output and exit code.
 func run(t *testing.T, command string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	args := append(strings.Fields(command), "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	args := append(strings.Fields(command), "--kubeconfig", kubeconfig)
 	code := cli.Run(t.Context(), cli.Build{Version: "v0.0.0-test"}, args, streams)
 	return out.String(), code
 }
@@ -27,35 +32,43 @@ func run(t *testing.T, command string) (string, int) {
 // TestUsageErrors: errors in the command line are reported before any API server is contacted.
 func TestUsageErrors(t *testing.T) {
 	for command, text := range map[string]string{
-		"jion":                      "unknown command",
-		"join --cluster-idd a":      "unknown flag",
-		"join extra":                "unknown command",
-		"join":                      "--hub-context",
-		"join --profile huge":       "agent, production, quickstart",
-		"join --pod-cidrs 10.1.0.0": `--pod-cidrs: "10.1.0.0" is no CIDR such as`,
-		"join --node-cidrs 10.1/16": `--node-cidrs: "10.1/16" is no CIDR such as`,
-		"join --service-cidrs a,b":  `--service-cidrs: "a" is no CIDR such as`,
-		"join --hub-ca /none":       "--hub-ca: open /none",
-		"dns --by magic":            "--by=magic: must be tombolo, kubernetes or none",
-		"dns --configmap coredns":   "<namespace>/<name>",
-		"leave":                     "--from",
-		"leave --from nowhere":      "both, hub or member",
-		"leave --from hub":          "--cluster-id",
-		"upgrade --profile nothing": "agent, production, quickstart",
-		"trace":                     "the argument NAMESPACE/SERVICE is missing: kubectl clusterset trace NAMESPACE/SERVICE",
-		"explain":                   "the argument NAMESPACE/SERVICE is missing: kubectl clusterset explain NAMESPACE/SERVICE",
-		"explain a/b/c":             "is no service",
-		"trace shop/web cart":       "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
-		"diff shop/web shop/cart":   "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
-		"status -o table":           "must be one of wide, json, yaml",
-		"status --services none":    "must be some or all",
-		"graph -o png":              "must be one of svg, dot",
-		"export -n shop":            "which Services?",
-		"export -n shop web --all":  "which Services?",
-		"status --context ghost":    "--context=ghost: this command reads the whole clusterset; pass --contexts for the members to read, and --hub-context for the hub",
-		"trace a/b --context ghost": "--context=ghost: this command reads the whole clusterset; pass --contexts",
-		"trace shop/web -n other":   "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
-		"diff shop/web -n other":    "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+		"jion":                               "unknown command",
+		"join --cluster-idd a":               "unknown flag",
+		"join extra":                         "unknown command",
+		"join":                               "--hub-context",
+		"join --profile huge":                "agent, production, quickstart",
+		"join --pod-cidrs 10.1.0.0":          `--pod-cidrs: "10.1.0.0" is no CIDR such as`,
+		"join --node-cidrs 10.1/16":          `--node-cidrs: "10.1/16" is no CIDR such as`,
+		"join --service-cidrs a,b":           `--service-cidrs: "a" is no CIDR such as`,
+		"join --hub-ca /none":                "--hub-ca: open /none",
+		"dns --by magic":                     "--by=magic: must be tombolo, kubernetes or none",
+		"dns --configmap coredns":            "<namespace>/<name>",
+		"leave":                              "--from",
+		"leave --from nowhere":               "both, hub or member",
+		"leave --from hub":                   "--cluster-id",
+		"upgrade --profile nothing":          "agent, production, quickstart",
+		"trace":                              "the argument NAMESPACE/SERVICE is missing: kubectl clusterset trace NAMESPACE/SERVICE",
+		"explain":                            "the argument NAMESPACE/SERVICE is missing: kubectl clusterset explain NAMESPACE/SERVICE",
+		"explain a/b/c":                      "is no service",
+		"trace shop/web cart":                "2 arguments are too many: kubectl clusterset trace NAMESPACE/SERVICE",
+		"diff shop/web shop/cart":            "2 arguments are too many: kubectl clusterset diff [NAMESPACE/SERVICE]",
+		"status -o table":                    "must be one of wide, json, yaml",
+		"status --services none":             "must be some or all",
+		"graph -o png":                       "must be one of svg, dot, json, yaml",
+		"export -n shop":                     "which Services?",
+		"export -n shop web --all":           "which Services?",
+		"status":                             "the kubeconfig has no current context: pass --context, --contexts, --all-contexts or --hub-context",
+		"status --all-contexts":              "the kubeconfig has no current context",
+		"status --context ghost":             `context "ghost" does not exist`,
+		"status --contexts a --all-contexts": "--context, --contexts and --all-contexts exclude each other",
+		"trace a/b --contexts a --context b": "--context, --contexts and --all-contexts exclude each other",
+		"diff -o table":                      "must be one of json, yaml",
+		"check-network -o wide":              "must be one of json, yaml",
+		"version -o wide":                    "must be one of json, yaml",
+		"bundle -f bug.tar.gz":               "unknown shorthand flag: 'f'",
+		"graph -f set.svg":                   "unknown shorthand flag: 'f'",
+		"trace shop/web -n other":            "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+		"diff shop/web -n other":             "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
 	} {
 		if out, code := run(t, command); code != cli.ExitUsage || !strings.Contains(out, text) {
 			t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitUsage, text)
@@ -64,7 +77,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for command, text := range map[string]string{"join --help": "--cluster-id", "completion bash": "bash completion"} {
+	for command, text := range map[string]string{"join --help": "--cluster-id", "completion bash": "bash completion", "version": "kubectl clusterset v0.0.0-test\n", "version -o yaml": "version: v0.0.0-test"} {
 		if out, code := run(t, command); code != cli.ExitOK || !strings.Contains(out, text) {
 			t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitOK, text)
 		}

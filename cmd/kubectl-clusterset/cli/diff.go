@@ -8,27 +8,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutDiff = `Show what the agents would write now, in every cluster of the kubeconfig and on the hub, for one service or for all. In a
-healthy clusterset the output is empty, because agents write a change within a second.
+const aboutDiff = `Show what the agents would write now, in their clusters and on the hub, for one service or for all: the agent of the current
+context's cluster, or those of --contexts or --all-contexts. In a healthy clusterset the output is empty, because agents write
+a change within a second.
 
 The command runs the agents' own controllers with dry-run requests. It shows writes that an API server would refuse with the
-reason. Exit codes: 0 if nothing would be written; 1 if something would be written, if a member cannot be read (--contexts
-selects the members), if the service does not exist, or on an error.`
+reason. Exit codes, as those of kubectl diff: 0 if nothing would be written, 1 if something would be written, 2 on an error,
+which includes a context that cannot be read, a member without a context if --all-contexts is given, and a service of which
+nothing is known.`
 
 // errDiffers is returned if agents have pending writes. These have been printed.
 var errDiffers = errors.New("there is something to write: see above")
@@ -39,31 +36,41 @@ func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Use:     "diff [NAMESPACE/SERVICE]",
 		Short:   "show what the agents would change now",
 		Long:    aboutDiff,
-		Example: "  kubectl clusterset diff\n  kubectl clusterset diff shop/cart",
+		Example: "  kubectl clusterset diff\n  kubectl clusterset diff shop/cart --all-contexts\n  kubectl clusterset diff -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.run(cmd.Context(), usual, streams.ErrOut, args)
+			err := d.run(cmd.Context(), usual, streams.ErrOut, args)
+			if err != nil && !errors.Is(err, errDiffers) {
+				err = diffError{err}
+			}
+			return err
 		},
 	}
 	d.addFlags(cmd.Flags())
+	addOutput(cmd, &d.output, "json or yaml; defaults to text", formatJSON, formatYAML)
+	cmd.ValidArgsFunction = at(0, completeWith(completer{usual}.keys(&d.hubFlags)))
 	return cmd
 }
 
 // diffCommand is the state of the command diff.
 type diffCommand struct {
 	clustersetFlags
-	out io.Writer
+	out    io.Writer
+	output format
 	// namespace and key restrict what is read; empty values mean all.
 	namespace string
 	key       *clusterset.ServiceKey
-	// found is true if a service was read, writes counts the writes that were printed.
+	// found is true if a service was read.
 	found  bool
-	writes int
+	writes []pendingWrite
 }
 
 func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := d.output.check(formatTable, formatJSON, formatYAML); err != nil {
+		return err
+	}
 	d.namespace = *usual.Namespace
 	if len(args) > 0 {
 		key, err := serviceKey(usual, args[0])
@@ -85,11 +92,16 @@ func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFl
 			return err
 		}
 	}
+	if d.output.isData() {
+		if err := printData(d.out, d.output, newPendingWrites(d.writes)); err != nil {
+			return err
+		}
+	}
 	switch missing := d.notRead(found); {
-	case d.writes > 0:
-		return errors.Join(errDiffers, missing)
 	case missing != nil:
 		return missing
+	case len(d.writes) > 0:
+		return errDiffers
 	case d.key != nil && !d.found:
 		return fmt.Errorf("nothing is known of %s: no cluster that was read exports or imports it, and the hub has no record of it; "+
 			"\"kubectl clusterset trace %s\" says why", d.key, d.key)
@@ -97,21 +109,18 @@ func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFl
 	return nil
 }
 
-// notRead returns an error that names what could not be read: the contexts of --contexts, or else the members without a context.
+// notRead returns an error that names what could not be read of what was asked for: contexts, and with --all-contexts members without
+// a context.
 func (d *diffCommand) notRead(found *survey.Clusterset) error {
 	var missing []string
 	for _, u := range found.Unreached {
-		if len(d.contexts) > 0 || u.Cluster != "" {
+		if !d.all || u.Cluster != "" {
 			missing = append(missing, "context "+u.Context)
 		}
 	}
-	if len(d.contexts) == 0 {
-		ids := found.Hub.Records.Members()
-		slices.Sort(ids)
-		for _, id := range ids {
-			if found.Member(id) == nil {
-				missing = append(missing, "member "+string(id))
-			}
+	if d.all {
+		for _, id := range found.NotRead() {
+			missing = append(missing, "member "+string(id))
 		}
 	}
 	if len(missing) == 0 {
@@ -137,42 +146,11 @@ func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error
 			return err
 		}
 		for _, a := range r.Published {
-			d.printWrite("the hub, by "+string(view.Member.ID), a)
+			d.add(pendingOnHub, view.Member.ID, a)
 		}
 		for _, a := range append(r.Status, r.Imported...) {
-			d.printWrite(string(view.Member.ID), a)
+			d.add(pendingInMember, view.Member.ID, a)
 		}
 	}
 	return nil
-}
-
-// printWrite prints one write: the object, the reason of a refusal, and the differences.
-func (d *diffCommand) printWrite(where string, a apply.DryRunWrite) {
-	d.writes++
-	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
-	fmt.Fprintf(d.out, "%s: %s %s %s\n", where, a.Verb, kind[strings.Index(kind, ".")+1:], client.ObjectKeyFromObject(a.Object))
-	if a.Err != nil {
-		fmt.Fprintf(d.out, "  would be refused: %s\n", plain(a.Err.Error()))
-	}
-	if a.Existing == nil || a.Verb == "delete" {
-		return
-	}
-	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(withoutServerFields(a.Existing), withoutServerFields(a.Object)), "\n"), "\n") {
-		line = strings.NewReplacer("\u00a0", " ", "\t", "  ").Replace(line) // cmp varies its spaces, so that its output is not parsed
-		fmt.Fprintf(d.out, "  %s\n", plain(line))
-	}
-}
-
-// withoutServerFields returns an object without the fields that an API server sets at each write.
-func withoutServerFields(o client.Object) map[string]any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return map[string]any{"unreadable": err.Error()}
-	}
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		for _, field := range []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp"} {
-			delete(metadata, field)
-		}
-	}
-	return content
 }

@@ -57,7 +57,8 @@ func newExplain(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), usual, args[0]) },
 	}
 	e.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP((*string)(&e.output), "output", "o", "", "json or yaml")
+	addOutput(cmd, &e.output, "json or yaml", formatJSON, formatYAML)
+	cmd.ValidArgsFunction = at(0, completeWith(completer{usual}.keys(&e.hubFlags)))
 	return cmd
 }
 

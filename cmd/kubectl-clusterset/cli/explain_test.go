@@ -18,7 +18,7 @@ func TestPrintedExplanation(t *testing.T) {
 		{Cluster: "west", Direction: "Export", Rules: []survey.ExplainedRule{
 			{Rule: "ServiceExportGrant shop/web", Action: "Accept", Clients: "clusters east"}, {Rule: "no ServiceExportGrant names the client", Action: "Deny", Clients: "all"},
 		}},
-		{Cluster: "mid", Direction: "Export", Reason: "none of the contexts leads to cluster mid"},
+		{Cluster: "mid", Direction: "Export", Reason: "none of the contexts that were read leads to cluster mid"},
 	}
 	var out bytes.Buffer
 	h := &survey.Hub{Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}

@@ -4,7 +4,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,17 +16,19 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
 const aboutGraph = `Draw the clusterset: which members export and import each service, with the number of ready endpoints; conflicts; silent
 members. Members are grouped by network. If importers use gateways, it shows which do, and whether their gateways reach those
 of the exporters.
 
--o svg is a matrix of services and members that any browser can show. -o dot is a graph for graphviz. -n selects the services
-of one namespace. Imports are shown for the members that can be reached.`
+-o svg is a matrix of services and members that any browser can show: write it to a file, with --file or >, because a terminal
+cannot show it. -o dot is a graph for graphviz. -o json and -o yaml print what is drawn, as status does. -n selects the services
+of one namespace. Imports are shown for the members that are read (--contexts, --all-contexts).`
 
-const examplesGraph = `  kubectl clusterset graph --file clusterset.svg
-  kubectl clusterset graph -n shop -o dot | dot -Tpng > shop.png`
+const examplesGraph = `  kubectl clusterset graph --all-contexts --file clusterset.svg
+  kubectl clusterset graph --all-contexts -n shop -o dot | dot -Tpng > shop.png`
 
 const (
 	formatSVG format = "svg"
@@ -50,23 +54,27 @@ func newGraph(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), usual) },
 	}
 	d.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP((*string)(&d.output), "output", "o", string(formatSVG), "svg or dot")
-	cmd.Flags().StringVarP(&d.file, "file", "f", "", "write it to this file")
+	d.output = formatSVG
+	addOutput(cmd, &d.output, "svg, dot, json or yaml", formatSVG, formatDOT, formatJSON, formatYAML)
+	cmd.Flags().StringVar(&d.file, "file", "", "write it to this file")
 	return cmd
 }
 
 func (d *graphCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
-	if err := d.output.check(formatSVG, formatDOT); err != nil {
+	if err := d.output.check(formatSVG, formatDOT, formatJSON, formatYAML); err != nil {
 		return err
+	}
+	if d.output == formatSVG && d.file == "" && isTerminal(d.out) {
+		return usageError{errSVGOnTerminal}
 	}
 	found, err := d.find(ctx, usual, d.err)
 	if err != nil {
 		return err
 	}
 	status := found.Status(ctx).InNamespace(*usual.Namespace)
-	drawn := picture.SVG(status)
-	if d.output == formatDOT {
-		drawn = picture.DOT(status)
+	drawn, err := d.draw(status)
+	if err != nil {
+		return err
 	}
 	if d.file == "" {
 		_, err := d.out.Write(drawn)
@@ -76,4 +84,21 @@ func (d *graphCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil
+}
+
+// errSVGOnTerminal is returned instead of an image that a terminal cannot show.
+var errSVGOnTerminal = errors.New("a terminal cannot show SVG: pass --file clusterset.svg, or -o dot")
+
+// draw returns the status in the format of the command.
+func (d *graphCommand) draw(status survey.Status) ([]byte, error) {
+	switch d.output {
+	case formatDOT:
+		return picture.DOT(status), nil
+	case formatJSON, formatYAML:
+		var out bytes.Buffer
+		err := printData(&out, d.output, status)
+		return out.Bytes(), err
+	case formatSVG, formatTable, formatWide:
+	}
+	return picture.SVG(status), nil
 }

@@ -27,13 +27,14 @@ The command first stops the agent. Then it suspends the Member on the hub, so th
 waits for the next heartbeat of each connected member, for at most a minute, and lists those that sent none. It deletes the
 Member with all its records. Then it deletes everything that Tombolo has created in the cluster: imports and their Services,
 the ServiceExports of labelled Services, the agent, the DNS, its ClusterProperties. The users' ServiceExports stay, without
-status, and so do grants and policies, and the kinds of all these.
+status, and so do grants and policies, and the kinds of all these. The command asks before its first change, unless --yes is
+given.
 
 If one side no longer exists, leave on the other one only: --from hub for a member that no longer exists (with
 --cluster-id), --from member if the hub no longer exists. Run the command again after an interruption.`
 
 const examplesLeave = `  kubectl clusterset leave --context east --hub-context hub --dry-run
-  kubectl clusterset leave --context east --hub-context hub
+  kubectl clusterset leave --context east --hub-context hub --yes
 
   # east no longer exists
   kubectl clusterset leave --from hub --cluster-id east --hub-context hub
@@ -51,7 +52,7 @@ const (
 )
 
 func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	l := &leaveCommand{}
+	l := &leaveCommand{confirm: confirmation{streams: streams}}
 	cmd := &cobra.Command{
 		Use:     "leave",
 		Short:   "remove a cluster from the clusterset",
@@ -67,6 +68,7 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 		},
 	}
 	l.addFlags(cmd.Flags())
+	l.confirm.addFlags(cmd.Flags())
 	l.hubFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; defaults to its ClusterProperty")
 	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub, where the cluster is gone; or member, where the hub is")
@@ -77,6 +79,7 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 type leaveCommand struct {
 	writeFlags
 	hubFlags hubFlags
+	confirm  confirmation
 	given    string
 	from     leaveScope
 	r        *report
@@ -122,6 +125,11 @@ func (l *leaveCommand) run(ctx context.Context) error {
 	if err := l.r.checkError(); err != nil {
 		return err
 	}
+	if !l.dryRun {
+		if err := l.confirm.ask(ctx, "%s", l.consequence()); err != nil {
+			return err
+		}
+	}
 	if l.member != nil {
 		l.r.titlef("%s", l.heading("In this cluster, the agent"))
 		if err := l.stopAgent(ctx); err != nil {
@@ -147,6 +155,18 @@ func (l *leaveCommand) run(ctx context.Context) error {
 		l.r.titlef("%s has left.", l.name())
 	}
 	return nil
+}
+
+// consequence returns what the command is about to do.
+func (l *leaveCommand) consequence() string {
+	switch l.from {
+	case hubOnly:
+		return fmt.Sprintf("On the hub, %s and all of its records are deleted: the other members stop using its services.", l.name())
+	case memberOnly:
+		return fmt.Sprintf("In %s, all imports, the agent and the DNS of the clusterset are deleted.", l.member.config.Host)
+	case both:
+	}
+	return fmt.Sprintf("%s leaves the clusterset: the other members stop using its services, and its imports, its agent and its DNS of the clusterset are deleted.", l.name())
 }
 
 func (l *leaveCommand) name() string {

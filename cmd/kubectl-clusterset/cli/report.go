@@ -16,12 +16,34 @@ var errChecks = errors.New("nothing has been changed: see the failed checks abov
 type report struct {
 	out    io.Writer
 	failed int
+	// collect is true if the checks are printed as data, at the end.
+	collect bool
+	part    string
+	checks  []checkResult
 }
 
+// checkResult is a check, for a program that reads it.
+type checkResult struct {
+	Part    string `json:"part"`
+	Result  string `json:"result"`
+	Message string `json:"message"`
+}
+
+// checkResults are the words for the marks of checks in data.
+var checkResults = map[string]string{"ok": "ok", "note": "note", "FAIL": "failed"}
+
 // titlef prints the title of a part, such as "In this cluster".
-func (r *report) titlef(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
+func (r *report) titlef(format string, args ...any) {
+	if r.part = fmt.Sprintf(format, args...); !r.collect {
+		fmt.Fprintln(r.out, r.part)
+	}
+}
 
 func (r *report) linef(mark, format string, args ...any) {
+	if r.collect {
+		r.checks = append(r.checks, checkResult{r.part, checkResults[mark], fmt.Sprintf(format, args...)})
+		return
+	}
 	fmt.Fprintf(r.out, "  %-5s %s\n", mark, fmt.Sprintf(format, args...))
 }
 

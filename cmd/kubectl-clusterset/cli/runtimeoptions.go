@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -186,7 +187,7 @@ const annotationImageRegistry = "tombolo-mcs.io/image-registry"
 
 // annotationHub on the agent's pods is the URL of the hub. An agent reads its kubeconfig at start, so another URL must replace
 // the pods.
-const annotationHub = "tombolo-mcs.io/hub"
+const annotationHub = survey.AnnotationHub
 
 // annotate stores the profile, the registry of the images and the hub's URL in annotations of the agent's Deployment.
 func (o *runtimeOptions) annotate(objects []*unstructured.Unstructured, profile string) error {

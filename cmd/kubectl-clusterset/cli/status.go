@@ -20,8 +20,8 @@ import (
 
 const aboutStatus = `Show the problems of the clusterset with the next step for each, its members, and its services.
 
-The command reads the hub and the members of the kubeconfig that answer. With the hub alone it shows the data of the hub.
-Each member that can be reached adds its imports, its pending deletions, and the problems of its exports.
+The command reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. With the
+hub alone it shows the data of the hub. Each member that is read adds its imports, its pending deletions, and the problems of its exports.
 
 --namespace lists the services of one namespace and their problems, besides the members and theirs. If there are many
 services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
@@ -30,13 +30,14 @@ everything in a stable format (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
 The exit code is 0, with or without problems. With --exit-code it is 1 if there is an error or a warning.`
 
 const examplesStatus = `  kubectl clusterset status
+  kubectl clusterset status --all-contexts
   kubectl clusterset status --hub-context hub --contexts east,west
   kubectl clusterset status --namespace shop
   kubectl clusterset status --watch
   kubectl clusterset status -o json | jq '.problems[] | select(.severity == "error")'
 
   # in a monitoring job
-  kubectl clusterset status --exit-code`
+  kubectl clusterset status --all-contexts --exit-code`
 
 // pollInterval is the time between two reads of --watch.
 const pollInterval = 2 * time.Second
@@ -74,7 +75,7 @@ func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 		RunE:    func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), usual) },
 	}
 	l.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP((*string)(&l.output), "output", "o", "", "wide, json or yaml")
+	addOutput(cmd, &l.output, "wide, json or yaml", formatWide, formatJSON, formatYAML)
 	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: where they are many, those with problems; or all")
 	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "keep running and print changes")
 	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 where there are problems")

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 )
@@ -79,6 +80,16 @@ func (f format) check(known ...format) error {
 	return usageError{fmt.Errorf("-o %s: must be one of %s", f, strings.Join(words, ", "))}
 }
 
+// addOutput adds the flag for the format of a command, and completes it.
+func addOutput(cmd *cobra.Command, f *format, usage string, formats ...format) {
+	cmd.Flags().StringVarP((*string)(f), "output", "o", string(*f), usage)
+	words := make([]string, len(formats))
+	for i, known := range formats {
+		words[i] = string(known)
+	}
+	completeFlag(cmd, "output", completeValues(words...))
+}
+
 // isData reports whether programs read the format.
 func (f format) isData() bool { return f == formatJSON || f == formatYAML }
 
@@ -108,10 +119,16 @@ const (
 	green  colour = "\x1b[32m"
 )
 
+// isTerminal reports whether a terminal shows what is written.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
 // paint returns a function that colours text. It returns the text unchanged if out is not a terminal or NO_COLOR is set
 // (https://no-color.org).
 func paint(out io.Writer) func(colour, string) string {
-	if file, ok := out.(*os.File); ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd())) {
+	if os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(out) {
 		return func(c colour, text string) string { return string(c) + text + "\x1b[0m" }
 	}
 	return func(_ colour, text string) string { return text }

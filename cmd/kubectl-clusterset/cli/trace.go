@@ -19,8 +19,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutTrace = `Follow one service from its pods to its DNS name through every cluster of the kubeconfig, and report the first broken hop and
-what to do about it.
+const aboutTrace = `Follow one service from its pods to its DNS name, and report the first broken hop and what to do about it. The command reads
+the hub and the cluster of the current context. With --contexts or --all-contexts it follows the service through all of these.
 
 The hops are: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; in each importing
 cluster the namespace, the ServiceImport, the derived Service and the mirrored slices, what kube-proxy sees of them, and the
@@ -31,8 +31,8 @@ impersonate them. --from names a cluster that must import the service: there, a 
 the service account of a client: the rules about access must not deny it the service of all exporters.`
 
 const examplesTrace = `  kubectl clusterset trace shop/cart
-  kubectl clusterset trace shop/cart --from west
-  kubectl clusterset trace shop/cart --client west/shop/frontend
+  kubectl clusterset trace shop/cart --all-contexts --from west
+  kubectl clusterset trace shop/cart --contexts east,west --client west/shop/frontend
   kubectl clusterset trace cart --namespace shop --contexts east,west --hub-context hub -o yaml`
 
 // errBroken is returned if a hop is broken, and errNotKnown if a hop is neither broken nor known to work. They have been printed.
@@ -58,7 +58,10 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	cmd.Flags().StringVar(&t.client, "client", "", "CLUSTER/NAMESPACE/SERVICEACCOUNT of a client whose access is checked")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
 	cmd.Flags().DurationVar(&t.settle, "settle", 3*time.Second, "how long what looks broken may take to mend itself")
-	cmd.Flags().StringVarP((*string)(&t.output), "output", "o", "", "json or yaml; defaults to text")
+	addOutput(cmd, &t.output, "json or yaml; defaults to text", formatJSON, formatYAML)
+	complete := completer{usual}
+	cmd.ValidArgsFunction = at(0, completeWith(complete.keys(&t.hubFlags)))
+	completeFlag(cmd, "from", completeWith(complete.members(&t.hubFlags)))
 	return cmd
 }
 
@@ -91,7 +94,7 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 		return err
 	}
 	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil {
-		return usageError{fmt.Errorf("--from=%s: none of the contexts leads to such a member", t.from)}
+		return usageError{fmt.Errorf("--from=%s: none of the contexts that were read leads to such a member: pass --contexts or --all-contexts", t.from)}
 	}
 	result, err := survey.Trace(ctx, survey.TraceOptions{
 		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Client: client, Resolve: t.resolvers, Settle: t.settle,

@@ -20,16 +20,21 @@ import (
 const aboutUnexport = `Stop exporting Services of the current context's cluster: delete their ServiceExports.
 
 The other clusters stop sending traffic to this one at once. If no other cluster exports the service, its imports and names
-are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all.`
+are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all. With -l and --all, the
+command asks before it deletes.`
 
 const examplesUnexport = `  kubectl clusterset unexport web -n shop
-  kubectl clusterset unexport --all -n shop --context east --dry-run`
+  kubectl clusterset unexport --all -n shop --context east --dry-run
+  kubectl clusterset unexport --all -n shop --context east --yes`
 
 // unexportCommand is the state of the command unexport.
-type unexportCommand struct{ serviceSelection }
+type unexportCommand struct {
+	serviceSelection
+	confirm confirmation
+}
 
 func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	u := &unexportCommand{}
+	u := &unexportCommand{confirm: confirmation{streams: streams}}
 	cmd := &cobra.Command{
 		Use:     "unexport SERVICE...",
 		Short:   "stop exporting Services of a cluster",
@@ -45,6 +50,8 @@ func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.
 		},
 	}
 	u.addFlags(cmd.Flags())
+	u.confirm.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeWith(completer{usual}.exports)
 	return cmd
 }
 
@@ -56,6 +63,11 @@ func (u *unexportCommand) run(ctx context.Context) error {
 	}
 	if err := u.r.checkError(); err != nil {
 		return err
+	}
+	if u.isSelector() && !u.dryRun && len(names) > 0 {
+		if err := u.confirm.ask(ctx, "%d ServiceExports of namespace %s are deleted, and the other clusters stop using these services.", len(names), u.namespace); err != nil {
+			return err
+		}
 	}
 	u.r.titlef("%s", u.heading("In this cluster"))
 	for _, name := range names {

@@ -120,7 +120,7 @@ func (c *Clusterset) rulesOf(
 	service := access.Service{Key: key}
 	m := c.Member(id)
 	if m == nil {
-		return nil, service, fmt.Errorf("none of the contexts leads to cluster %s: its rules cannot be read", id)
+		return nil, service, fmt.Errorf("none of the contexts that were read leads to cluster %s: its rules cannot be read", id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

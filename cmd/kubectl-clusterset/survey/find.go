@@ -68,16 +68,26 @@ type Hub struct {
 
 // Errors of Find.
 var (
-	ErrNoHub   = errors.New("none of the contexts leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
+	ErrNoHub   = errors.New("none of the contexts that were read leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
 	ErrNotHub  = errors.New("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
-	ErrTwoHubs = errors.New("more than one context leads to a hub: say which with --hub-context")
+	ErrTwoHubs = errors.New("more than one of the contexts that were read leads to a hub: say which with --hub-context")
 )
 
-// Find identifies all contexts in parallel, and reads the hub. If hubContext is nil, it searches the contexts for the hub. A
-// context that does not answer within timeout is reported in Unreached.
-func Find(ctx context.Context, contexts []KubeContext, hubContext *KubeContext, timeout time.Duration) (*Clusterset, error) {
-	found, unreached := identifyAll(ctx, contexts, timeout)
-	at, err := selectHub(found, hubContext)
+// FindOptions say where a clusterset is.
+type FindOptions struct {
+	// Contexts are read.
+	Contexts []KubeContext
+	// Hub is the context of the hub. If it is nil, the hub is one of Contexts, or that of Known whose URL the agent of a member uses.
+	Hub   *KubeContext
+	Known []KubeContext
+	// Timeout is the time after which a context that does not answer is reported in Unreached.
+	Timeout time.Duration
+}
+
+// Find identifies the contexts in parallel, and reads the hub.
+func Find(ctx context.Context, o FindOptions) (*Clusterset, error) {
+	found, unreached := identifyAll(ctx, o.Contexts, o.Timeout)
+	at, err := o.selectHub(found)
 	if err != nil {
 		return nil, withUnreached(err, unreached)
 	}
@@ -146,10 +156,10 @@ func identifyAll(ctx context.Context, contexts []KubeContext, timeout time.Durat
 	return found, unreached
 }
 
-// selectHub returns the given context, or that of the only hub among the clusters.
-func selectHub(found []*Member, given *KubeContext) (*KubeContext, error) {
-	if given != nil {
-		return given, nil
+// selectHub returns the given context, that of the only hub among the clusters, or that whose URL an agent of them uses.
+func (o FindOptions) selectHub(found []*Member) (*KubeContext, error) {
+	if o.Hub != nil {
+		return o.Hub, nil
 	}
 	var hubs []*Member
 	for _, m := range found {
@@ -159,7 +169,7 @@ func selectHub(found []*Member, given *KubeContext) (*KubeContext, error) {
 	}
 	switch len(hubs) {
 	case 0:
-		return nil, ErrNoHub
+		return o.hubOfAgents(found)
 	case 1:
 		return &hubs[0].KubeContext, nil
 	}
@@ -168,6 +178,33 @@ func selectHub(found []*Member, given *KubeContext) (*KubeContext, error) {
 		names = append(names, h.KubeContext.Name)
 	}
 	return nil, fmt.Errorf("%w (%s)", ErrTwoHubs, strings.Join(names, ", "))
+}
+
+// hubOfAgents returns the known context whose URL the agents of the clusters use.
+func (o FindOptions) hubOfAgents(found []*Member) (*KubeContext, error) {
+	err := ErrNoHub
+	for _, m := range found {
+		if m.Agent == nil || m.Agent.Spec.Template.Annotations[AnnotationHub] == "" {
+			continue
+		}
+		url := m.Agent.Spec.Template.Annotations[AnnotationHub]
+		for i := range o.Known {
+			if strings.TrimRight(o.Known[i].Config.Host, "/") == strings.TrimRight(url, "/") {
+				return &o.Known[i], nil
+			}
+		}
+		err = fmt.Errorf("%w; the agent of %s uses the hub at %s, which is the server of no context of the kubeconfig", err, m.ID, url)
+	}
+	return nil, err
+}
+
+// NotRead returns the members on the hub of which no context was read, sorted.
+func (c *Clusterset) NotRead() []clusterset.ClusterID {
+	ids := slices.DeleteFunc(c.Hub.Records.Members(), func(id clusterset.ClusterID) bool {
+		return c.Member(id) != nil || slices.ContainsFunc(c.Unreached, func(u Unreached) bool { return u.Cluster == id })
+	})
+	slices.Sort(ids)
+	return ids
 }
 
 // withUnreached adds the contexts that did not answer, because one of them may be the hub.

@@ -48,6 +48,9 @@ type Member struct {
 	hasMembers bool
 }
 
+// AnnotationHub on the agent's pods is the URL of the hub.
+const AnnotationHub = "tombolo-mcs.io/hub"
+
 // Settings are the flags of the member's agent that affect its decisions.
 type Settings struct {
 	ServiceCIDRs                      []netip.Prefix

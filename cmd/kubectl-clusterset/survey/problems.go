@@ -47,7 +47,7 @@ func (a *assessment) nextStepForAgent(m MemberStatus) string {
 	objects, reached := a.objects[m.ID]
 	switch {
 	case !reached:
-		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts here leads there. If it is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
+		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts that were read leads there. If it is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
 			m.ID, m.ID, a.hub.KubeContext.Name)
 	case objects.Agent == Missing && m.State == StateNeverHeard:
 		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", objects.Context, m.ID, a.hub.KubeContext.Name)

@@ -214,7 +214,7 @@ func unseen(steps []Step) []Step {
 	if slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken || s.State == OK && s.Hop == HopImport }) {
 		return nil
 	}
-	return []Step{{Hop: HopImport, State: NotKnown, Found: "none of the clusters that can be read imports it", Fix: "pass the contexts of the clusters in which it is used (--contexts)"}}
+	return []Step{{Hop: HopImport, State: NotKnown, Found: "none of the clusters that were read imports it", Fix: "pass the contexts of the clusters in which it is used (--contexts or --all-contexts)"}}
 }
 
 // downgradeEndpointSteps turns missing endpoints of one exporter into a note if another exporter has ready ones.
@@ -249,7 +249,7 @@ func (t *tracer) unreachableExporters(members []*memberTrace) []Step {
 		if slices.ContainsFunc(members, func(v *memberTrace) bool { return v.id() == export.Cluster }) {
 			continue
 		}
-		step := Step{export.Cluster, HopRecord, Note, "exports it; none of the contexts leads to this cluster, so only its records on the hub are known", ""}
+		step := Step{export.Cluster, HopRecord, Note, "exports it; none of the contexts that were read leads to this cluster, so only its records on the hub are known", ""}
 		if last := t.hub.lastHeartbeat(export.Cluster); last.state() != StateConnected {
 			step.Found += "; " + last.String()
 		}

@@ -45,7 +45,7 @@ func (c *Clusterset) Join(ctx context.Context, name string, flags ...string) err
 
 // Leave takes a member out of the clusterset, as docs/install.md says.
 func (c *Clusterset) Leave(ctx context.Context, name string) error {
-	_, err := c.Kubectl(ctx, "", "clusterset", "leave", "--context", name, "--hub-context", c.Hub.Name)
+	_, err := c.Kubectl(ctx, "", "clusterset", "leave", "--context", name, "--hub-context", c.Hub.Name, "--yes")
 	return err
 }
 

@@ -44,7 +44,7 @@ func (s *surveyed) testBundle(t *testing.T) {
 	s.runAgentPod(t, "level=INFO msg=started\nlevel=ERROR msg=failed header=\"Authorization: Bearer planted-in-log-456\"\n")
 	lab.Eventually(t, patience, func(context.Context) error {
 		var e survey.Explanation
-		if err := s.data(t, "explain shop/web -o json", &e); err != nil {
+		if err := s.data(t, "explain shop/web --all-contexts -o json", &e); err != nil {
 			return err
 		}
 		export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
@@ -60,7 +60,7 @@ func (s *surveyed) testBundle(t *testing.T) {
 	var found map[string]string
 	lab.Eventually(t, patience, func(context.Context) error { // a cluster that does not reply in time is missing
 		file = filepath.Join(t.TempDir(), "clusterset.tar.gz")
-		out, code := s.run(t, "bundle --file "+file)
+		out, code := s.run(t, "bundle --all-contexts --file "+file)
 		if code != cli.ExitOK || !strings.Contains(out, file+" holds what can be seen of 2 members") {
 			return fmt.Errorf("exit code %d\n%s", code, out)
 		}
@@ -72,7 +72,7 @@ func (s *surveyed) testBundle(t *testing.T) {
 		}
 		return nil
 	})
-	s.endsWith(t, "bundle --file "+file, cli.ExitFailed, "file exists", "name another with --file")
+	s.endsWith(t, "bundle --all-contexts --file "+file, cli.ExitFailed, "file exists", "name another with --file")
 	for name, content := range found {
 		for _, secret := range secrets {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {

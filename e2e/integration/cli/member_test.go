@@ -87,7 +87,9 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	w.must(t, "leave --context east --hub-context hub --dry-run")
 	lab.Equal(t, "a dry run of leave", before, w.traces(t, "hub", "east"))
 	w.refused(t, "leave --context east --hub-context hub --cluster-id west", cli.ExitFailed, `this cluster calls itself "east", not "west"`)
-	w.must(t, "leave --context east --hub-context hub")
+	w.refused(t, "leave --context east --hub-context hub", cli.ExitFailed, "east leaves the clusterset", "nothing has been changed")
+	lab.Equal(t, "a leave without an answer", before, w.traces(t, "hub", "east"))
+	w.must(t, "leave --context east --hub-context hub --yes")
 	lab.Equal(t, "after leaving", isHub, w.traces(t, "hub", "east"))
 	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	w.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 1) // the user's own
@@ -95,8 +97,8 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if len(export.Status.Conditions) != 0 {
 		t.Errorf("an export of a cluster that has left has the conditions %v", export.Status.Conditions)
 	}
-	w.must(t, "leave --from member --context east") // there is nothing left to do
-	w.must(t, "leave --from hub --cluster-id east --hub-context hub")
+	w.must(t, "leave --from member --context east --yes") // there is nothing left to do
+	w.must(t, "leave --from hub --cluster-id east --hub-context hub --yes")
 }
 
 // refusedAsDevelopmentBuild: a development build has no images, so it needs flags for those that do not run yet.
@@ -261,7 +263,7 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 	obstacle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "obstacle", Finalizers: []string{"example.com/none"}}}
 	w.create(t, "east", obstacle)
 
-	const leave = "leave --context east --hub-context hub"
+	const leave = "leave --context east --hub-context hub --yes"
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out string

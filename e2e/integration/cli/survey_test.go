@@ -94,7 +94,7 @@ func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]survey
 	t.Helper()
 	lab.Eventually(t, patience, func(context.Context) error {
 		status = survey.Status{}
-		if err := s.data(t, "status -o json", &status); err != nil {
+		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
 		}
 		if !wanted(status.Problems) {
@@ -168,7 +168,7 @@ func (s *surveyed) testStatus(t *testing.T) {
 	var status survey.Status
 	lab.Eventually(t, patience, func(context.Context) error {
 		status = survey.Status{}
-		if err := s.data(t, "status -o json", &status); err != nil {
+		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
 		}
 		if len(status.Problems) != 1 || !about(survey.ReasonConflict, "", "shop/web")(status.Problems) {
@@ -184,30 +184,37 @@ func (s *surveyed) testStatus(t *testing.T) {
 	if east := status.Members[0]; east.Exports != 2 || east.ReadyEndpoints != 2 || east.Context != "east" || east.Publication != "Complete" {
 		t.Errorf("east: %+v", east)
 	}
-	s.shows(t, "status", "WARN  Conflict shop/web: The exporters disagree on ports", "-> See who says what: kubectl clusterset explain shop/web", "east(1/1),west(1/1)")
+	s.shows(t, "status --all-contexts", "WARN  Conflict shop/web: The exporters disagree on ports", "-> See who says what: kubectl clusterset explain shop/web", "east(1/1),west(1/1)")
 	s.shows(t, "status --hub-context hub --contexts west", "east   connected", "Conflict shop/web")
-	s.endsWith(t, "status --exit-code", cli.ExitFailed, "the clusterset has problems")
-	s.endsWith(t, "status --contexts east", cli.ExitFailed, "none of the contexts leads to a hub")
-	s.endsWith(t, "status --hub-context east", cli.ExitFailed, "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context")
-	s.shows(t, "status --namespace shop", "SERVICES (3)", "Conflict shop/web")
-	if out := s.must(t, "status --namespace ghost"); !strings.Contains(out, "note: no service of namespace ghost is exported") || strings.Contains(out, "shop") {
+	s.endsWith(t, "status --all-contexts --exit-code", cli.ExitFailed, "the clusterset has problems")
+	// Without a selection, the cluster of the current context is read, and the hub that its agent uses.
+	for _, command := range []string{"status --context west", "status --contexts west"} {
+		out := s.shows(t, command, "east   connected", "Conflict shop/web")
+		if noted := strings.Contains(out, "note: only what the hub stores of east is known: --all-contexts"); noted != (command == "status --context west") {
+			t.Errorf("$ kubectl clusterset %s\n%s", command, out)
+		}
+	}
+	s.endsWith(t, "status --context west --hub-context east", cli.ExitFailed, "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context")
+	s.shows(t, "status --all-contexts --namespace shop", "SERVICES (3)", "Conflict shop/web")
+	if out := s.must(t, "status --all-contexts --namespace ghost"); !strings.Contains(out, "note: no service of namespace ghost is exported") || strings.Contains(out, "shop") {
 		t.Errorf("status of a namespace without services:\n%s", out)
 	}
 }
 
 // testRead runs the other commands that read: each finds the objects of both members.
 func (s *surveyed) testRead(t *testing.T) {
-	s.shows(t, "explain shop/web", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: no client reaches it: the name http means 80/TCP, of the older export of east")
-	s.endsWith(t, "explain other/web", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
+	s.shows(t, "explain shop/web --context east", "is exported by 2 clusters", "west: http:8080/TCP", "Port http:8080/TCP of west: no client reaches it: the name http means 80/TCP, of the older export of east")
+	s.endsWith(t, "explain other/web --all-contexts", cli.ExitFailed, "The hub has no record of service other/web.", "Do you mean one of these?\n  shop/web\n")
 
-	s.shows(t, "trace shop/slow", "shop/slow works, as far as can be seen from here", "could not find the cluster's DNS (there is no Service kube-system/kube-dns, ")
-	s.shows(t, "diff shop/slow")
-	s.endsWith(t, "diff shop/ghost", cli.ExitFailed, "nothing is known of shop/ghost: no cluster that was read exports or imports it, and the hub has no record of it")
+	s.shows(t, "trace shop/slow --all-contexts", "shop/slow works, as far as can be seen from here", "could not find the cluster's DNS (there is no Service kube-system/kube-dns, ")
+	s.shows(t, "diff shop/slow --context east", "note: only what the hub stores of west is known")
+	s.shows(t, "diff shop/slow --all-contexts -o json", `"kind": "PendingWrites"`, `"writes": []`)
+	s.endsWith(t, "diff shop/ghost --all-contexts", cli.ExitDiffFailed, "nothing is known of shop/ghost: no cluster that was read exports or imports it, and the hub has no record of it")
 
-	s.shows(t, "graph -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
+	s.shows(t, "graph --all-contexts -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
 	file := filepath.Join(t.TempDir(), "clusterset.svg")
 	lab.Eventually(t, patience, func(context.Context) error {
-		if out, code := s.run(t, "graph --file "+file); code != cli.ExitOK || out != "" {
+		if out, code := s.run(t, "graph --all-contexts --file "+file); code != cli.ExitOK || out != "" {
 			return fmt.Errorf("exit code %d; with --file it prints\n%s", code, out)
 		}
 		return nil
@@ -249,11 +256,11 @@ func (b *buffer) await(t *testing.T, text string) {
 func (s *surveyed) testSilence(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.shows(t, "status", "MEMBERS (")
+	s.shows(t, "status --all-contexts", "MEMBERS (")
 	out, ended := &buffer{}, make(chan int, 1)
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}
 	go func() {
-		ended <- cli.Run(ctx, release, []string{"status", "--watch", "--kubeconfig", s.kubeconfig}, streams)
+		ended <- cli.Run(ctx, release, []string{"status", "--all-contexts", "--watch", "--kubeconfig", s.kubeconfig}, streams)
 	}()
 	out.await(t, "MEMBERS (")
 	s.stop["west"]()
@@ -261,7 +268,7 @@ func (s *surveyed) testSilence(t *testing.T) {
 	s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
 	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
 	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
-	s.shows(t, "status", "The hub has received no heartbeat of west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
+	s.shows(t, "status --all-contexts", "The hub has received no heartbeat of west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
 	out.await(t, "ERROR MemberSilent west")
 	s.startAgent("west")
 	s.awaitProblems(t, "end of the silence", func(p []survey.Problem) bool { return !about(survey.ReasonMemberSilent, "west", "")(p) })
@@ -274,7 +281,8 @@ func (s *surveyed) testSilence(t *testing.T) {
 func (s *surveyed) testUnexport(t *testing.T) {
 	s.refused(t, "unexport --context west -n shop web wbe", cli.ExitFailed, "there is no ServiceExport wbe in namespace shop", "nothing has been changed")
 	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "dry run", "deleted    ServiceExport shop/web")
-	s.says(t, "unexport --context west -n shop --all", "deleted    ServiceExport shop/cart", "deleted    ServiceExport shop/web")
+	s.refused(t, "unexport --context west -n shop --all", cli.ExitFailed, "2 ServiceExports of namespace shop are deleted", "Continue? [y/N]", "nothing has been changed")
+	s.says(t, "unexport --context west -n shop --all --yes", "deleted    ServiceExport shop/cart", "deleted    ServiceExport shop/web")
 	s.says(t, "unexport --context west -n shop --all", "no ServiceExport of namespace shop is picked")
 	s.awaitCount(t, "hub", &hubv1alpha1.PublishedServiceList{}, 0, client.InNamespace("member-west"))
 }
@@ -302,11 +310,12 @@ func (s *surveyed) testPendingDeletions(t *testing.T) {
 		}
 		return nil
 	})
-	s.shows(t, "status", "west keeps what it has of east, which the hub no longer lists, in 2 imports until east's heartbeat confirms that it is gone",
+	s.shows(t, "status --all-contexts", "west keeps what it has of east, which the hub no longer lists, in 2 imports until east's heartbeat confirms that it is gone",
 		"kubectl clusterset leave --from hub --cluster-id east --hub-context hub")
 	leave := "leave --from hub --cluster-id east --hub-context hub"
 	s.shows(t, leave+" --dry-run", "Member member-east/member: suspended", "then up to 3s for the next heartbeat of west")
-	s.shows(t, leave, "configured Member member-east/member: suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
+	s.refused(t, leave, cli.ExitFailed, "On the hub, east and all of its records are deleted", "nothing has been changed")
+	s.shows(t, leave+" --yes", "configured Member member-east/member: suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
 	s.awaitCount(t, "west", &mcsv1beta1.ServiceImportList{}, 0)
 	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
 }
