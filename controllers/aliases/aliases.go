@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,11 +134,9 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (view
 	}
 	v.existing = caches.Pointers(existing.Items)
 	service := &corev1.Service{}
-	switch err := r.Member.Get(ctx, key, service); {
-	case apierrors.IsNotFound(err) || err == nil && !service.DeletionTimestamp.IsZero():
-		return v, nil
-	case err != nil:
-		return view{}, fmt.Errorf("get Service %s: %w", key, err)
+	exists, err := caches.Get(ctx, r.Member, key, service)
+	if err != nil || !exists || !service.DeletionTimestamp.IsZero() {
+		return v, err
 	}
 	v.service = service
 	name, refused := clusterset.AliasImport(service)
@@ -147,11 +144,11 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (view
 		return v, nil
 	}
 	serviceImport := &mcsv1beta1.ServiceImport{}
-	switch err := r.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, serviceImport); {
-	case err == nil && clusterset.IsManaged(serviceImport.Labels):
+	if exists, err = caches.Get(ctx, r.Member, client.ObjectKey{Namespace: key.Namespace, Name: name}, serviceImport); err != nil {
+		return view{}, err
+	}
+	if exists && clusterset.IsManaged(serviceImport.Labels) {
 		v.serviceImport = serviceImport
-	case client.IgnoreNotFound(err) != nil:
-		return view{}, fmt.Errorf("get ServiceImport %s/%s: %w", key.Namespace, name, err)
 	}
 	mirrored := &discoveryv1.EndpointSliceList{}
 	if err := r.Member.List(ctx, mirrored, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexMirror: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -181,11 +178,12 @@ func (r *Reconciler) readLive(ctx context.Context, mirrored []*discoveryv1.Endpo
 			continue
 		}
 		live := &discoveryv1.EndpointSlice{}
-		switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(slice), live); {
-		case err == nil:
+		exists, err := caches.Get(ctx, r.Live, client.ObjectKeyFromObject(slice), live)
+		if err != nil {
+			return nil, err
+		}
+		if exists {
 			result = append(result, live)
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("get mirrored EndpointSlice %s: %w", client.ObjectKeyFromObject(slice), err)
 		}
 	}
 	return result, nil

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -146,7 +145,7 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 		removeSelections(&result.Hub)
 	}
 	found := &mcsv1beta1.ServiceExport{}
-	exists, err := get(ctx, r.Member, key, found)
+	exists, err := caches.Get(ctx, r.Member, key, found)
 	if err != nil || !exists || !found.DeletionTimestamp.IsZero() {
 		return result, err
 	}
@@ -156,7 +155,7 @@ func (r Reader) read(ctx context.Context, result Sources) (Sources, error) {
 		return result, nil
 	}
 	service := &corev1.Service{}
-	if exists, err = get(ctx, r.Member, key, service); err != nil {
+	if exists, err = caches.Get(ctx, r.Member, key, service); err != nil {
 		return result, err
 	}
 	if !exists {
@@ -194,7 +193,7 @@ func (r Reader) readGrants(ctx context.Context, result *Sources) error {
 // HasExport reports whether this cluster has a ServiceExport for a service. It costs much less than Read, and is sufficient for
 // most events of the hub.
 func (r Reader) HasExport(ctx context.Context, key clusterset.ServiceKey) (bool, error) {
-	return get(ctx, r.Member, key, &mcsv1beta1.ServiceExport{})
+	return caches.Get(ctx, r.Member, key, &mcsv1beta1.ServiceExport{})
 }
 
 // removeSelections removes the selectors of Services from the hub's records (spec D8).
@@ -225,7 +224,7 @@ func (r Reader) gateways(ctx context.Context) (*Gateways, error) {
 	if r.AgentNamespace == "" {
 		return nil, nil
 	}
-	if exists, err := get(ctx, r.Member, key, &corev1.Service{}); err != nil || !exists {
+	if exists, err := caches.Get(ctx, r.Member, key, &corev1.Service{}); err != nil || !exists {
 		return nil, err
 	}
 	slices, err := r.LocalSlices(ctx, key)
@@ -251,16 +250,4 @@ func (r Reader) localSlices(ctx context.Context, key clusterset.ServiceKey) ([]*
 		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", key, err)
 	}
 	return caches.Pointers(list.Items), nil
-}
-
-// get reads an object and reports whether it exists.
-func get(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := reader.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("get %T %s: %w", into, key, err)
-	}
-	return true, nil
 }

@@ -24,14 +24,14 @@ func (j *joinCommand) admit(ctx context.Context) error {
 		return err
 	}
 	for _, object := range objects {
-		if object.GetKind() == "Member" {
+		if object.GetKind() == "Member" && j.uid != "" {
 			object.SetAnnotations(map[string]string{annotationClusterUID: j.uid})
 		}
 	}
 	if err := applyAll(ctx, j.hub, objects, j.r); err != nil {
 		return err
 	}
-	if j.dryRun {
+	if j.isDryRun() {
 		return nil
 	}
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" })

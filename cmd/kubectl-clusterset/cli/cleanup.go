@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -59,7 +60,7 @@ func (l *leaveCommand) stopAgent(ctx context.Context) error {
 	if err := deleteObjects(ctx, l.member, []*unstructured.Unstructured{agent}, l.r, func(*unstructured.Unstructured) bool { return true }); err != nil {
 		return err
 	}
-	if l.dryRun {
+	if l.isDryRun() {
 		return nil
 	}
 	pods := &corev1.PodList{}
@@ -124,7 +125,7 @@ func (l *leaveCommand) cleanDNS(ctx context.Context) error {
 		if err != nil {
 			return withRetryHint(err)
 		}
-		l.r.outcome(outcome, "ConfigMap "+d.key.String())
+		l.r.outcome(outcome, "configmap/"+d.key.Name)
 	} else if strings.Contains(edited, zone) {
 		l.r.notef("ConfigMap %s speaks of %s: take out by hand what was added by hand", d.key, zone)
 	}
@@ -150,13 +151,13 @@ func (l *leaveCommand) cleanImports(ctx context.Context) error {
 	if err := c.List(ctx, endpoints, client.MatchingLabels{discoveryv1.LabelManagedBy: clusterset.ManagedBy}); err != nil {
 		return fmt.Errorf("list mirrored EndpointSlices: %w", err)
 	}
-	if err := deleteManaged(ctx, l, "ServiceImports", pointers(imports.Items)); err != nil {
+	if err := deleteManaged(ctx, l, mcsv1beta1.SchemeGroupVersion.WithKind("ServiceImport").GroupKind(), pointers(imports.Items)); err != nil {
 		return err
 	}
-	if err := deleteManaged(ctx, l, "derived Services", pointers(services.Items)); err != nil {
+	if err := deleteManaged(ctx, l, corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), pointers(services.Items)); err != nil {
 		return err
 	}
-	return deleteManaged(ctx, l, "mirrored EndpointSlices", pointers(endpoints.Items))
+	return deleteManaged(ctx, l, discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice").GroupKind(), pointers(endpoints.Items))
 }
 
 func pointers[T any](items []T) []*T {
@@ -168,12 +169,14 @@ func pointers[T any](items []T) []*T {
 }
 
 // deleteManaged deletes managed objects, with the same checks as the agent.
-func deleteManaged[T client.Object](ctx context.Context, l *leaveCommand, what string, objects []T) error {
+func deleteManaged[T client.Object](ctx context.Context, l *leaveCommand, kind schema.GroupKind, objects []T) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	l.r.outcome(install.Deleted, fmt.Sprintf("%d %s", len(objects), what))
-	if l.dryRun {
+	for _, object := range objects {
+		l.r.deleted(install.Deleted, object, kind)
+	}
+	if l.isDryRun() {
 		return nil
 	}
 	changes := make([]plan.Change[T], 0, len(objects))
@@ -206,11 +209,14 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 			changes = append(changes, plan.Change[*mcsv1beta1.ServiceExport]{Verb: plan.UpdateStatus, Object: bare, Existing: export})
 		}
 	}
-	if err := deleteManaged(ctx, l, "ServiceExports of labelled Services", managed); err != nil || len(changes) == 0 {
+	kind := mcsv1beta1.SchemeGroupVersion.WithKind("ServiceExport").GroupKind()
+	if err := deleteManaged(ctx, l, kind, managed); err != nil || len(changes) == 0 {
 		return err
 	}
-	l.r.outcome(install.Configured, fmt.Sprintf("status of %d ServiceExports", len(changes)))
-	if l.dryRun {
+	for _, change := range changes {
+		l.r.outcome("status cleared", resourceName(kind, change.Object.Name))
+	}
+	if l.isDryRun() {
 		return nil
 	}
 	_, err = apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
@@ -233,8 +239,10 @@ func (l *leaveCommand) cleanAliases(ctx context.Context) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	l.r.outcome(install.Configured, fmt.Sprintf("status of %d Services that are aliases", len(changes)))
-	if l.dryRun {
+	for _, change := range changes {
+		l.r.outcome("status cleared", resourceName(schema.GroupKind{Kind: "Service"}, change.Object.Name))
+	}
+	if l.isDryRun() {
 		return nil
 	}
 	_, err := apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
@@ -256,7 +264,7 @@ func (l *leaveCommand) cleanProperties(ctx context.Context) error {
 	if err := l.member.client.List(ctx, ofMember, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}); err != nil && !isAbsentKind(err) {
 		return fmt.Errorf("list ClusterProperties: %w", err)
 	}
-	if err := deleteManaged(ctx, l, "ClusterProperties", pointers(ofMember.Items)); err != nil {
+	if err := deleteManaged(ctx, l, aboutv1beta1.GroupVersion.WithKind("ClusterProperty").GroupKind(), pointers(ofMember.Items)); err != nil {
 		return err
 	}
 	for _, name := range []string{aboutv1beta1.ClusterSetProperty, aboutv1beta1.ClusterIDProperty} {
@@ -275,7 +283,7 @@ func (l *leaveCommand) cleanProperties(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.r.outcome(outcome, nameOf(object))
+		l.r.deleted(outcome, object, object.GroupVersionKind().GroupKind())
 	}
 	return nil
 }

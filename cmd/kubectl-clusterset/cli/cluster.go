@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,6 +76,9 @@ func newScheme() (*runtime.Scheme, error) {
 
 // connect returns a cluster whose API server answers. what is its name in messages, flags are the flags that select it.
 func connect(what, flags string, config *rest.Config, o writeFlags) (*cluster, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
 	config.QPS, config.Burst = -1, -1 // a user waits, and the API server has its own limits
@@ -103,18 +107,18 @@ func connect(what, flags string, config *rest.Config, o writeFlags) (*cluster, e
 }
 
 // writeFlags are the flags of all commands that write.
-type writeFlags struct{ dryRun, force bool }
+type writeFlags struct {
+	dryRunFlags
+	force bool
+}
 
-func (o *writeFlags) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.dryRun, "dry-run", false, "check and print the changes, without making them")
-	flags.BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
+func (o *writeFlags) addFlags(cmd *cobra.Command) {
+	o.dryRunFlags.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
 }
 
 func (o writeFlags) installer(c client.Client) install.Installer {
-	i := install.New(c)
-	if o.dryRun {
-		i = i.DryRun()
-	}
+	i := install.New(c).DryRun(o.dryRun)
 	if o.force {
 		i = i.Force()
 	}

@@ -93,13 +93,13 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	usual.AddFlags(root.PersistentFlags())
-	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(build, usual, streams), newDNS(usual, streams),
+	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(build, usual, streams), newInvite(usual, streams), newDNS(usual, streams),
 		newUpgrade(build, usual, streams), newLeave(usual, streams))
 	addGroup(root, "Read it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
 		newGraph(usual, streams), newCheckNetwork(build, usual, streams), newBundle(usual, streams))
 	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))
 	root.AddCommand(newVersion(build, streams))
-	for _, command := range append(root.Commands(), root) {
+	for _, command := range withSubcommands(root) {
 		completer{usual}.addTo(command)
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
@@ -110,6 +110,15 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 		}
 	}
 	return root
+}
+
+// withSubcommands returns a command and all commands below it.
+func withSubcommands(command *cobra.Command) []*cobra.Command {
+	result := []*cobra.Command{command}
+	for _, child := range command.Commands() {
+		result = append(result, withSubcommands(child)...)
+	}
+	return result
 }
 
 // argumentError returns an error that names the arguments of a command. The error of cobra only counts them.

@@ -12,6 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,11 +63,11 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 			if d.member, err = connect("this cluster", "--kubeconfig and --context", config, d.writeFlags); err != nil {
 				return err
 			}
-			d.r = &report{out: streams.Out}
+			d.r = d.report(streams)
 			return d.run(cmd.Context())
 		},
 	}
-	d.addFlags(cmd.Flags())
+	d.addFlags(cmd)
 	cmd.Flags().StringVar(&d.by, "by", byTombolo, "tombolo, kubernetes or none")
 	cmd.Flags().StringVar(&d.configMap, "configmap", "kube-system/coredns", "the ConfigMap with the Corefile of the cluster's CoreDNS")
 	return cmd
@@ -121,17 +124,37 @@ func (d *dnsEdit) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.r.outcome(outcome, "ConfigMap "+d.key.String())
+	object, err := configMapObject(d.key, config.Data)
+	if err != nil {
+		return err
+	}
+	if err := d.r.applied(outcome, object); err != nil {
+		return err
+	}
 	if d.by != byKubernetes {
 		if err := d.deleteRights(ctx); err != nil {
 			return err
 		}
 	}
-	if d.dryRun {
+	if d.isDryRun() {
 		return nil
 	}
 	d.r.titlef("CoreDNS notices by itself within a minute or two where its Corefile has \"reload\", as it usually has.")
 	return nil
+}
+
+// configMapObject returns a ConfigMap with these data.
+func configMapObject(key client.ObjectKey, data map[string]string) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s: %w", key, err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	return object, nil
 }
 
 // edit returns the Corefile with the change that --by selects, and without any other change of this command.

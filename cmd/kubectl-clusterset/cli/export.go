@@ -32,7 +32,7 @@ command fails before it changes anything; -l and --all skip such Services. Then 
 exports, and reports conflicts with other clusters.`
 
 const examplesExport = `  kubectl clusterset export web -n shop
-  kubectl clusterset export web cart -n shop --context east --dry-run
+  kubectl clusterset export web cart -n shop --context east --dry-run=client -o yaml
   kubectl clusterset export -l tier=frontend -n shop --wait 1m`
 
 // defaultExportWait is the default time to wait until the hub stores the exports.
@@ -59,14 +59,14 @@ func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 		Example: examplesExport,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e.r = &report{out: streams.Out}
+			e.r = e.report(streams)
 			if err := e.connect(usual, args); err != nil {
 				return err
 			}
 			return e.run(cmd.Context())
 		},
 	}
-	e.addFlags(cmd.Flags())
+	e.addFlags(cmd)
 	cmd.ValidArgsFunction = completeWith(completer{usual}.services)
 	cmd.Flags().DurationVar(&e.wait, "wait", defaultExportWait, "how long to wait until the hub has the exports; 0 not to")
 	return cmd
@@ -88,9 +88,11 @@ func (e *exportCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.r.outcome(outcome, nameOf(object))
+		if err := e.r.applied(outcome, object); err != nil {
+			return err
+		}
 	}
-	if e.dryRun || e.wait == 0 || len(names) == 0 {
+	if e.isDryRun() || e.wait == 0 || len(names) == 0 {
 		return nil
 	}
 	return e.await(ctx, names)

@@ -36,6 +36,7 @@ type hubAddressSource string
 const (
 	asBefore       hubAddressSource = "as before"
 	fromKubeconfig hubAddressSource = "as in the hub's kubeconfig"
+	fromInvitation hubAddressSource = "as in the invitation"
 	fromServerFlag hubAddressSource = "--hub-server"
 	fromCAFlag     hubAddressSource = "--hub-ca"
 )
@@ -46,9 +47,13 @@ func (j *joinCommand) checkHubAddress(ctx context.Context) error {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return fmt.Errorf("the hub's kubeconfig: %w", err)
 	}
-	before, isHere, err := j.existingHubAddress(ctx)
-	if err != nil {
-		return err
+	var before *hubAddress
+	var isHere bool
+	if j.invited == nil {
+		var err error
+		if before, isHere, err = j.existingHubAddress(ctx); err != nil {
+			return err
+		}
 	}
 	kept := before
 	if !isHere {
@@ -58,6 +63,12 @@ func (j *joinCommand) checkHubAddress(ctx context.Context) error {
 	if kept == nil && before != nil && before.server != address.server {
 		j.r.notef("the agent's Secret leads to %s with a token for no account of this hub, as if that were another hub: %s takes its place; pass --hub-server for another URL", before.server, address.server)
 	}
+	j.useHubAddress(address, server, ca)
+	return nil
+}
+
+// useHubAddress sets the hub's address, and checks that agents can use it.
+func (j *joinCommand) useHubAddress(address hubAddress, server, ca hubAddressSource) {
 	j.hubAddress = address
 	at, err := url.Parse(address.server)
 	switch {
@@ -70,13 +81,15 @@ func (j *joinCommand) checkHubAddress(ctx context.Context) error {
 	default:
 		j.r.okf("agents will reach the hub at %s (%s), and know it by its certificate authority (%s)", address.server, server, ca)
 	}
-	return nil
 }
 
 // chooseHubAddress returns the address with its two sources: from the flags, else as before, else from the hub's kubeconfig.
 // before is nil if the existing address is not to be kept.
 func (o *joinOptions) chooseHubAddress(kubeconfig hubAddress, before *hubAddress) (address hubAddress, server, ca hubAddressSource) {
 	address, server, ca = kubeconfig, fromKubeconfig, fromKubeconfig
+	if o.invited != nil {
+		server, ca = fromInvitation, fromInvitation
+	}
 	if before != nil {
 		address, server, ca = *before, asBefore, asBefore
 	}

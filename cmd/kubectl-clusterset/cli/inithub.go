@@ -46,10 +46,10 @@ func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 			if err != nil {
 				return err
 			}
-			return initHub(cmd.Context(), hub, o, &report{out: streams.Out})
+			return initHub(cmd.Context(), hub, o, o.report(streams))
 		},
 	}
-	o.addFlags(cmd.Flags())
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
 	if err := applyAll(ctx, hub, objects, r); err != nil {
 		return err
 	}
-	if o.dryRun {
+	if o.isDryRun() {
 		return nil
 	}
 	if err := awaitPolicies(ctx, hub, objects, r); err != nil {
@@ -81,14 +81,6 @@ func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
 	}
 	r.titlef("This is a hub now. Next, let clusters join: kubectl clusterset join --context <member> --hub-context <hub> --cluster-id <id>")
 	return nil
-}
-
-// heading returns a title that marks a dry run.
-func (o writeFlags) heading(title string) string {
-	if o.dryRun {
-		return title + " (dry run: nothing is changed)"
-	}
-	return title
 }
 
 func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
@@ -111,7 +103,9 @@ func applyAll(ctx context.Context, c *cluster, objects []*unstructured.Unstructu
 		if err != nil {
 			return err
 		}
-		r.outcome(outcome, nameOf(object))
+		if err := r.applied(outcome, object); err != nil {
+			return err
+		}
 		if isDefinition(object) {
 			if err := awaitServed(ctx, c, object); err != nil {
 				return err

@@ -26,7 +26,7 @@ func (j *joinCommand) checkInside(ctx context.Context) (err error) {
 		j.r.notef("whether pods of this cluster reach the hub was not checked (--check-from-inside=false)")
 		return nil
 	}
-	if j.dryRun {
+	if j.isDryRun() {
 		j.r.notef("a pod %s/%s would look whether the hub can be reached from inside (not in a dry run)", j.namespace, insidePod)
 		return nil
 	}

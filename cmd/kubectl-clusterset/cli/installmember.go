@@ -77,18 +77,18 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 	}
 	key := hubSecretKey()
 	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.hubAddress.ca)
-	if leads && j.admitted != nil {
+	if leads && j.admitted != nil && j.invited == nil { // an invitation has no right to compare the account of the token
 		good, err := j.isTokenValid(ctx, secret)
 		if err != nil {
 			return err
 		}
 		if good {
-			j.r.outcome(install.Unchanged, "Secret "+key.String())
+			j.r.outcome(install.Unchanged, "secret/"+key.Name)
 			return nil
 		}
 	}
-	if j.dryRun {
-		j.r.outcome(outcome, "Secret "+key.String())
+	if j.isDryRun() {
+		j.r.outcome(outcome, "secret/"+key.Name)
 		return nil
 	}
 	account := client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}
@@ -105,7 +105,7 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 	if outcome, err = j.member.install.Force().Apply(ctx, object); err != nil {
 		return err
 	}
-	j.r.outcome(outcome, nameOf(object))
+	j.r.outcome(outcome, "secret/"+key.Name) // its content is never printed
 	return nil
 }
 

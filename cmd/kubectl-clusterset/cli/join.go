@@ -28,11 +28,17 @@ the hub, in which its agent may write. In the cluster it installs the kinds of t
 missing, the agent with a short-lived token for the hub, the DNS of the clusterset, and, with --gateway, gateways through
 which the clusters of other networks are reached.
 
+With --invite, you need no rights on the hub: its administrator has made the Member with "kubectl clusterset invite". The
+invitation is used up when the cluster has joined; after a failure, it can be used again until it expires.
+
 You can run it again at any time: after an interruption, with other flags, or to renew the token. Settings without a flag
 stay as they are: the ranges of the Member on the hub (the command reports other ranges that it finds in the cluster), the
 namespaces, the URL of the same hub, and arguments of the agent that another user has changed.`
 
-const examplesJoin = `  # show what the command would do, and which addresses it finds
+const examplesJoin = `  # join by an invitation, without rights on the hub
+  kubectl clusterset join --context east --invite east.yaml
+
+  # show what the command would do, and which addresses it finds
   kubectl clusterset join --context east --hub-context hub --cluster-id east --dry-run
 
   # set the addresses, if the cluster does not report them or will grow
@@ -65,35 +71,50 @@ type joinOptions struct {
 	hubServer, hubCA      string
 	checkFromInside       bool
 	wait, checkTimeout    time.Duration
+	inviteFile            string
 
-	given ranges                  // pods, nodes and services, parsed
-	ca    []byte                  // content of hubCA, nil if it is not set
-	ages  hubv1alpha1.ClaimedAges // empty if trustAges is not given
+	invited *invitation             // the content of inviteFile, nil if it is not set
+	given   ranges                  // pods, nodes and services, parsed
+	ca      []byte                  // content of hubCA, nil if it is not set
+	ages    hubv1alpha1.ClaimedAges // empty if trustAges is not given
 }
 
 // trustAgesFlag is kept as on the hub if it is absent, so its default does not apply.
 const trustAgesFlag = "trust-claimed-ages"
 
-func (o *joinOptions) add(flags *pflag.FlagSet) {
-	o.addFlags(flags)
+func (o *joinOptions) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	o.addFlags(cmd)
 	o.addRuntimeFlags(flags)
-	o.addNetworkFlags(flags)
+	o.addGatewayFlags(flags)
 	o.addAutoExportFlags(flags)
 	o.hub.add(flags)
+	o.addIdentityFlags(flags)
+	o.addMemberFlags(flags)
+	flags.StringVar(&o.inviteFile, inviteFlag, "", "file of \"kubectl clusterset invite\", instead of the flags for the hub and for the settings of the Member")
+	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "check from a short-lived pod in --namespace that the cluster can reach the hub")
+	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "timeout of that pod, including the download of its image")
+	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
+}
+
+// addIdentityFlags adds the flags that say who the member is, and how it reaches the hub.
+func (o *joinOptions) addIdentityFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
+	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
+	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
+	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the one of an earlier join, or that of the kubeconfig")
+}
+
+// addMemberFlags adds the flags for the settings of the Member, which the hub's administrator decides.
+func (o *joinOptions) addMemberFlags(flags *pflag.FlagSet) {
+	o.addNetworkFlags(flags)
 	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; defaults to those of the Member, or those found in the cluster")
 	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to those of the Member, or the nodes' addresses")
 	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to those of the Member, or those found in the cluster")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to those of the Member, or all but the reserved ones")
 	flags.StringToStringVar(&o.memberProperties, "property", nil, "a property of the cluster, such as region=eu, to which policies of all members refer; can be repeated, and region= removes it. Properties without a flag stay as they are")
-	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
 	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "accept the ages that this cluster claims for its exports without limit, to adopt services that are older than the hub; defaults to the setting of the Member, and =false removes it")
-	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
-	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the one of an earlier join, or that of the kubeconfig")
-	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "check from a short-lived pod in --namespace that the cluster can reach the hub")
-	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "timeout of that pod, including the download of its image")
-	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
 }
 
 // parse validates the flags, and reads the file of --hub-ca.
@@ -143,7 +164,10 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 			if err := o.parse(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
-			hub, member, err := connectBoth(usual, &o.hub, o.writeFlags)
+			if err := o.openInvitation(cmd.Flags(), time.Now()); err != nil {
+				return usageError{err}
+			}
+			hub, member, err := o.connect(usual)
 			if err != nil {
 				return err
 			}
@@ -151,11 +175,11 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 			if err != nil {
 				return err
 			}
-			j := &joinCommand{joinOptions: o, hub: hub, member: member, namespace: namespace, r: &report{out: streams.Out}}
+			j := &joinCommand{joinOptions: o, hub: hub, member: member, namespace: namespace, r: o.report(streams)}
 			return j.run(cmd.Context())
 		},
 	}
-	o.add(cmd.Flags())
+	o.add(cmd)
 	return cmd
 }
 
@@ -204,9 +228,11 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err := j.r.checkError(); err != nil {
 		return err
 	}
-	j.r.titlef("%s", j.heading("On the hub"))
-	if err := j.admit(ctx); err != nil {
-		return err
+	if j.invited == nil {
+		j.r.titlef("%s", j.heading("On the hub"))
+		if err := j.admit(ctx); err != nil {
+			return err
+		}
 	}
 	j.r.titlef("%s", j.heading("In this cluster"))
 	before, err := j.heartbeat(ctx)
@@ -216,10 +242,13 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err := j.installMember(ctx); err != nil {
 		return err
 	}
-	if j.dryRun {
+	if j.isDryRun() {
 		return nil
 	}
 	if err := errors.Join(j.awaitHeartbeat(ctx, before), j.awaitGateway(ctx)); err != nil {
+		return err
+	}
+	if err := j.useUpInvitation(ctx); err != nil {
 		return err
 	}
 	return j.printNextStep(ctx)

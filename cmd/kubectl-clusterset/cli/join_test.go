@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
@@ -162,8 +163,7 @@ func TestJoinProperties(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{admitted: &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.before}}}
-			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
-			j.add(flags)
+			flags := joinFlags(j)
 			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
 				t.Fatal(err)
 			}
@@ -203,8 +203,7 @@ func TestJoinNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{others: test.others, admitted: &hubv1alpha1.Member{Spec: test.before}}
-			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
-			j.add(flags)
+			flags := joinFlags(j)
 			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
 				t.Fatal(err)
 			}
@@ -223,8 +222,7 @@ func TestJoinNetwork(t *testing.T) {
 		"--gateway-cidrs here":       `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
 	} {
 		j := &joinCommand{}
-		flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
-		j.add(flags)
+		flags := joinFlags(j)
 		if err := errors.Join(flags.Parse(strings.Fields(line)), j.parse(flags)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
@@ -247,8 +245,7 @@ func TestClaimedAges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{}
-			flags := pflag.NewFlagSet("join", pflag.ContinueOnError)
-			j.add(flags)
+			flags := joinFlags(j)
 			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
 				t.Fatal(err)
 			}
@@ -260,4 +257,11 @@ func TestClaimedAges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// joinFlags returns the flags of a join, which set its options.
+func joinFlags(j *joinCommand) *pflag.FlagSet {
+	cmd := &cobra.Command{Use: "join"}
+	j.add(cmd)
+	return cmd.Flags()
 }

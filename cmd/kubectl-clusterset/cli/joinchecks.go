@@ -49,6 +49,9 @@ func (j *joinCommand) check(ctx context.Context) error {
 }
 
 func (j *joinCommand) checkHub(ctx context.Context) bool {
+	if j.invited != nil {
+		return j.checkInvitation(ctx)
+	}
 	err := j.hub.client.List(ctx, &hubv1alpha1.MemberList{}, client.Limit(1))
 	switch {
 	case isAbsentKind(err):
@@ -208,8 +211,10 @@ func (j *joinCommand) checkRange(ctx context.Context, kind rangeKind) error {
 // checkOverlaps compares the addresses with those of the other members of the same network.
 func (j *joinCommand) checkOverlaps(ctx context.Context) error {
 	members := &hubv1alpha1.MemberList{}
-	if err := j.hub.client.List(ctx, members); err != nil {
-		return fmt.Errorf("list the members on the hub: %w", err)
+	if j.invited == nil { // invite has compared them, and an invitation has no right to
+		if err := j.hub.client.List(ctx, members); err != nil {
+			return fmt.Errorf("list the members on the hub: %w", err)
+		}
 	}
 	others := map[clusterset.ClusterID]ranges{}
 	own := record.NetworkOf(&hubv1alpha1.Member{Spec: j.networkOf(j.admitted, nil)})

@@ -74,7 +74,7 @@ func rangesOfHosts(hosts []string) (cidrs []hubv1alpha1.CIDR, names []hubv1alpha
 // checkGateway sets what the Member allows for gateways, unless a flag or the Member says it: the addresses of the existing Service. It
 // reports what the clusters of other networks cannot use.
 func (j *joinCommand) checkGateway(context.Context) error {
-	network := j.networkOf(j.admitted, j.others)
+	network := j.networkSettings()
 	own := record.NetworkOf(&hubv1alpha1.Member{Spec: network})
 	if !j.gateway {
 		if len(j.hosts) > 0 {
@@ -86,7 +86,7 @@ func (j *joinCommand) checkGateway(context.Context) error {
 		}
 		return nil
 	}
-	if !hasGatewayRanges(network) {
+	if !hasGatewayRanges(network) && j.invited == nil {
 		j.foundCIDRs, j.foundNames = j.findGatewayRanges()
 		network = j.networkOf(j.admitted, j.others)
 	}
@@ -94,6 +94,8 @@ func (j *joinCommand) checkGateway(context.Context) error {
 	case len(network.GatewayCIDRs) > maxGatewayRanges || len(network.GatewayNames) > maxGatewayRanges:
 		j.r.failf("the gateways have %d addresses and %d names, and a member may have %d of each: pass --gateway-cidrs with the networks that the addresses are in",
 			len(network.GatewayCIDRs), len(network.GatewayNames), maxGatewayRanges)
+	case !hasGatewayRanges(network) && j.invited != nil:
+		j.r.notef("the Member allows no address of gateways, so this cluster can import and not export: let the hub's administrator invite it with --gateway-cidrs or --gateway-names")
 	case !hasGatewayRanges(network):
 		j.r.notef("the Service of the gateways has no address yet, so this cluster can import and not export: run this again when \"kubectl -n %s get service %s\" shows one, or pass --%s",
 			manifests.AgentNamespace, clusterset.GatewayService, gatewayAddressFlag)
@@ -101,6 +103,14 @@ func (j *joinCommand) checkGateway(context.Context) error {
 		j.r.okf("gateways may be published at %s", describeGateway(network))
 	}
 	return nil
+}
+
+// networkSettings returns the desired settings of the Member, or those that it has if an invitation has made it.
+func (j *joinCommand) networkSettings() hubv1alpha1.MemberSpec {
+	if j.invited != nil && j.admitted != nil {
+		return j.admitted.Spec
+	}
+	return j.networkOf(j.admitted, j.others)
 }
 
 func hasGatewayRanges(spec hubv1alpha1.MemberSpec) bool {
@@ -162,7 +172,7 @@ func (j *joinCommand) removeGateway(ctx context.Context) error {
 
 // awaitGateway waits until the hub has an address of the gateways, if the Member allows one.
 func (j *joinCommand) awaitGateway(ctx context.Context) error {
-	if !j.gateway || j.wait == 0 || !hasGatewayRanges(j.networkOf(j.admitted, j.others)) {
+	if !j.gateway || j.wait == 0 || !hasGatewayRanges(j.networkSettings()) {
 		return nil
 	}
 	j.r.titlef("Waiting for the gateways' address on the hub")

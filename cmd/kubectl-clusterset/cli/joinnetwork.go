@@ -29,7 +29,6 @@ type networkOptions struct {
 }
 
 func (o *networkOptions) addNetworkFlags(flags *pflag.FlagSet) {
-	o.addGatewayFlags(flags)
 	flags.StringVar(&o.network, "network", "", "network of the cluster's pods: pods of one network reach each other directly, those of others through gateways; defaults to that of the Member, or "+hubv1alpha1.DefaultNetwork)
 	flags.StringVar(&o.publish, "publish", "", "what the cluster publishes of its endpoints: Addresses, or Availability, with which no pod address leaves it and other members need its gateway; defaults to the setting of the Member, or Availability if no other member is in --network")
 	flags.StringSliceVar(&o.gatewayRanges, "gateway-cidrs", nil, "ranges of the addresses at which other members reach this cluster's gateways; defaults to --gateway-address, those of the Member, or the addresses of the gateways' Service. Without ranges or names, it may publish no gateway")

@@ -60,14 +60,14 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 		Example: examplesLeave,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l.r = &report{out: streams.Out}
+			l.r = l.report(streams)
 			if err := l.connect(usual); err != nil {
 				return err
 			}
 			return l.run(cmd.Context())
 		},
 	}
-	l.addFlags(cmd.Flags())
+	l.addFlags(cmd)
 	l.confirm.addFlags(cmd.Flags())
 	l.hubFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; defaults to its ClusterProperty")
@@ -125,7 +125,7 @@ func (l *leaveCommand) run(ctx context.Context) error {
 	if err := l.r.checkError(); err != nil {
 		return err
 	}
-	if !l.dryRun {
+	if !l.isDryRun() {
 		if err := l.confirm.ask(ctx, "%s", l.consequence()); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (l *leaveCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if !l.dryRun {
+	if !l.isDryRun() {
 		l.r.titlef("%s has left.", l.name())
 	}
 	return nil
@@ -250,7 +250,7 @@ func deleteExisting(ctx context.Context, c *cluster, objects []*unstructured.Uns
 			return err
 		}
 		if outcome != install.NotFound {
-			r.outcome(outcome, nameOf(object))
+			r.deleted(outcome, object, object.GroupVersionKind().GroupKind())
 		}
 	}
 	return nil
@@ -266,7 +266,7 @@ func deleteObjects(ctx context.Context, c *cluster, objects []*unstructured.Unst
 		if err != nil {
 			return err
 		}
-		r.outcome(outcome, nameOf(object))
+		r.deleted(outcome, object, object.GroupVersionKind().GroupKind())
 		if outcome == install.Deleted && !c.install.IsDryRun() {
 			if err := awaitDeleted(ctx, c, object); err != nil {
 				return err

@@ -7,6 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 )
 
 // errChecks is returned if a check has failed, before anything is changed. The failed checks have been printed.
@@ -20,6 +28,10 @@ type report struct {
 	collect bool
 	part    string
 	checks  []checkResult
+	// objects is where the objects are printed that would be applied, nil if they are not. printed is their last part.
+	objects io.Writer
+	printed string
+	dryRun  install.DryRun
 }
 
 // checkResult is a check, for a program that reads it.
@@ -67,7 +79,45 @@ func (r *report) checkError() error {
 	return nil
 }
 
-// outcome prints the outcome of a write.
-func (r *report) outcome(outcome any, object string) {
-	fmt.Fprintf(r.out, "  %-10s %s\n", outcome, object)
+// outcome prints the outcome of a write as kubectl does, with the name of the object as resourceName returns it.
+func (r *report) outcome(outcome install.Outcome, name string) {
+	suffix := map[install.DryRun]string{install.ServerDryRun: " (server dry run)", install.ClientDryRun: " (dry run)"}[r.dryRun]
+	fmt.Fprintf(r.out, "%s %s%s\n", name, outcome, suffix)
+}
+
+// deleted prints that an object was deleted, or was not found.
+func (r *report) deleted(outcome install.Outcome, object client.Object, kind schema.GroupKind) {
+	name := resourceName(kind, object.GetName())
+	if object.GetNamespace() == "" || outcome != install.Deleted {
+		r.outcome(outcome, name)
+		return
+	}
+	r.outcome(install.Outcome(fmt.Sprintf("%s from %s namespace", outcome, object.GetNamespace())), name)
+}
+
+// applied prints the outcome of an object that was applied, and the object itself if objects are printed.
+func (r *report) applied(outcome install.Outcome, object *unstructured.Unstructured) error {
+	r.outcome(outcome, resourceName(object.GroupVersionKind().GroupKind(), object.GetName()))
+	if r.objects == nil {
+		return nil
+	}
+	content, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("print %s: %w", nameOf(object), err)
+	}
+	fmt.Fprint(r.objects, "---\n")
+	if r.part != r.printed {
+		fmt.Fprintf(r.objects, "# %s\n", r.part)
+		r.printed = r.part
+	}
+	_, err = r.objects.Write(content)
+	return err
+}
+
+// resourceName returns the name of an object as "kubectl get -o name" prints it.
+func resourceName(kind schema.GroupKind, name string) string {
+	if kind.Group == "" {
+		return strings.ToLower(kind.Kind) + "/" + name
+	}
+	return strings.ToLower(kind.Kind) + "." + kind.Group + "/" + name
 }

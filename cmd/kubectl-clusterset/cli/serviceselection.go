@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -20,8 +20,9 @@ import (
 
 // serviceSelection selects Services of a namespace.
 type serviceSelection struct {
-	dryRun, all bool
-	selector    string
+	dryRunFlags
+	all      bool
+	selector string
 
 	names     []string
 	namespace string
@@ -30,8 +31,9 @@ type serviceSelection struct {
 	r         *report
 }
 
-func (p *serviceSelection) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&p.dryRun, "dry-run", false, "check and print the changes, without making them")
+func (p *serviceSelection) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	p.dryRunFlags.addFlags(cmd)
 	flags.BoolVar(&p.all, "all", false, "all Services of the namespace")
 	flags.StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
 }
@@ -61,19 +63,12 @@ func (p *serviceSelection) connect(usual *genericclioptions.ConfigFlags, names [
 	if err != nil {
 		return usageError{err}
 	}
-	p.member, err = connect("this cluster", "--kubeconfig and --context", config, writeFlags{dryRun: p.dryRun})
+	p.member, err = connect("this cluster", "--kubeconfig and --context", config, writeFlags{dryRunFlags: p.dryRunFlags})
 	return err
 }
 
 // isSelector reports whether the Services are selected by labels or all, not by name.
 func (p *serviceSelection) isSelector() bool { return len(p.names) == 0 }
-
-func (p *serviceSelection) heading(where string) string {
-	if p.dryRun {
-		return where + " (dry run: nothing is changed)"
-	}
-	return where
-}
 
 // checkKinds returns an error if the cluster has no kind ServiceExport.
 func (p *serviceSelection) checkKinds(ctx context.Context) error {

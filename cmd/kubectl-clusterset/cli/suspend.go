@@ -36,7 +36,8 @@ func (l *leaveCommand) suspend(ctx context.Context) error {
 	if err != nil || outcome == install.NotFound {
 		return err // an earlier run has deleted it
 	}
-	l.r.outcome(outcome, fmt.Sprintf("Member %s/%s: suspended", l.id.HubNamespace(), hubv1alpha1.MemberName))
+	l.r.outcome(outcome, resourceName(hubv1alpha1.GroupVersion.WithKind("Member").GroupKind(), hubv1alpha1.MemberName))
+	l.r.okf("the Member of %s is suspended", l.id)
 	// After the write: a heartbeat that is newer than what is read here was sent after the suspension.
 	seen, err := survey.ReadHub(ctx, survey.KubeContext{Config: l.hub.config})
 	if err != nil {
@@ -49,7 +50,7 @@ func (l *leaveCommand) suspend(ctx context.Context) error {
 		return nil
 	}
 	limit := suspensionLimit(connected)
-	if l.dryRun {
+	if l.isDryRun() {
 		l.r.notef("then up to %s for the next heartbeat of %s, so that they see the suspension before the Member is deleted", limit, idList(connected))
 		return nil
 	}

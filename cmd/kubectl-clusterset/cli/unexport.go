@@ -42,14 +42,14 @@ func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.
 		Example: examplesUnexport,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u.r = &report{out: streams.Out}
+			u.r = u.report(streams)
 			if err := u.connect(usual, args); err != nil {
 				return err
 			}
 			return u.run(cmd.Context())
 		},
 	}
-	u.addFlags(cmd.Flags())
+	u.addFlags(cmd)
 	u.confirm.addFlags(cmd.Flags())
 	cmd.ValidArgsFunction = completeWith(completer{usual}.exports)
 	return cmd
@@ -64,7 +64,7 @@ func (u *unexportCommand) run(ctx context.Context) error {
 	if err := u.r.checkError(); err != nil {
 		return err
 	}
-	if u.isSelector() && !u.dryRun && len(names) > 0 {
+	if u.isSelector() && !u.isDryRun() && len(names) > 0 {
 		if err := u.confirm.ask(ctx, "%d ServiceExports of namespace %s are deleted, and the other clusters stop using these services.", len(names), u.namespace); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (u *unexportCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.r.outcome(outcome, nameOf(object))
+		u.r.deleted(outcome, object, object.GroupVersionKind().GroupKind())
 	}
 	return nil
 }

@@ -36,14 +36,14 @@ func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams gener
 			if err != nil {
 				return usageError{err}
 			}
-			u.r = &report{out: streams.Out}
+			u.r = u.report(streams)
 			if u.member, err = connect("this cluster", "--kubeconfig and --context", config, u.writeFlags); err != nil {
 				return err
 			}
 			return u.run(cmd.Context())
 		},
 	}
-	u.addFlags(cmd.Flags())
+	u.addFlags(cmd)
 	u.addRuntimeFlags(cmd.Flags())
 	return cmd
 }
@@ -91,7 +91,7 @@ func (u *upgradeCommand) run(ctx context.Context) error {
 	if err := applyAll(ctx, u.member, objects, u.r); err != nil {
 		return err
 	}
-	if u.dryRun {
+	if u.isDryRun() {
 		return nil
 	}
 	u.r.titlef("Upgraded. \"kubectl -n %s rollout status deployment/%s\" shows when the new agent runs.", manifests.AgentNamespace, manifests.AgentDeployment)

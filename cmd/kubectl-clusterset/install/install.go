@@ -18,9 +18,21 @@ import (
 // Installer applies and deletes whole objects with the administrator's rights, by server-side apply.
 type Installer struct {
 	client client.Client
-	dryRun bool
+	dryRun DryRun
 	force  bool
 }
+
+// DryRun says whether, and by whom, writes are only simulated.
+type DryRun string
+
+// The values of DryRun, as in kubectl.
+const (
+	NoDryRun DryRun = "none"
+	// ServerDryRun sends dry-run requests, which the API server validates.
+	ServerDryRun DryRun = "server"
+	// ClientDryRun sends no request that writes.
+	ClientDryRun DryRun = "client"
+)
 
 // installerOwner is the field manager of the objects that an Installer applies.
 const installerOwner = client.FieldOwner("kubectl-clusterset")
@@ -40,14 +52,14 @@ const (
 // New returns an Installer for the cluster of a client.
 func New(c client.Client) Installer { return Installer{client: c} }
 
-// DryRun returns an Installer that sends dry-run requests, which the API server validates.
-func (i Installer) DryRun() Installer { i.dryRun = true; return i }
+// DryRun returns an Installer that simulates its writes.
+func (i Installer) DryRun(by DryRun) Installer { i.dryRun = by; return i }
 
 // Force returns an Installer that takes over fields of other field managers.
 func (i Installer) Force() Installer { i.force = true; return i }
 
-// IsDryRun reports whether it sends dry-run requests.
-func (i Installer) IsDryRun() bool { return i.dryRun }
+// IsDryRun reports whether it only simulates its writes.
+func (i Installer) IsDryRun() bool { return i.dryRun == ServerDryRun || i.dryRun == ClientDryRun }
 
 // Apply applies an object and returns the outcome. It does not change its argument. The error names the object.
 func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
@@ -55,9 +67,12 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil {
 		return "", fmt.Errorf("get %s: %w", NameOf(object), err)
 	}
+	if i.dryRun == ClientDryRun {
+		return compare(before, object), nil
+	}
 	after := object.DeepCopy()
 	options := []client.ApplyOption{installerOwner}
-	if i.dryRun {
+	if i.dryRun == ServerDryRun {
 		options = append(options, client.DryRunAll)
 	}
 	if i.force {
@@ -65,7 +80,7 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 	}
 	err = i.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), options...)
 	switch {
-	case err != nil && i.dryRun && before == nil && isAbsent(err):
+	case err != nil && i.IsDryRun() && before == nil && isAbsent(err):
 		return Created, nil // its namespace or its kind would have been created before it
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("apply %s: another client has changed it (%w): --force-conflicts overwrites that", NameOf(object), err)
@@ -89,8 +104,11 @@ func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, e
 	if equality.Semantic.DeepEqual(before, edited) {
 		return Unchanged, nil
 	}
+	if i.dryRun == ClientDryRun {
+		return Configured, nil
+	}
 	options := []client.UpdateOption{installerOwner}
-	if i.dryRun {
+	if i.dryRun == ServerDryRun {
 		options = append(options, client.DryRunAll)
 	}
 	if err := i.client.Update(ctx, edited, options...); err != nil {
@@ -108,9 +126,12 @@ func (i Installer) Delete(ctx context.Context, object *unstructured.Unstructured
 	if before == nil {
 		return NotFound, nil
 	}
+	if i.dryRun == ClientDryRun {
+		return Deleted, nil
+	}
 	uid := before.GetUID()
 	options := []client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy("Background")}
-	if i.dryRun {
+	if i.dryRun == ServerDryRun {
 		options = append(options, client.DryRunAll)
 	}
 	if err := i.client.Delete(ctx, before, options...); err != nil && !isAbsent(err) {
@@ -151,3 +172,44 @@ func content(object *unstructured.Unstructured) map[string]any {
 
 // isAbsent reports whether an object, its namespace or its whole kind does not exist.
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+// compare returns the outcome of an apply without asking the API server for it: Unchanged if the existing object has all desired fields.
+func compare(before, desired *unstructured.Unstructured) Outcome {
+	switch {
+	case before == nil:
+		return Created
+	case contains(before.Object, desired.Object):
+		return Unchanged
+	}
+	return Configured
+}
+
+// contains reports whether an existing value has all fields of a desired one. Lists must have the same length: what an API server adds to
+// their elements is ignored.
+func contains(existing, desired any) bool {
+	switch d := desired.(type) {
+	case map[string]any:
+		e, ok := existing.(map[string]any)
+		if !ok && len(d) > 0 {
+			return false
+		}
+		for name, value := range d {
+			if !contains(e[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		e, ok := existing.([]any)
+		if !ok || len(e) != len(d) {
+			return len(d) == 0 && !ok
+		}
+		for i := range d {
+			if !contains(e[i], d[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return equality.Semantic.DeepEqual(existing, desired)
+}

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/aliases"
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -82,10 +82,11 @@ func (t *tracer) rank(view *MemberView) int {
 // readAlias returns the Service with this key; nil if it is no alias.
 func (l *MemberView) readAlias(ctx context.Context, key clusterset.ServiceKey) (*corev1.Service, error) {
 	service := &corev1.Service{}
-	if err := l.reader.Member.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("cluster %s: get Service %s: %w", l.Member.ID, key, err)
+	exists, err := caches.Get(ctx, l.reader.Member, key, service)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
 	}
-	if !clusterset.IsAlias(service) {
+	if !exists || !clusterset.IsAlias(service) {
 		return nil, nil
 	}
 	return service, nil

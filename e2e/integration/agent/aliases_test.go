@@ -18,7 +18,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -88,7 +87,8 @@ func (m *member) annotate(t *testing.T, k key, serviceImport string) {
 	t.Helper()
 	service := &corev1.Service{}
 	world.Update(t, m, k, service, func() {
-		if aliasOf(serviceImport, service); serviceImport == "" {
+		aliasOf(serviceImport, service)
+		if serviceImport == "" {
 			service.Annotations = nil
 		}
 	})
@@ -276,36 +276,6 @@ func TestAliasesOfEachOther(t *testing.T) {
 		lab.Must(t, w.HubClient.List(t.Context(), records, client.InNamespace("member-"+m.ID)))
 		if len(records.Items) != 3 {
 			t.Errorf("%s has published %d records of endpoints, want one for each of its three Services: %+v", m.ID, len(records.Items), records.Items)
-		}
-	}
-}
-
-// TestAliasThroughGateways: an alias has the gateways of its import at their listening port, but is no configuration of them.
-//
-// spec: L1, G2
-func TestAliasThroughGateways(t *testing.T) {
-	t.Parallel()
-	w := newEnv(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
-	a, b := w.members["a"], w.members["b"]
-	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network, s.Publish = "cloud", hubv1alpha1.PublishAvailability })
-	a.Start(t, released)
-	b.Start(t, released)
-	w.installGateway(t, "a", "10.1.9.1")
-	w.installGateway(t, "b", "10.1.9.1")
-	ns := world.Namespace(t, a, b)
-	web, all, headless := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "all"}, key{Namespace: ns, Name: "pods"}
-	b.ExportWeb(t, web, "10.2.0.1")
-	port := a.listens(t, web, "b", "10.1.9.1")
-	lab.Must(t, a.Create(t.Context(), aliasOf("web", world.Service(all, world.Port("main", 80)))))
-	lab.Must(t, a.Create(t.Context(), aliasOf("web", world.Headless(headless, world.Port("http", 80)))))
-	a.alias(t, all, fmt.Sprintf("b 10.1.9.1:main:%d", port))
-	a.aliased(t, headless, metav1.ConditionTrue, conditions.ReasonEndpointsLeftOut, "the endpoints of b are left out, because they are reached through gateways")
-	a.alias(t, headless)
-	found, err := a.aliasSlices(t.Context(), all)
-	lab.Must(t, err)
-	for _, slice := range found {
-		if slice.Labels[clusterset.LabelGateway] != "" || len(slice.Annotations) > 0 {
-			t.Errorf("gateways read slice %s: labels %v, annotations %v", slice.Name, slice.Labels, slice.Annotations)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (w *world) testJoinAgain(t *testing.T) {
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16"))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo-agent"}}
 	lab.Must(t, w.client(t, "hub").Delete(t.Context(), account))
-	if out := w.must(t, w.join("east", "")); !strings.Contains(out, "configured Secret tombolo-system/tombolo-hub") {
+	if out := w.must(t, w.join("east", "")); !strings.Contains(out, "secret/tombolo-hub configured\n") {
 		t.Errorf("the token of a deleted account is kept:\n%s", out)
 	}
 	w.unchanged(t, w.join("east", ""))

@@ -44,7 +44,16 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --namespaces shop,default --trust-claimed-ages --agent-image example/agent:v1")
 	w.refusedAsDevelopmentBuild(t)
 	w.must(t, join+" --dry-run")
-	lab.Equal(t, "a dry run of join", isHub, w.traces(t, "hub", "east"))
+	printed := w.must(t, join+" --dry-run=client -o yaml")
+	for _, text := range []string{"kind: Member\n", "kind: Deployment\n", "\n---\n# On the hub", "\n---\n# In this cluster", "secret/tombolo-hub created (dry run)\n"} {
+		if !strings.Contains(printed, text) {
+			t.Errorf("a dry run of the client prints no %q:\n%s", text, printed)
+		}
+	}
+	if strings.Contains(printed, "kind: Secret\n") {
+		t.Errorf("a dry run of the client prints a Secret:\n%s", printed)
+	}
+	lab.Equal(t, "dry runs of join", isHub, w.traces(t, "hub", "east"))
 	out := w.must(t, join)
 	w.unchanged(t, w.join("east", "")) // settings stay
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
@@ -283,7 +292,7 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", leave, out, code)
 	}
 	for _, text := range []string{
-		"configured Member member-east/member: suspended",
+		"member.hub.tombolo-mcs.io/member configured\n",
 		"no heartbeat of west within 15s: a member that is disconnected keeps what east exported until its --absent-member-timeout has passed",
 	} {
 		if !strings.Contains(out, text) {

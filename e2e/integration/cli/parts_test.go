@@ -33,6 +33,7 @@ func TestVerbs(t *testing.T) { //nolint:tparallel // its parts follow one anothe
 		"checks of join":    w.testChecksOfJoin,
 		"leave interrupted": w.testLeaveInterrupted,
 		"survey":            w.testSurvey,
+		"invitation":        w.testInvitation,
 	})
 }
 

@@ -146,16 +146,17 @@ func (s *surveyed) testExport(t *testing.T) {
 	s.serve(t, "west", "cart", "10.2.0.2", 80)
 	s.refused(t, "export --context hub -n shop web", cli.ExitFailed, "does not know ServiceExports")
 	s.refused(t, "export --context east -n shop web wbe", cli.ExitFailed, "Service wbe: there is none of that name in namespace shop", "nothing has been changed")
-	s.says(t, "export --context east -n shop web --dry-run", "created    ServiceExport shop/web", "dry run")
+	s.says(t, "export --context east -n shop web --dry-run", "serviceexport.multicluster.x-k8s.io/web created (server dry run)")
+	s.printsExport(t)
 	s.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 0)
 	s.create(t, "west", &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias", Labels: map[string]string{"tier": "front"}},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
 	})
 	s.refused(t, "export --context west -n shop alias", cli.ExitFailed, "Service alias is of type ExternalName, which cannot be exported")
-	s.says(t, "export --context east -n shop web --wait 3m", "created    ServiceExport shop/web", "web: The service is exported to the clusterset.")
-	s.says(t, "export --context east -n shop web --wait 3m", "unchanged  ServiceExport shop/web")
-	s.says(t, "export --context west -n shop -l tier=front --wait 3m", "Service alias is left out: ", "created    ServiceExport shop/cart", "created    ServiceExport shop/web")
+	s.says(t, "export --context east -n shop web --wait 3m", "serviceexport.multicluster.x-k8s.io/web created", "web: The service is exported to the clusterset.")
+	s.says(t, "export --context east -n shop web --wait 3m", "serviceexport.multicluster.x-k8s.io/web unchanged")
+	s.says(t, "export --context west -n shop -l tier=front --wait 3m", "Service alias is left out: ", "serviceexport.multicluster.x-k8s.io/cart created", "serviceexport.multicluster.x-k8s.io/web created")
 	s.awaitCount(t, "west", &mcsv1beta1.ServiceExportList{}, 2)
 	s.stop["east"]()
 	s.serve(t, "east", "slow", "10.1.0.3", 80)
@@ -280,9 +281,9 @@ func (s *surveyed) testSilence(t *testing.T) {
 
 func (s *surveyed) testUnexport(t *testing.T) {
 	s.refused(t, "unexport --context west -n shop web wbe", cli.ExitFailed, "there is no ServiceExport wbe in namespace shop", "nothing has been changed")
-	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "dry run", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "serviceexport.multicluster.x-k8s.io/web deleted from shop namespace (server dry run)")
 	s.refused(t, "unexport --context west -n shop --all", cli.ExitFailed, "2 ServiceExports of namespace shop are deleted", "Continue? [y/N]", "nothing has been changed")
-	s.says(t, "unexport --context west -n shop --all --yes", "deleted    ServiceExport shop/cart", "deleted    ServiceExport shop/web")
+	s.says(t, "unexport --context west -n shop --all --yes", "serviceexport.multicluster.x-k8s.io/cart deleted from shop namespace\n", "serviceexport.multicluster.x-k8s.io/web deleted from shop namespace\n")
 	s.says(t, "unexport --context west -n shop --all", "no ServiceExport of namespace shop is picked")
 	s.awaitCount(t, "hub", &hubv1alpha1.PublishedServiceList{}, 0, client.InNamespace("member-west"))
 }
@@ -313,9 +314,9 @@ func (s *surveyed) testPendingDeletions(t *testing.T) {
 	s.shows(t, "status --all-contexts", "west keeps what it has of east, which the hub no longer lists, in 2 imports until east's heartbeat confirms that it is gone",
 		"kubectl clusterset leave --from hub --cluster-id east --hub-context hub")
 	leave := "leave --from hub --cluster-id east --hub-context hub"
-	s.shows(t, leave+" --dry-run", "Member member-east/member: suspended", "then up to 3s for the next heartbeat of west")
+	s.shows(t, leave+" --dry-run", "member.hub.tombolo-mcs.io/member configured (server dry run)", "then up to 3s for the next heartbeat of west")
 	s.refused(t, leave, cli.ExitFailed, "On the hub, east and all of its records are deleted", "nothing has been changed")
-	s.shows(t, leave+" --yes", "configured Member member-east/member: suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
+	s.shows(t, leave+" --yes", "member.hub.tombolo-mcs.io/member configured\n", "the Member of east is suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
 	s.awaitCount(t, "west", &mcsv1beta1.ServiceImportList{}, 0)
 	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
 }

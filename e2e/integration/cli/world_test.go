@@ -134,7 +134,7 @@ func (w *world) must(t *testing.T, command string) string {
 func (w *world) unchanged(t *testing.T, command string) string {
 	t.Helper()
 	out := w.must(t, command)
-	if strings.Contains(out, " created ") || strings.Contains(out, " configured ") {
+	if strings.Contains(out, " created\n") || strings.Contains(out, " configured\n") {
 		t.Errorf("$ kubectl clusterset %s\nonce more:\n%s", command, out)
 	}
 	return out

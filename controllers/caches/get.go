@@ -1,0 +1,24 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package caches
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Get reads an object and reports whether it exists.
+func Get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
