@@ -141,7 +141,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (view
 	v.service = service
 	name, refused := clusterset.AliasImport(service)
 	if !clusterset.IsAlias(service) || refused != nil {
-		return v, nil
+		return v, nil //nolint:nilerr // decide reports it
 	}
 	serviceImport := &mcsv1beta1.ServiceImport{}
 	if exists, err = caches.Get(ctx, r.Member, client.ObjectKey{Namespace: key.Namespace, Name: name}, serviceImport); err != nil {

@@ -38,7 +38,7 @@ func TestConfirmation(t *testing.T) {
 func TestConfirmationInterrupted(t *testing.T) {
 	t.Parallel()
 	in, writer := io.Pipe() // nothing is ever written
-	defer writer.Close()    //nolint:errcheck // a pipe in memory
+	defer writer.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := confirmation{streams: genericiooptions.IOStreams{In: in, ErrOut: io.Discard}}
@@ -54,7 +54,7 @@ func TestSVGOnTerminal(t *testing.T) {
 	if err != nil {
 		t.Skipf("no terminal can be opened here: %v", err)
 	}
-	defer terminal.Close() //nolint:errcheck // it is only written to
+	defer terminal.Close()
 	var errs bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: terminal, ErrOut: &errs}
 	if code := Run(t.Context(), Build{}, []string{"graph"}, streams); code != ExitUsage || !strings.Contains(errs.String(), errSVGOnTerminal.Error()) {

@@ -55,7 +55,7 @@ func readInvitation(path string, now time.Time) (*invitation, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxInvitationSize+1))
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (i Installer) IssueBoundToken(ctx context.Context, account client.ObjectKey
 // DeleteSecret deletes a Secret that this client may delete and not read. It is no error if there is none.
 func (i Installer) DeleteSecret(ctx context.Context, key client.ObjectKey) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := i.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(i.client.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("delete Secret %s: %w", key, err)
 	}
 	return nil

@@ -249,7 +249,7 @@ func (e *env) survey(ctx context.Context) (*survey.Clusterset, error) {
 	for _, c := range []*lab.Cluster{e.Hub, e.Members["a"].Cluster, e.Members["b"].Cluster} {
 		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: c.Config()})
 	}
-	return survey.Find(ctx, contexts, nil, world.Within)
+	return survey.Find(ctx, survey.FindOptions{Contexts: contexts, Timeout: world.Within})
 }
 
 // traced waits until a trace of a service that a member imports has a step of gateways with this result.

@@ -109,7 +109,7 @@ func (w *env) find(ctx context.Context) (*survey.Clusterset, error) {
 	for _, c := range []*lab.Cluster{w.Hub, w.a.Cluster, w.b.Cluster} {
 		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: c.Config()})
 	}
-	return survey.Find(ctx, contexts, nil, world.Within)
+	return survey.Find(ctx, survey.FindOptions{Contexts: contexts, Timeout: world.Within})
 }
 
 // trace follows a service that is wanted in b.

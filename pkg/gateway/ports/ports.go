@@ -209,7 +209,8 @@ func (a *Allocator) endQuarantine(port int32) {
 		return
 	}
 	delete(a.released, port)
-	if a.used[released.by]--; a.used[released.by] <= 0 {
+	a.used[released.by]--
+	if a.used[released.by] <= 0 {
 		delete(a.used, released.by)
 	}
 }
