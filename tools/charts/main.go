@@ -146,7 +146,8 @@ func (f file) write(rendered resmap.ResMap) ([]byte, error) {
 		}
 		// The templates complete the names of images, so that a release changes Chart.yaml and none of these files.
 		object = completeName.ReplaceAll(object, []byte("image: $1\n"))
-		if found++; found > 1 {
+		found++
+		if found > 1 {
 			text.WriteString("---\n")
 		}
 		text.Write(object)
