@@ -325,6 +325,7 @@ func TestGateways(t *testing.T) {
 			return nil
 		})
 		continues(t)
+		a.Gone(t, k) // or its old listening port answers for a while
 		lab.Must(t, b.Create(t.Context(), world.Export(k)))
 		address = e.answers(t, "a", "b", k)
 	})
