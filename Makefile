@@ -62,7 +62,7 @@ assets: # build the API servers of the control-plane lab (4 minutes once), or us
 	@tools/assets/build.sh
 
 .PHONY: images
-images: ## build OCI archives of tombolo-agent and tombolo-dns in out/, without a daemon (IMAGEFLAGS=)
+images: ## build OCI archives of the images in out/, without a daemon (IMAGEFLAGS=)
 	@cd tools/images && go run . build -out='$(CURDIR)/out' $(IMAGEFLAGS)
 
 .PHONY: images-check

@@ -4,6 +4,7 @@
 package manifests_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -123,14 +124,17 @@ func TestClusterProperty(t *testing.T) {
 // spec: K1
 func TestMemberDefinitions(t *testing.T) {
 	var got []string
-	for _, o := range must(t)(manifests.MemberDefinitions()) {
-		got = append(got, o.GetKind()+" "+o.GetName())
+	for _, crd := range ofKind[apiextensionsv1.CustomResourceDefinition](t, must(t)(manifests.MemberDefinitions()), "CustomResourceDefinition") {
+		for _, version := range crd.Spec.Versions {
+			got = append(got, fmt.Sprintf("%s %s served: %t, stored: %t", crd.Name, version.Name, version.Served, version.Storage))
+		}
 	}
-	want := []string{
-		"CustomResourceDefinition serviceexports.multicluster.x-k8s.io",
-		"CustomResourceDefinition serviceimports.multicluster.x-k8s.io",
-		"CustomResourceDefinition clusterproperties.about.k8s.io",
+	var want []string
+	for _, name := range []string{"serviceexports.multicluster.x-k8s.io", "serviceimports.multicluster.x-k8s.io", "clusterproperties.about.k8s.io"} {
+		want = append(want, name+" v1alpha1 served: true, stored: false", name+" v1beta1 served: true, stored: true")
 	}
+	slices.Sort(got)
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

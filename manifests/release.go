@@ -32,7 +32,7 @@ type Release struct {
 // Image returns the complete name of an image.
 func (r Release) Image(name string) string { return r.Registry + "/" + name + ":" + r.Version }
 
-// imagesFile is the only place that names the registry and the version.
+// imagesFile has the registry and the version of all images.
 const imagesFile = "images/kustomization.yaml"
 
 // CurrentRelease returns the release of these manifests.

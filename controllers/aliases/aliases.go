@@ -70,10 +70,11 @@ func managedChanges() predicate.TypedPredicate[*mcsv1beta1.ServiceImport] {
 	}}
 }
 
-// concerned returns the key of a Service that is an alias, or has the condition of one.
+// concerned returns the key of a Service that is an alias, or has the condition of one. The agent may write nothing in the reserved
+// namespaces, which have no imports.
 func concerned(object client.Object) (types.NamespacedName, bool) {
 	service, ok := object.(*corev1.Service)
-	return client.ObjectKeyFromObject(object), ok && (clusterset.IsAlias(service) || hasCondition(service))
+	return client.ObjectKeyFromObject(object), ok && !clusterset.IsReservedNamespace(object.GetNamespace()) && (clusterset.IsAlias(service) || hasCondition(service))
 }
 
 func hasCondition(service *corev1.Service) bool {

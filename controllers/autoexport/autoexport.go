@@ -98,12 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // gather reads a namespace, and reports whether it exists and is not being deleted.
 func (r *Reconciler) gather(ctx context.Context, name string) (v view, exists bool, err error) {
 	namespace := caches.NamespaceMetadata()
-	err = r.Member.Get(ctx, client.ObjectKey{Name: name}, namespace)
-	if apierrors.IsNotFound(err) || err == nil && !namespace.DeletionTimestamp.IsZero() {
-		return view{}, false, nil
-	}
-	if err != nil {
-		return view{}, false, fmt.Errorf("get namespace %s: %w", name, err)
+	exists, err = caches.Get(ctx, r.Member, client.ObjectKey{Name: name}, namespace)
+	if err != nil || !exists || !namespace.DeletionTimestamp.IsZero() {
+		return view{}, false, err
 	}
 	services, exports := &corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}
 	for _, list := range []client.ObjectList{services, exports} {
@@ -133,8 +130,8 @@ func (r *Reconciler) announce(namespace string, d decision, written []*mcsv1beta
 	r.Events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Export", "%s", conditions.EventNote(note))
 }
 
-// problem returns the Event that the limit and the error of the writes are worth, and its object; nil if none. written are the exports
-// that were created. An error that is retried at once is no problem.
+// problem returns the object, the reason and the text of the Event to send about the limit or a refused write; a nil object if there is
+// none. written are the exports that were created. An error that is retried at once is no problem.
 func problem(d decision, limit int, written []*mcsv1beta1.ServiceExport, err error) (object *corev1.Service, reason, note string) {
 	if apply.IsRefused(err) && !apply.IsUnmanaged(err) {
 		for _, s := range d.created {

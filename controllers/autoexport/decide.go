@@ -58,8 +58,8 @@ func decide(v view) decision {
 		}
 	}
 	slices.SortFunc(missing, compareUrgency)
-	room := min(max(0, v.limit-len(desired)), len(missing))
-	result := decision{created: missing[:room], leftOut: missing[room:]}
+	free := min(max(0, v.limit-len(desired)), len(missing))
+	result := decision{created: missing[:free], leftOut: missing[free:]}
 	for _, s := range result.created {
 		desired = append(desired, newExport(s))
 	}
@@ -70,6 +70,10 @@ func decide(v view) decision {
 // isExported reports whether a Service is labelled and can be exported. An export of any other one would only be invalid.
 func (v view) isExported(service *corev1.Service) bool {
 	if !clusterset.IsAutoExported(service.Labels, v.labels) || !service.DeletionTimestamp.IsZero() {
+		return false
+	}
+	_, isOwnLabel := service.Labels[clusterset.LabelAutoExport]
+	if !isOwnLabel && clusterset.IsAlias(service) && len(service.Spec.Selector) == 0 { // it has no endpoints of this cluster
 		return false
 	}
 	decided, rejection := export.Decide(v.cluster, newExport(service), service)

@@ -59,6 +59,8 @@ func TestDecide(t *testing.T) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p-%d", i), Port: i + 1, Protocol: corev1.ProtocolTCP})
 		}
 	}
+	alias := func(s *corev1.Service) { s.Annotations = map[string]string{clusterset.AnnotationImport: "web"} }
+	withSelector := func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "api"} }
 	cases := map[string]struct {
 		labels   map[string]string
 		services services
@@ -67,22 +69,26 @@ func TestDecide(t *testing.T) {
 		want     []string
 		leftOut  []string
 	}{
-		"nothing":                          {},
-		"no label":                         {services: services{service("web", "", 1)}},
-		"a label":                          {services: services{service("web", "true", 1), service("db", "", 1)}, want: []string{"create web"}},
-		"exported already":                 {services: services{service("web", "true", 1)}, exports: exports{ours("web")}},
-		"exported by a user":               {services: services{service("web", "true", 1)}, exports: exports{ofUser("web")}},
-		"the label of the namespace":       {labels: labelled, services: services{service("web", "", 1), service("db", "true", 1)}, want: []string{"create db", "create web"}},
-		"excluded from the namespace":      {labels: labelled, services: services{service("web", "false", 1)}, exports: exports{ours("web")}, want: []string{"delete web"}},
-		"another value excludes":           {labels: labelled, services: services{service("web", "no", 1)}},
-		"another value of the namespace":   {labels: map[string]string{clusterset.LabelAutoExport: "yes"}, services: services{service("web", "", 1)}},
-		"the label is removed":             {services: services{service("web", "", 1)}, exports: exports{ours("web")}, want: []string{"delete web"}},
-		"removed, and a user's own stays":  {services: services{service("web", "", 1)}, exports: exports{ofUser("web")}},
-		"the Service is deleted":           {labels: labelled, exports: exports{ours("web")}, want: []string{"delete web"}},
-		"no Service, a user's own stays":   {labels: labelled, exports: exports{ofUser("web")}},
-		"the Service is being deleted":     {services: services{service("web", "true", 1, func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(2, 0)} })}},
-		"ExternalName":                     {labels: labelled, services: services{service("web", "true", 1, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName })}},
-		"derived":                          {labels: labelled, services: services{service("derived-1", "", 1, func(s *corev1.Service) { s.Labels = map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy} })}},
+		"nothing":                         {},
+		"no label":                        {services: services{service("web", "", 1)}},
+		"a label":                         {services: services{service("web", "true", 1), service("db", "", 1)}, want: []string{"create web"}},
+		"exported already":                {services: services{service("web", "true", 1)}, exports: exports{ours("web")}},
+		"exported by a user":              {services: services{service("web", "true", 1)}, exports: exports{ofUser("web")}},
+		"the label of the namespace":      {labels: labelled, services: services{service("web", "", 1), service("db", "true", 1)}, want: []string{"create db", "create web"}},
+		"excluded from the namespace":     {labels: labelled, services: services{service("web", "false", 1)}, exports: exports{ours("web")}, want: []string{"delete web"}},
+		"another value excludes":          {labels: labelled, services: services{service("web", "no", 1)}},
+		"another value of the namespace":  {labels: map[string]string{clusterset.LabelAutoExport: "yes"}, services: services{service("web", "", 1)}},
+		"the label is removed":            {services: services{service("web", "", 1)}, exports: exports{ours("web")}, want: []string{"delete web"}},
+		"removed, and a user's own stays": {services: services{service("web", "", 1)}, exports: exports{ofUser("web")}},
+		"the Service is deleted":          {labels: labelled, exports: exports{ours("web")}, want: []string{"delete web"}},
+		"no Service, a user's own stays":  {labels: labelled, exports: exports{ofUser("web")}},
+		"the Service is being deleted":    {services: services{service("web", "true", 1, func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(2, 0)} })}},
+		"ExternalName":                    {labels: labelled, services: services{service("web", "true", 1, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName })}},
+		"derived":                         {labels: labelled, services: services{service("derived-1", "", 1, func(s *corev1.Service) { s.Labels = map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy} })}},
+		"an alias without pods of its own": {
+			labels: labelled, services: services{service("web", "", 1, alias), service("db", "true", 1, alias), service("api", "", 1, alias, withSelector)},
+			want: []string{"create api", "create db"},
+		},
 		"headless":                         {labels: labelled, services: services{service("web", "", 1, func(s *corev1.Service) { s.Spec.ClusterIP = "None" })}, want: []string{"create web"}},
 		"more ports than a record has":     {services: services{service("web", "true", 1, manyPorts)}},
 		"the cluster's own API server":     {labels: labelled, services: services{service("kubernetes", "true", 1, in("default"))}},

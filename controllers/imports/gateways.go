@@ -128,6 +128,9 @@ func gatewaySlices(v view) []clusterset.Slice {
 // widened returns the slices of a decision with more gateways for those that alone serve their ports: there is no other source to which
 // this one would have to be in proportion, and a gateway that ends must not interrupt it.
 func widened(v view, d decision) []clusterset.Slice {
+	if d.merged.Type == mcsv1beta1.Headless || !slices.ContainsFunc(d.slices, func(s clusterset.Slice) bool { return s.Listen != nil }) {
+		return d.slices
+	}
 	serving := map[preference.Port]map[clusterset.ClusterID]bool{}
 	add := func(name string, family discoveryv1.AddressType, source clusterset.ClusterID) {
 		port := preference.Port{Name: name, Family: family}
@@ -137,15 +140,17 @@ func widened(v view, d decision) []clusterset.Slice {
 		serving[port][source] = true
 	}
 	for _, slice := range d.slices {
+		available := preference.AvailabilityOf(slice.Endpoints) > preference.Unavailable
 		for _, port := range slice.Ports {
-			if name, merged := d.merged.PortNames[slice.Cluster][port.Name]; merged && preference.AvailabilityOf(slice.Endpoints) > preference.Unavailable {
+			if name, merged := d.merged.PortNames[slice.Cluster][port.Name]; merged && available {
 				add(name, slice.AddressType, slice.Cluster)
 			}
 		}
 	}
 	for _, slice := range d.kept {
+		available := preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable
 		for _, name := range mergedPorts(d.merged, slice.Ports) {
-			if preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable {
+			if available {
 				add(name, slice.AddressType, sourceOf(slice))
 			}
 		}
@@ -155,7 +160,7 @@ func widened(v view, d decision) []clusterset.Slice {
 		others := slices.ContainsFunc(slice.Ports, func(port clusterset.EndpointPort) bool {
 			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
 		})
-		if slice.Listen != nil && d.merged.Type != mcsv1beta1.Headless && len(slice.Ports) > 0 && !others {
+		if slice.Listen != nil && len(slice.Ports) > 0 && !others {
 			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints))
 		}
 	}
@@ -209,7 +214,7 @@ func leftOutPorts(v view, m merge.Merged) []error {
 			case port.Protocol != corev1.ProtocolTCP:
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: gateways support only TCP", port.ID(), export.Cluster))
 			case slices.ContainsFunc(wanted, lacks):
-				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use, or that cluster has its share. Import fewer services through gateways",
+				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use, or that cluster already uses its share of the last quarter. Import fewer services through gateways",
 					port.ID(), export.Cluster, ports.Last-ports.First+1))
 			}
 		}

@@ -131,7 +131,7 @@ func TestUnusableSource(t *testing.T) {
 		},
 		"no free port": {
 			func(*view) {},
-			"port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster has its share. Import fewer services through gateways",
+			"port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster already uses its share of the last quarter. Import fewer services through gateways",
 			map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {""}},
 		},
 	} {

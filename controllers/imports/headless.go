@@ -190,7 +190,7 @@ func leftOutHostnames(v view) []error {
 			}
 		}
 		if n > 0 {
-			result = append(result, fmt.Errorf("%d hostnames of cluster %s are left out: the %d virtual IPs of this cluster are all in use, or that cluster has its share. Import fewer headless services through gateways",
+			result = append(result, fmt.Errorf("%d hostnames of cluster %s are left out: the %d virtual IPs of this cluster are all in use, or that cluster already uses its share of the last quarter. Import fewer headless services through gateways",
 				n, export.Cluster, MaxVirtualIPs))
 		}
 	}

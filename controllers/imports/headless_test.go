@@ -216,7 +216,7 @@ func TestLeftOutHostnames(t *testing.T) {
 	want := []string{
 		"port 53/UDP of cluster b is left out: gateways support only TCP",
 		"12 hostnames of cluster b are left out: it publishes at most 100 of a headless service. Spread the pods over several services",
-		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use, or that cluster has its share. Import fewer headless services through gateways",
+		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use, or that cluster already uses its share of the last quarter. Import fewer headless services through gateways",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
@@ -235,7 +235,7 @@ func TestHostnameWithoutListeningPort(t *testing.T) {
 	if got := resolved(desiredSlices(d)); len(got) != 1 || got["db-1"] == "" {
 		t.Errorf("addresses %v, want that of db-1", got)
 	}
-	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster has its share. Import fewer services through gateways"
+	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster already uses its share of the last quarter. Import fewer services through gateways"
 	if got := unusable(c.view, d); len(got) != 2 || got[1].Error() != want && got[0].Error() != want {
 		t.Errorf("unusable: %v, want %s", got, want)
 	}

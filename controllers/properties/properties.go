@@ -51,7 +51,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return queue.AddController(mgr, "properties", options,
 		source.Kind(members, &aboutv1beta1.ClusterProperty{}, queue.Typed[*aboutv1beta1.ClusterProperty](
 			func(client.Object) (types.NamespacedName, bool) { return all, true })),
-		queue.FromMembers(r.Hub, all), // one of its events reports the permission to use the ID
+		queue.FromMembers(r.Hub, all), // the permission to use the ID is reported as a list of the hub
 	)
 }
 

@@ -20,11 +20,7 @@ import (
 func FromMembers(store *hub.Store, request types.NamespacedName) source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		enqueue := func() { Enqueue(q, 0, request) }
-		store.SubscribeMembers(func(event hub.MemberEvent) {
-			if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-				enqueue()
-			}
-		})
+		onMembers(store, enqueue)
 		store.Subscribe(func(event hub.Event) {
 			if event.All {
 				enqueue()
@@ -39,17 +35,23 @@ func FromMembers(store *hub.Store, request types.NamespacedName) source.Source {
 func OfMembers(store *hub.Store, list func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		signal := coalesce(ctx, func(again func()) { enqueueAll(ctx, q, list, again) })
-		store.SubscribeMembers(func(event hub.MemberEvent) {
-			if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
-				signal()
-			}
-		})
+		onMembers(store, signal)
 		signal()
 		return nil
 	})
 }
 
-// coalesce returns a function that has run called in a goroutine until ctx ends. Calls during a run cause one more. run can cause one, too.
+// onMembers calls notify when a Member is read or has left.
+func onMembers(store *hub.Store, notify func()) {
+	store.SubscribeMembers(func(event hub.MemberEvent) {
+		if event.Type == hub.MemberSeen || event.Type == hub.MemberLeft {
+			notify()
+		}
+	})
+}
+
+// coalesce returns a function that requests a call of run. A goroutine calls run until ctx ends; requests that arrive before a call begins
+// are one. again is the same function.
 func coalesce(ctx context.Context, run func(again func())) (signal func()) {
 	pending := make(chan struct{}, 1)
 	signal = func() {

@@ -43,28 +43,27 @@ type Aliased struct {
 
 // Alias returns the condition of an alias that has an import. An alias without ports, which is headless, has all endpoints.
 func Alias(a Aliased) metav1.Condition {
-	result := metav1.Condition{Type: TypeAlias, Status: metav1.ConditionTrue, Reason: ReasonAliased}
+	status, reason := metav1.ConditionTrue, ReasonAliased
 	serves := "the Service has the endpoints of ServiceImport " + a.Import
 	if len(a.Matched) > 0 {
 		serves += " at the ports " + strings.Join(a.Matched, ", ")
 	}
 	var lacks []string
 	if len(a.Unusable) > 0 {
-		result.Reason = ReasonEndpointsLeftOut
+		reason = ReasonEndpointsLeftOut
 		lacks = append(lacks, fmt.Sprintf("the endpoints of %s are left out, because they are reached through gateways: only a Service with a cluster IP can be an alias "+
 			"of such an import with a cluster IP, and only a headless one of a headless import", listClusters(a.Unusable)))
 	}
 	if len(a.Unmatched) > 0 {
-		result.Reason = ReasonPortsNotMatched
+		reason = ReasonPortsNotMatched
 		lacks = append([]string{fmt.Sprintf("the import has no port like %s: give the ports of the Service the names and protocols of those of the import",
 			strings.Join(a.Unmatched, ", "))}, lacks...)
 	}
 	if len(a.Unmatched) > 0 && len(a.Matched) == 0 {
-		result.Status = metav1.ConditionFalse
+		status = metav1.ConditionFalse
 		serves = "the Service has no endpoints of ServiceImport " + a.Import
 	}
-	result.Message = strings.Join(append([]string{serves}, lacks...), "; ")
-	return result
+	return condition(TypeAlias, status, reason, strings.Join(append([]string{serves}, lacks...), "; "))
 }
 
 // AliasWithoutImport returns the condition of an alias of an import that does not exist.
@@ -83,5 +82,5 @@ func AliasNotWritten(reason error) metav1.Condition {
 }
 
 func notAliased(reason, message string) metav1.Condition {
-	return metav1.Condition{Type: TypeAlias, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return condition(TypeAlias, metav1.ConditionFalse, reason, message)
 }

@@ -19,7 +19,8 @@ import (
 const digestPrefix = "sha256:"
 
 // Condense replaces endpoints by a single one whose address is a digest of them all, and whose conditions are those of the best one, as
-// kube-proxy uses them. This is sufficient to compare them and to choose between slices, and saves memory in caches. Endpoints that are already condensed are returned unchanged.
+// kube-proxy uses them. This is sufficient to compare them and to choose between slices, and saves memory in caches. Endpoints that are
+// already condensed are returned unchanged.
 func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(endpoints) == 0 || IsCondensed(endpoints) {
 		return endpoints

@@ -105,9 +105,9 @@ func RoutingPolicyStatus(desired policyv1alpha1.ServiceImportRoutingPolicyStatus
 	})
 }
 
-// EndpointSlices returns the changes from the existing mirrored slices of one import, or the slices of one alias, to the desired ones. A slice with a different
-// address type is replaced, because the address type cannot change. The other deletions, and updates that remove ports, are the last
-// ones: a service always has endpoints if they are applied after the first ones. Existing slices may be condensed.
+// EndpointSlices returns the changes from the existing mirrored slices of one import, or the slices of one alias, to the desired ones. A
+// slice with a different address type is replaced, because the address type cannot change. The other deletions, and updates that remove
+// ports, are the last ones: a service always has endpoints if they are applied after the first ones. Existing slices may be condensed.
 func EndpointSlices(desired, existing []*discoveryv1.EndpointSlice) []Change[*discoveryv1.EndpointSlice] {
 	return slices.Concat(AddedThenRemoved(desired, existing))
 }
@@ -150,7 +150,10 @@ func Secret(desired, existing *corev1.Secret) []Change[*corev1.Secret] {
 // RemoteGateways returns the changes from the existing to the desired RemoteGateways.
 func RemoteGateways(desired, existing []*gatewayv1alpha1.RemoteGateway) []Change[*gatewayv1alpha1.RemoteGateway] {
 	overlay := func(o, d *gatewayv1alpha1.RemoteGateway) { o.Labels, o.Spec = maps.Clone(d.Labels), d.Spec }
-	return compare(desired, existing, overlay, equal, neverReplace)
+	same := func(o, overlaid *gatewayv1alpha1.RemoteGateway) bool { // unset properties are not known, and empty ones are none
+		return equal(o, overlaid) && (o.Spec.Properties == nil) == (overlaid.Spec.Properties == nil)
+	}
+	return compare(desired, existing, overlay, same, neverReplace)
 }
 
 // ClusterProperties returns the changes from the existing to the desired ClusterProperties.

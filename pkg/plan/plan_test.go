@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -671,5 +673,25 @@ func TestAddedThenRemoved(t *testing.T) {
 	}
 	if diff := cmp.Diff([]step{{"delete", "old", "2"}, {"update", "swapped", "1"}}, steps(last)); diff != "" {
 		t.Errorf("last (-want +got):\n%s", diff)
+	}
+}
+
+// The properties of a member that are not known differ from none.
+//
+// spec: A5, G4
+func TestRemoteGatewayProperties(t *testing.T) {
+	t.Parallel()
+	remote := func(properties map[string]gatewayv1alpha1.PropertyValue) []*gatewayv1alpha1.RemoteGateway {
+		return []*gatewayv1alpha1.RemoteGateway{{
+			ObjectMeta: metav1.ObjectMeta{Name: "east", Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}},
+			Spec:       gatewayv1alpha1.RemoteGatewaySpec{Cluster: "east", Properties: properties},
+		}}
+	}
+	none := map[string]gatewayv1alpha1.PropertyValue{}
+	if changes := plan.RemoteGateways(remote(none), remote(nil)); len(changes) != 1 || changes[0].Verb != plan.Update || changes[0].Object.Spec.Properties == nil {
+		t.Errorf("from unknown to none: %+v", changes)
+	}
+	if changes := plan.RemoteGateways(remote(none), remote(none)); len(changes) > 0 {
+		t.Errorf("none to none: %+v", changes)
 	}
 }

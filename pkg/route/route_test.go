@@ -136,8 +136,6 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// Min(n, gateways) gateways serve; the end of one changes only the slices that had it; order and duplicates have no effect.
-// spec: G2
 // Gateways terminate as the available endpoints of their source do, if no port has a ready one.
 // spec: G2, P1
 func TestTerminatingSource(t *testing.T) {
@@ -164,6 +162,8 @@ func TestTerminatingSource(t *testing.T) {
 }
 
 // TestWeights: gateways are listed in proportion to the endpoints of a source.
+//
+// spec: G2
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	for available, want := range []int{0, 1, 2} {
@@ -174,6 +174,9 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+// Min(n, gateways) gateways serve; the end of one changes only the slices that had it; order and duplicates have no effect.
+//
+// spec: G2
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -77,6 +77,9 @@ func TestRefused(t *testing.T) {
 		"{image: {tag: v1}, profile: big}":                             "/profile",
 		"{image: {tag: v1}, agnt: {}}":                                 "agnt",
 		"{image: {tag: v1, registry: r/}}":                             "/image/registry",
+		"{image: {tag: v1}, dns: {enabled: false}}":                    "/dns/enabled",
+		"{image: {tag: v1}, dns: {args: [x]}}":                         "/dns/args",
+		"{image: {tag: v1}, agent: {enabled: false}}":                  "/agent/enabled",
 		"{image: {tag: v1}, clusterID: East}":                          "/clusterID",
 		"{image: {tag: v1}, gateway: {service: {type: ExternalName}}}": "/gateway/service/type",
 	} {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// imagesFile is the only source that names the registry and the version of the images.
+// imagesFile has the registry and the version of all images.
 const imagesFile = "manifests/images/kustomization.yaml"
 
 // images returns the names of the images and their registry.

@@ -59,13 +59,12 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	if args[0] == "stamp" && r.version == development {
-		return r.stamp()
-	}
-	if !versionForm.MatchString(r.version) {
+	isStamp := args[0] == "stamp"
+	isDevelopment := isStamp && r.version == development
+	if !isDevelopment && !versionForm.MatchString(r.version) {
 		return fmt.Errorf("-version=%s: must be as v1.2.3 or v1.2.3-rc.1", r.version)
 	}
-	if args[0] == "stamp" {
+	if isStamp {
 		return r.stamp()
 	}
 	// What files in archives are dated, so that the same sources give the same bytes: 1970 unless it is stated

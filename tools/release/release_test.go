@@ -92,7 +92,7 @@ func TestStamp(t *testing.T) {
 // TestStampedCopy: the copy has the sources of the commit with the version of the release, and the sources stay as they are.
 func TestStampedCopy(t *testing.T) {
 	t.Parallel()
-	r := release{root: filepath.Join("..", ".."), version: "v1.2.3"}
+	r := release{root: filepath.Join("..", ".."), version: "v0.0.0-copy"}
 	copied, err := r.stampedCopy(t.Context())
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(copied) })
@@ -106,7 +106,7 @@ func TestStampedCopy(t *testing.T) {
 	must(t, err)
 	source, err := os.ReadFile(filepath.Join("..", "..", imagesFile))
 	must(t, err)
-	if !strings.Contains(string(text), "newTag: v1.2.3}") || strings.Contains(string(source), "newTag: v1.2.3}") {
+	if !strings.Contains(string(text), "newTag: v0.0.0-copy}") || strings.Contains(string(source), "newTag: v0.0.0-copy}") {
 		t.Errorf("the copy has\n%s\nthe sources\n%s", text, source)
 	}
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -78,9 +79,14 @@ func (r release) stampedCopy(ctx context.Context) (string, error) {
 	}
 	unpack := exec.CommandContext(ctx, "tar", "-x", "-p", "-f", "-", "-C", dir)
 	unpack.Stdin = bytes.NewReader(sources)
-	if output, err := unpack.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("tar: %w\n%s", err, output)
-	}
 	r.root = dir
-	return dir, r.stamp()
+	if output, problem := unpack.CombinedOutput(); problem != nil {
+		err = fmt.Errorf("tar: %w\n%s", problem, output)
+	} else {
+		err = r.stamp()
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
 }

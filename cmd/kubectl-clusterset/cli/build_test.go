@@ -65,7 +65,7 @@ func TestUpgradeImages(t *testing.T) {
 		"chosen": {
 			runtimeOptions{build: release},
 			runs("mine/agent:1"), runs("r.example/tombolo-dns:v1.0.0"),
-			"  FAIL  the image mine/agent:1 of tombolo-agent is none of r.example: pass --image-registry if that registry has the release's images, " +
+			"  FAIL  the image mine/agent:1 of tombolo-agent is not from r.example: pass --image-registry if that registry has the release's images, " +
 				"or the newer image by --agent-image\n",
 		},
 		"another mirror": {
@@ -75,7 +75,7 @@ func TestUpgradeImages(t *testing.T) {
 		"the mirror of join": {
 			runtimeOptions{build: release, imageRegistry: "m.example"},
 			runs("m.example/tombolo-agent:v1.0.0"), runs("r.example/tombolo-dns:v1.0.0"),
-			"  FAIL  the image r.example/tombolo-dns:v1.0.0 of tombolo-dns is none of m.example: pass --image-registry if that registry has the release's images, " +
+			"  FAIL  the image r.example/tombolo-dns:v1.0.0 of tombolo-dns is not from m.example: pass --image-registry if that registry has the release's images, " +
 				"or the newer image by --dns-image\n",
 		},
 		"development build": {

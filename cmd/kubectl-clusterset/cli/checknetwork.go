@@ -28,9 +28,10 @@ const aboutCheckNetwork = `Check that pods of the members of one network reach e
 different networks reach each other's gateways.
 
 The command first compares the ranges of the Members on the hub. Then it asks, unless --yes is given, and starts a pod in each
-cluster of --contexts or --all-contexts, and a second one that sends 64 KiB to all the others of the same network and expects them back. This also finds a network whose
-MTU is smaller than the senders assume, in which connections open and then hang. The pods run the agent's image in its
-namespace, without rights, and are deleted afterwards. Of gateways, it prints what they report.`
+cluster of --contexts or --all-contexts, and a second one that sends 64 KiB to all the others of the same network and expects
+them back. This also finds a network whose MTU is smaller than the senders assume, in which connections open and then hang. The
+pods run the agent's image in its namespace, without rights, and are deleted afterwards. Of gateways, it prints what they
+report.`
 
 const examplesCheckNetwork = `  kubectl clusterset check-network --all-contexts
   kubectl clusterset check-network --yes --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`

@@ -193,7 +193,7 @@ func (p *networkPods) await(ctx context.Context, target *podCluster, name string
 		return err == nil && pod.Status.Phase == phase, ignoreTransient(err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pod %s of cluster %s is not %s (%s): %w: where its image cannot be pulled, pass --image-registry or --agent-image",
+		return nil, fmt.Errorf("pod %s of cluster %s is not %s (%s): %w: if its image cannot be pulled, pass --image-registry or --agent-image",
 			name, target.member.ID, phase, podState(pod), err)
 	}
 	return pod, nil

@@ -37,8 +37,8 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 	return string(system.UID), nil
 }
 
-// allMemberObjects returns the objects of all profiles, of the gateways and of automatic export, in the order in which they can be deleted, without the kinds
-// of which users have written objects.
+// allMemberObjects returns the objects of all profiles, of the gateways and of automatic export, in the order in which they can be deleted,
+// without the kinds of which users have written objects.
 func allMemberObjects() ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true, AutoExport: true})
 	slices.Reverse(objects)
@@ -99,7 +99,7 @@ func (l *leaveCommand) clean(ctx context.Context) error {
 	if err := l.cleanProperties(ctx); err != nil {
 		return err
 	}
-	l.r.notef("ServiceExports, grants and policies, and their kinds, are left: they are yours")
+	l.r.notef("ServiceExports that users have created, grants, policies, and the kinds of these stay")
 	return nil
 }
 
@@ -210,17 +210,10 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 		}
 	}
 	kind := mcsv1beta1.SchemeGroupVersion.WithKind("ServiceExport").GroupKind()
-	if err := deleteManaged(ctx, l, kind, managed); err != nil || len(changes) == 0 {
+	if err := deleteManaged(ctx, l, kind, managed); err != nil {
 		return err
 	}
-	for _, change := range changes {
-		l.r.outcome("status cleared", resourceName(kind, change.Object.Name))
-	}
-	if l.isDryRun() {
-		return nil
-	}
-	_, err = apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)
-	return withRetryHint(err)
+	return clearStatus(ctx, l, kind, changes)
 }
 
 // cleanAliases removes the condition of aliases from the status of Services, because no agent updates it any more.
@@ -236,13 +229,15 @@ func (l *leaveCommand) cleanAliases(ctx context.Context) error {
 			changes = append(changes, plan.Change[*corev1.Service]{Verb: plan.UpdateStatus, Object: bare, Existing: service})
 		}
 	}
-	if len(changes) == 0 {
-		return nil
-	}
+	return clearStatus(ctx, l, schema.GroupKind{Kind: "Service"}, changes)
+}
+
+// clearStatus applies changes of the status of users' objects.
+func clearStatus[T client.Object](ctx context.Context, l *leaveCommand, kind schema.GroupKind, changes []plan.Change[T]) error {
 	for _, change := range changes {
-		l.r.outcome("status cleared", resourceName(schema.GroupKind{Kind: "Service"}, change.Object.Name))
+		l.r.outcome("status cleared", resourceName(kind, change.Object.GetName()))
 	}
-	if l.isDryRun() {
+	if l.isDryRun() || len(changes) == 0 {
 		return nil
 	}
 	_, err := apply.Do(ctx, apply.ToMember(l.member.client, l.member.client), changes)

@@ -75,6 +75,8 @@ func TestUsageErrors(t *testing.T) {
 		"join --invite /none --pod-cidrs 10.1.0.0/16": "--invite and --pod-cidrs exclude each other",
 		"join --invite /none --network cloud":         "--invite and --network exclude each other",
 		"export web --dry-run=maybe":                  "--dry-run=maybe: must be none, server or client",
+		"export web --dry-run=":                       "must be none, server or client",
+		"leave -o yaml":                               "unknown shorthand flag: 'o'",
 		"export web -o yaml":                          "-o prints what would be applied: pass --dry-run=client too",
 		"export web -o yaml --dry-run":                "-o prints what would be applied: pass --dry-run=client too",
 		"export web -o json --dry-run=client":         "must be one of yaml",

@@ -35,11 +35,7 @@ type completion = func(*cobra.Command, []string, string) ([]cobra.Completion, co
 // completeWith returns a completion of values that are read when the user asks for them.
 func completeWith(values func(context.Context) []string) completion {
 	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		parent := cmd.Context()
-		if parent == nil {
-			parent = context.Background()
-		}
-		ctx, cancel := context.WithTimeout(parent, completionTimeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		var result []cobra.Completion
 		for _, value := range values(ctx) {
@@ -84,7 +80,9 @@ func (c completer) client(hub *hubFlags) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(rest.CopyConfig(config), client.Options{Scheme: scheme})
+	config = rest.CopyConfig(config)
+	config.Timeout = completionTimeout // discovery has no context
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // names returns the names of the objects of a list in the namespace of -n, or of the context.

@@ -16,6 +16,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // pendingWrites is what the command diff prints as data.
@@ -47,9 +48,10 @@ type pendingWrite struct {
 	Name      string               `json:"name"`
 	// Refused is why the API server would refuse it, empty if it would not.
 	Refused string `json:"refused,omitempty"`
-	// Existing and Desired are the objects without the fields that an API server sets; Existing is absent if there is none.
+	// Existing and Desired are the objects without the fields that an API server sets; Existing is absent if
+	// there is none, and Desired for a delete.
 	Existing map[string]any `json:"existing,omitempty"`
-	Desired  map[string]any `json:"desired"`
+	Desired  map[string]any `json:"desired,omitempty"`
 }
 
 // add records a write, and prints it unless data is printed at the end.
@@ -57,7 +59,10 @@ func (d *diffCommand) add(target pendingTarget, agent clusterset.ClusterID, a ap
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
 	w := pendingWrite{
 		Agent: agent, Target: target, Verb: string(a.Verb), Kind: kind[strings.Index(kind, ".")+1:],
-		Namespace: a.Object.GetNamespace(), Name: a.Object.GetName(), Desired: withoutServerFields(a.Object),
+		Namespace: a.Object.GetNamespace(), Name: a.Object.GetName(),
+	}
+	if a.Verb != plan.Delete {
+		w.Desired = withoutServerFields(a.Object)
 	}
 	if a.Err != nil {
 		w.Refused = a.Err.Error()
@@ -81,7 +86,7 @@ func (w pendingWrite) print(out io.Writer) {
 	if w.Refused != "" {
 		fmt.Fprintf(out, "  would be refused: %s\n", plain(w.Refused))
 	}
-	if w.Existing == nil || w.Verb == "delete" {
+	if w.Existing == nil || w.Verb == string(plan.Delete) {
 		return
 	}
 	for _, line := range strings.Split(strings.TrimRight(cmp.Diff(w.Existing, w.Desired), "\n"), "\n") {

@@ -68,6 +68,7 @@ func newDNS(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStr
 		},
 	}
 	d.addFlags(cmd)
+	d.addObjectOutput(cmd)
 	cmd.Flags().StringVar(&d.by, "by", byTombolo, "tombolo, kubernetes or none")
 	cmd.Flags().StringVar(&d.configMap, "configmap", "kube-system/coredns", "the ConfigMap with the Corefile of the cluster's CoreDNS")
 	return cmd

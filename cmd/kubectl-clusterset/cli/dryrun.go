@@ -25,6 +25,10 @@ func (o *dryRunFlags) addFlags(cmd *cobra.Command) {
 		"none; server: check and print the changes, which the API server validates and does not make; or client: without a request that writes")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(install.ServerDryRun)
 	completeFlag(cmd, "dry-run", completeValues(string(install.NoDryRun), string(install.ServerDryRun), string(install.ClientDryRun)))
+}
+
+// addObjectOutput adds the flag with which a command prints the objects that it would apply.
+func (o *dryRunFlags) addObjectOutput(cmd *cobra.Command) {
 	addOutput(cmd, &o.output, "with --dry-run=client, print the objects that would be applied: yaml", formatYAML)
 }
 
@@ -34,7 +38,7 @@ var errOutput = errors.New("-o prints what would be applied: pass --dry-run=clie
 // check validates the flags.
 func (o dryRunFlags) check() error {
 	switch o.dryRun {
-	case install.NoDryRun, install.ServerDryRun, install.ClientDryRun, "":
+	case install.NoDryRun, install.ServerDryRun, install.ClientDryRun:
 	default:
 		return usageError{fmt.Errorf("--dry-run=%s: must be %s, %s or %s", o.dryRun, install.NoDryRun, install.ServerDryRun, install.ClientDryRun)}
 	}

@@ -50,6 +50,7 @@ func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 		},
 	}
 	o.addFlags(cmd)
+	o.addObjectOutput(cmd)
 	return cmd
 }
 

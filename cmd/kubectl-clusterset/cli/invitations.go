@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -26,6 +28,14 @@ type openInvitation struct {
 	Expires string               `json:"expires"`
 	State   string               `json:"state"`
 }
+
+// invitationList is what the command invite list prints as data.
+type invitationList struct {
+	metav1.TypeMeta `json:",inline"`
+	Invitations     []openInvitation `json:"invitations"`
+}
+
+var invitationListType = metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: "InvitationList"}
 
 func newInviteList(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var output format
@@ -39,7 +49,7 @@ func newInviteList(usual *genericclioptions.ConfigFlags, streams genericiooption
 			if err := output.check(formatTable, formatJSON, formatYAML); err != nil {
 				return err
 			}
-			hub, err := connectHub(usual, writeFlags{})
+			hub, err := connectHub(usual, dryRunFlags{dryRun: install.NoDryRun})
 			if err != nil {
 				return err
 			}
@@ -48,7 +58,7 @@ func newInviteList(usual *genericclioptions.ConfigFlags, streams genericiooption
 				return err
 			}
 			if output.isData() {
-				return printData(streams.Out, output, open)
+				return printData(streams.Out, output, invitationList{invitationListType, open})
 			}
 			t := &table{header: []string{"CLUSTER", "EXPIRES", "STATE"}}
 			for _, i := range open {
@@ -63,12 +73,12 @@ func newInviteList(usual *genericclioptions.ConfigFlags, streams genericiooption
 }
 
 // connectHub connects to the hub as the cluster of the kubeconfig flags.
-func connectHub(usual *genericclioptions.ConfigFlags, o writeFlags) (*cluster, error) {
+func connectHub(usual *genericclioptions.ConfigFlags, o dryRunFlags) (*cluster, error) {
 	config, err := usual.ToRESTConfig()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return connect("the hub", "--kubeconfig and --context", config, o)
+	return connect("the hub", "--kubeconfig and --context", config, writeFlags{dryRunFlags: o})
 }
 
 // openInvitations returns the invitations of a hub, sorted by cluster.
@@ -111,7 +121,7 @@ func newInviteRevoke(usual *genericclioptions.ConfigFlags, streams genericioopti
 			if err != nil {
 				return usageError{err}
 			}
-			hub, err := connectHub(usual, writeFlags{dryRunFlags: o})
+			hub, err := connectHub(usual, o)
 			if err != nil {
 				return err
 			}

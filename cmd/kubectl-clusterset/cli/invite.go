@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -67,7 +68,7 @@ func newInvite(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 				return usageError{err}
 			}
 			var err error
-			if v.hub, err = connectHub(usual, writeFlags{}); err != nil {
+			if v.hub, err = connectHub(usual, dryRunFlags{dryRun: install.NoDryRun}); err != nil {
 				return err
 			}
 			v.r = &report{out: streams.Out}
@@ -76,8 +77,18 @@ func newInvite(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	}
 	v.addIdentityFlags(cmd.Flags())
 	v.addMemberFlags(cmd.Flags())
-	cmd.Flags().DurationVar(&v.ttl, "ttl", defaultInvitation, "how long the invitation can be used, at least 10m")
+	cmd.Flags().DurationVar(&v.ttl, "ttl", defaultInvitation, "how long the invitation can be used, from 10m to 72h")
 	cmd.Flags().StringVarP(&v.file, "output", "o", "", "write the invitation to this file, which must not exist")
+	for name, usage := range map[string]string{ // what differs from join
+		"cluster-id":    "the cluster's ID in the clusterset, a DNS label; required",
+		"pod-cidrs":     "ranges of the cluster's pods; defaults to those of the Member",
+		"node-cidrs":    "ranges of the cluster's nodes; defaults to those of the Member",
+		"service-cidrs": "ranges of the cluster's Services; defaults to those of the Member",
+		"hub-server":    "the hub's URL for the cluster's pods; defaults to that of the kubeconfig",
+		"hub-ca":        "file with the certificate authority of that URL; defaults to that of the kubeconfig",
+	} {
+		cmd.Flags().Lookup(name).Usage = usage
+	}
 	cmd.AddCommand(newInviteList(usual, streams), newInviteRevoke(usual, streams))
 	return cmd
 }
@@ -182,10 +193,14 @@ func (v *inviteCommand) write(ctx context.Context, file *os.File) error {
 		return err
 	}
 	secret := newInvitationSecret(v.id)
-	if outcome, err := v.hub.install.Delete(ctx, secret); err != nil { // the end of an earlier invitation
+	outcome, err := v.hub.install.Delete(ctx, secret) // the end of an earlier invitation
+	if err != nil {
 		return err
-	} else if err := awaitDeleted(ctx, v.hub, secret); err != nil {
-		return fmt.Errorf("%s: %w", outcome, err)
+	}
+	if outcome == install.Deleted {
+		if err := awaitDeleted(ctx, v.hub, secret); err != nil {
+			return err
+		}
 	}
 	if err := applyAll(ctx, v.hub, []*unstructured.Unstructured{secret}, v.r); err != nil {
 		return err

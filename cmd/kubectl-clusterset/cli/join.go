@@ -85,6 +85,7 @@ const trustAgesFlag = "trust-claimed-ages"
 func (o *joinOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.addFlags(cmd)
+	o.addObjectOutput(cmd)
 	o.addRuntimeFlags(flags)
 	o.addGatewayFlags(flags)
 	o.addAutoExportFlags(flags)
@@ -101,7 +102,6 @@ func (o *joinOptions) add(cmd *cobra.Command) {
 func (o *joinOptions) addIdentityFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
-	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
 	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
 	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the one of an earlier join, or that of the kubeconfig")
 }
@@ -109,6 +109,7 @@ func (o *joinOptions) addIdentityFlags(flags *pflag.FlagSet) {
 // addMemberFlags adds the flags for the settings of the Member, which the hub's administrator decides.
 func (o *joinOptions) addMemberFlags(flags *pflag.FlagSet) {
 	o.addNetworkFlags(flags)
+	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
 	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; defaults to those of the Member, or those found in the cluster")
 	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to those of the Member, or the nodes' addresses")
 	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to those of the Member, or those found in the cluster")

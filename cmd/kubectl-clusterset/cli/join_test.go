@@ -43,7 +43,7 @@ func TestCheckRange(t *testing.T) {
 	}{
 		"new member":                      {nil, nodes, "", "192.0.2.1/32", "192.0.2.1/32", []string{"ok    node CIDRs 192.0.2.1/32 (there)"}},
 		"new member, nothing found":       {nil, pods, "", "", "", []string{"FAIL  the pod CIDRs cannot be found in this cluster: pass --pod-cidrs"}},
-		"new member without nodes":        {nil, nodes, "", "", "", []string{"note  no node has an address yet: pods on the nodes' network cannot be exported until you pass --node-cidrs"}},
+		"new member without nodes":        {nil, nodes, "", "", "", []string{"note  no node has an address yet, so pods on the nodes' network cannot be exported: when it has one, pass --node-cidrs"}},
 		"given":                           {member, pods, "10.3.0.0/16", "10.2.0.0/16", "10.3.0.0/16", []string{"ok    pod CIDRs 10.3.0.0/16 (--pod-cidrs)"}},
 		"known, and found within":         {member, pods, "", "10.1.7.0/24 10.1.8.0/24", "10.1.0.0/16", []string{"ok    pod CIDRs 10.1.0.0/16 (as on the hub already)"}},
 		"known, and nothing found":        {member, pods, "", "", "10.1.0.0/16", []string{"ok    pod CIDRs 10.1.0.0/16 (as on the hub already)"}},

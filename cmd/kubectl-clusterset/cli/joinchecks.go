@@ -193,28 +193,34 @@ func (j *joinCommand) checkRange(ctx context.Context, kind rangeKind) error {
 		taken = finding{kind.onHub, "as on the hub already"}
 	}
 	*kind.target = taken.prefixes
+	advice := "pass " + kind.flag
+	if j.invited != nil {
+		advice = `let the hub's administrator run "kubectl clusterset invite" again with ` + kind.flag
+	}
 	switch {
 	case len(taken.prefixes) > 0:
 		j.r.okf("%s %s (%s)", kind.name, list(taken.prefixes), taken.where)
 	case kind.flag != "--node-cidrs":
-		j.r.failf("the %s cannot be found in this cluster: pass %s", kind.name, kind.flag)
+		j.r.failf("the %s cannot be found in this cluster: %s", kind.name, advice)
 	case len(found.prefixes) == 0:
-		j.r.notef("no node has an address yet: pods on the nodes' network cannot be exported until you pass --node-cidrs")
+		j.r.notef("no node has an address yet, so pods on the nodes' network cannot be exported: when it has one, %s", advice)
 	}
 	if more := notCovered(found.prefixes, taken.prefixes); len(more) > 0 {
-		j.r.notef("%s %s of this cluster are not on the hub, and are not added unasked: pass %s %s to admit them",
-			kind.name, list(more), kind.flag, commas(compact(slices.Concat(taken.prefixes, more))))
+		j.r.notef("%s %s of this cluster are not on the hub, and are not added unasked: %s %s to admit them",
+			kind.name, list(more), advice, commas(compact(slices.Concat(taken.prefixes, more))))
 	}
 	return nil
 }
 
-// checkOverlaps compares the addresses with those of the other members of the same network.
+// checkOverlaps compares the addresses with those of the other members of the same network. With an invitation, invite has compared them,
+// and the command has no right to.
 func (j *joinCommand) checkOverlaps(ctx context.Context) error {
+	if j.invited != nil {
+		return nil
+	}
 	members := &hubv1alpha1.MemberList{}
-	if j.invited == nil { // invite has compared them, and an invitation has no right to
-		if err := j.hub.client.List(ctx, members); err != nil {
-			return fmt.Errorf("list the members on the hub: %w", err)
-		}
+	if err := j.hub.client.List(ctx, members); err != nil {
+		return fmt.Errorf("list the members on the hub: %w", err)
 	}
 	others := map[clusterset.ClusterID]ranges{}
 	own := record.NetworkOf(&hubv1alpha1.Member{Spec: j.networkOf(j.admitted, nil)})

@@ -44,6 +44,7 @@ func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams gener
 		},
 	}
 	u.addFlags(cmd)
+	u.addObjectOutput(cmd)
 	u.addRuntimeFlags(cmd.Flags())
 	return cmd
 }
@@ -107,7 +108,7 @@ func (u *upgradeCommand) checkImages() {
 			continue
 		}
 		if image := imageIn(running); repository(image) != repository(next) {
-			u.r.failf("the image %s of %s is none of %s: pass %s if that registry has the release's images, or the newer image by %s",
+			u.r.failf("the image %s of %s is not from %s: pass %s if that registry has the release's images, or the newer image by %s",
 				image, part.deployment, cmp.Or(u.imageRegistry, u.build.Registry), imageRegistryFlag, part.flag)
 		}
 	}

@@ -131,7 +131,7 @@ func (v *memberTrace) dnsFault(a answer, want []string) []Step {
 		return []Step{v.step(HopDNS, Note, fmt.Sprintf("%s was not queried: %v. Pass --dns-server %s=HOST:PORT to query it", name, a.err, v.id()), "")}
 	case a.err != nil:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("no answer for %s: %v", name, a.err),
-			fmt.Sprintf("kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server %s=HOST:PORT", context, v.id()))}
+			fmt.Sprintf("check the pods of the cluster's DNS, usually: kubectl --context %s --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server %s=HOST:PORT", context, v.id()))}
 	case a.code == "NXDOMAIN" && len(want) > 0:
 		return []Step{v.step(HopDNS, Broken, fmt.Sprintf("%s does not exist (NXDOMAIN): no plugin serves %s there, or it is behind", name, zone),
 			fmt.Sprintf("kubectl clusterset dns --context %s; then the logs of deployment/tombolo-dns", context))}

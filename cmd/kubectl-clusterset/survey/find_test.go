@@ -36,17 +36,17 @@ func TestSelectHub(t *testing.T) {
 		err     error
 		text    string
 	}{
-		"given":                       {FindOptions{Hub: &given, Known: known}, []*Member{isHub(member("a", ""))}, "given", nil, ""},
-		"read":                        {FindOptions{Known: known}, []*Member{member("a", "https://one:6443"), isHub(member("b", ""))}, "b", nil, ""},
-		"two contexts of one hub":     {FindOptions{}, []*Member{isHub(member("b", "")), isHub(member("b", ""))}, "b", nil, ""},
-		"two hubs":                    {FindOptions{}, []*Member{isHub(member("a", "")), isHub(member("b", ""))}, "", ErrTwoHubs, "(a, b)"},
-		"of an agent":                 {FindOptions{Known: known}, []*Member{member("a", "https://two:6443")}, "two", nil, ""},
-		"of the second agent":         {FindOptions{Known: known}, []*Member{member("a", ""), member("b", "https://one:6443/")}, "one", nil, ""},
-		"of an agent, not known":      {FindOptions{Known: known}, []*Member{member("a", "https://three:6443")}, "", ErrNoHub, "the agent of a uses the hub at https://three:6443"},
-		"another port":                {FindOptions{Known: known}, []*Member{member("a", "https://one:6444")}, "", ErrNoHub, "which is the server of no context"},
-		"no agent":                    {FindOptions{Known: known}, []*Member{member("a", "")}, "", ErrNoHub, ""},
-		"nothing answers":             {FindOptions{Known: known}, nil, "", ErrNoHub, ""},
-		"not of a hub that is no hub": {FindOptions{}, []*Member{member("a", "https://one:6443")}, "", ErrNoHub, ""},
+		"given":                   {FindOptions{Hub: &given, Known: known}, []*Member{isHub(member("a", ""))}, "given", nil, ""},
+		"read":                    {FindOptions{Known: known}, []*Member{member("a", "https://one:6443"), isHub(member("b", ""))}, "b", nil, ""},
+		"two contexts of one hub": {FindOptions{}, []*Member{isHub(member("b", "")), isHub(member("b", ""))}, "b", nil, ""},
+		"two hubs":                {FindOptions{}, []*Member{isHub(member("a", "")), isHub(member("b", ""))}, "", ErrTwoHubs, "(a, b)"},
+		"of an agent":             {FindOptions{Known: known}, []*Member{member("a", "https://two:6443")}, "two", nil, ""},
+		"of the second agent":     {FindOptions{Known: known}, []*Member{member("a", ""), member("b", "https://one:6443/")}, "one", nil, ""},
+		"of an agent, not known":  {FindOptions{Known: known}, []*Member{member("a", "https://three:6443")}, "", ErrNoHub, "the agent of a uses the hub at https://three:6443"},
+		"another port":            {FindOptions{Known: known}, []*Member{member("a", "https://one:6444")}, "", ErrNoHub, "which is the server of no context"},
+		"no agent":                {FindOptions{Known: known}, []*Member{member("a", "")}, "", ErrNoHub, ""},
+		"nothing answers":         {FindOptions{Known: known}, nil, "", ErrNoHub, ""},
+		"no context is known":     {FindOptions{}, []*Member{member("a", "https://one:6443")}, "", ErrNoHub, ""},
 	} {
 		got, err := test.options.selectHub(test.found)
 		switch {

@@ -92,7 +92,7 @@ func TestResolved(t *testing.T) {
 		}}},
 		"down": {[]answer{{err: fmt.Errorf("%w kube-system/kube-dns", errNoDNS)}}, []Step{{
 			"west", HopDNS, Broken, "no answer for web.shop.svc.clusterset.local: no ready pod is behind Service kube-system/kube-dns",
-			"kubectl --context admin@west --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server west=HOST:PORT",
+			"check the pods of the cluster's DNS, usually: kubectl --context admin@west --namespace kube-system get pods --selector k8s-app=kube-dns; if its DNS is another one, pass --dns-server west=HOST:PORT",
 		}}},
 		"behind": {[]answer{{by: "pod dns-1", code: "NOERROR", addresses: []string{"10.1.0.9"}}}, []Step{{
 			"west", HopDNS, Broken, "pod dns-1: web.shop.svc.clusterset.local is 10.1.0.9, but should be 10.1.0.1",

@@ -24,7 +24,7 @@ func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(commandHead)
 	fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(root.Long))
-	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line.\n")
+	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n")
 	for _, verb := range verbs(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimPrefix(verb.CommandPath(), root.CommandPath()+" "))
 		fmt.Fprintf(&b, "`%s`: %s.\n\n", verb.UseLine(), verb.Short)

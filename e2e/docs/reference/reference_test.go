@@ -68,7 +68,7 @@ func TestCommandReference(t *testing.T) {
 	group.AddCommand(&cobra.Command{Use: "one", Short: "show one", Long: "One.", Run: nothing})
 	root.AddCommand(group)
 	head := "| Flag | Default | Meaning |\n| --- | --- | --- |\n"
-	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line.\n" +
+	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n" +
 		"\n## show one\n\n`tool show one`: show one.\n\n```\nOne.\n```\n\n" +
 		"\n## walk\n\n`tool walk [flags]`: go on foot.\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
 		head + "| `--steps int` | `3` | how many &lt;steps> |\n" +

@@ -74,7 +74,7 @@ func (m *member) exportedByLabel(t *testing.T, namespace string, want ...string)
 }
 
 // TestAutoExport: a label of a Service or of its Namespace exports it, as a ServiceExport that an agent has marked as its own and
-// deletes with the label. A user's own ServiceExport is never touched.
+// deletes with the label. A user's own ServiceExport is never changed or deleted.
 //
 //nolint:tparallel // the subtests share two clusters
 func TestAutoExport(t *testing.T) {

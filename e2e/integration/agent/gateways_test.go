@@ -147,7 +147,7 @@ func TestNetworks(t *testing.T) {
 			world.Update(t, b, key{Namespace: k.Namespace, Name: slice.Name}, slice, func() {
 				slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &ready, Serving: new(true), Terminating: &terminating}
 			})
-			world.Eventually(t, func(ctx context.Context) error { return a.terminate(ctx, k, terminating) })
+			world.Eventually(t, func(ctx context.Context) error { return a.gatewaysTerminate(ctx, k, terminating) })
 		}
 		set(false, true)
 		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
@@ -190,18 +190,23 @@ func TestNetworks(t *testing.T) {
 	})
 }
 
-// terminate returns nil if the gateways in the slices of an import terminate, or do not.
-func (m *member) terminate(ctx context.Context, k key, want bool) error {
+// gatewaysTerminate returns nil if the gateways in the slices of an import terminate, or do not.
+func (m *member) gatewaysTerminate(ctx context.Context, k key, want bool) error {
 	mirrored, err := m.Mirrored(ctx, k)
 	if err != nil {
 		return err
 	}
+	found := 0
 	for _, s := range mirrored {
 		for _, e := range s.Endpoints {
+			found++
 			if got := e.Conditions.Terminating != nil && *e.Conditions.Terminating; got != want || *e.Conditions.Ready == want {
 				return fmt.Errorf("gateway %v has the conditions %+v", e.Addresses, e.Conditions)
 			}
 		}
+	}
+	if found == 0 {
+		return errors.New("the slices have no gateways")
 	}
 	return nil
 }

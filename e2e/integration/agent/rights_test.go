@@ -282,9 +282,9 @@ func testHubUnreachable(t *testing.T, w *env) {
 	}
 }
 
-// ofGateways matches the rights that an agent needs for gateways or automatic export only. testGatewayPorts, testGatewayRights and
+// optional matches the rights that an agent needs for gateways or automatic export only. testGatewayPorts, testGatewayRights and
 // testLabelledRights use them.
-var ofGateways = regexp.MustCompile("gateway|configmaps|nodes|policy|autoexport")
+var optional = regexp.MustCompile("gateway|configmaps|nodes|policy|autoexport")
 
 // testLagging: an agent gets an object past its cache where that does not have the agent's own last write yet. So what it
 // watches comes late, and services are exported, changed and withdrawn until that has happened to all kinds.
@@ -320,7 +320,7 @@ func testLagging(t *testing.T, w *env) {
 		problems, err := w.misfits()
 		lab.Must(t, err)
 		problems = slices.DeleteFunc(problems, func(p string) bool {
-			return !strings.Contains(p, "never used: get ") || ofGateways.MatchString(p)
+			return !strings.Contains(p, "never used: get ") || optional.MatchString(p)
 		})
 		if len(problems) == 0 {
 			return

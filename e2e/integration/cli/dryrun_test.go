@@ -26,3 +26,15 @@ func (s *surveyed) printsExport(t *testing.T) {
 		t.Errorf("exit code %d\n%s\nand as an error is\n%s", code, &out, &errs)
 	}
 }
+
+// completes fails the test unless the shell is offered exactly these lines for the last word of a command.
+func (s *surveyed) completes(t *testing.T, command, want string) {
+	t.Helper()
+	var out bytes.Buffer
+	verb, rest, _ := strings.Cut(command, " ")
+	args := append([]string{"__complete", verb, "--kubeconfig", s.kubeconfig}, strings.Fields(rest)...)
+	code := cli.Run(t.Context(), release, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &bytes.Buffer{}})
+	if code != cli.ExitOK || out.String() != want+":4\n" { // ShellCompDirectiveNoFileComp
+		t.Errorf("%s: exit code %d\n%s", command, code, &out)
+	}
+}

@@ -76,6 +76,9 @@ func (w *world) testInvitation(t *testing.T) {
 	third := w.read(t, file("third"))
 	w.expired(t, third, file("expired"))
 	w.refused(t, join("expired"), cli.ExitFailed, refusedInvitation)
+	if out := w.must(t, "invite list --context hub -o json"); !strings.Contains(out, `"kind": "InvitationList"`) || !strings.Contains(out, `"cluster": "east"`) {
+		t.Errorf("an open invitation is not listed as data:\n%s", out)
+	}
 	if out := w.must(t, "invite list --context hub"); !strings.Contains(out, "east") || !strings.Contains(out, "open") {
 		t.Errorf("an open invitation is not listed:\n%s", out)
 	}

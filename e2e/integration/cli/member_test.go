@@ -72,7 +72,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 		t.Error("there is no token, or it has been printed")
 	}
 
-	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is none of example.com/tombolo", "--image-registry", "--agent-image")
+	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is not from example.com/tombolo", "--image-registry", "--agent-image")
 	w.must(t, "upgrade --context east --agent-image example/agent:v2")
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
 	w.get(t, "east", agent)
@@ -157,7 +157,7 @@ func (w *world) gateways(t *testing.T) {
 	}
 	w.unchanged(t, w.join("east", ""))
 	upgrade := "upgrade --context east --agent-image example/agent:v2"
-	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is none of example.com/tombolo", "--gateway-image")
+	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is not from example.com/tombolo", "--gateway-image")
 	w.must(t, upgrade+" --gateway-image example/gateway:v2")
 	w.get(t, "east", gateway)
 	if got := gateway.Spec.Template.Spec.Containers[0].Image; got != "example/gateway:v2" {

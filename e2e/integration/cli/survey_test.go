@@ -148,6 +148,9 @@ func (s *surveyed) testExport(t *testing.T) {
 	s.refused(t, "export --context east -n shop web wbe", cli.ExitFailed, "Service wbe: there is none of that name in namespace shop", "nothing has been changed")
 	s.says(t, "export --context east -n shop web --dry-run", "serviceexport.multicluster.x-k8s.io/web created (server dry run)")
 	s.printsExport(t)
+	s.completes(t, "export --context east -n shop we", "web\n")
+	s.completes(t, "status --context we", "west\n")
+	s.completes(t, "trace --hub-context hub --from ea", "east\n")
 	s.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 0)
 	s.create(t, "west", &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias", Labels: map[string]string{"tier": "front"}},

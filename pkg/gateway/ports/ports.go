@@ -100,8 +100,8 @@ func (a *Allocator) Adopt(owner Owner, port int32) bool {
 }
 
 // Assign returns the ports of the wanted owners of a service, and releases those of its other owners. An owner keeps its port. The
-// result lacks the owners for which no port is free, or whose cluster has its share. store is called with the State to store before a block is used; if it fails,
-// nothing has changed for the owners without a port, and Assign returns the error.
+// result lacks the owners for which no port is free, or whose cluster has its share. store is called with the State to store before a
+// block is used; if it fails, nothing has changed for the owners without a port, and Assign returns the error.
 func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now time.Time, store func(State) error) (map[Owner]int32, error) {
 	keep := sets.New(wanted...)
 	for owner, port := range a.ports[service] {
@@ -110,8 +110,10 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 		}
 	}
 	if a.isScarce() {
-		for port := range a.released {
-			a.isFree(port, now) // ends its quarantine, if it is over
+		for port, released := range a.released {
+			if now.Sub(released.at) >= Quarantine {
+				a.endQuarantine(port)
+			}
 		}
 	}
 	for _, owner := range wanted {
@@ -210,7 +212,7 @@ func (a *Allocator) endQuarantine(port int32) {
 	}
 	delete(a.released, port)
 	a.used[released.by]--
-	if a.used[released.by] <= 0 {
+	if a.used[released.by] == 0 {
 		delete(a.used, released.by)
 	}
 }

@@ -24,15 +24,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// TestFence: with the agent's token, only objects with its mark can be written, although its role is about all of their kinds.
+// TestAdmissionPolicy: with the agent's token, only objects with the managed-by label can be written, although RBAC allows all objects of
+// these kinds.
 //
 // spec: K4
-func TestFence(t *testing.T) {
+func TestAdmissionPolicy(t *testing.T) {
 	t.Parallel()
 	cluster := lab.Start(t, lab.Member("a")).Cluster("a")
 	lab.Must(t, membership.InstallCRDs(t.Context(), cluster))
 	config, err := membership.InstallAgent(t.Context(), cluster)
 	lab.Must(t, err)
+	lab.Must(t, membership.InstallAutoExport(t.Context(), cluster))
 	scheme, err := membership.Scheme()
 	lab.Must(t, err)
 	admin, err := cluster.Client(scheme)
@@ -65,6 +67,19 @@ func TestFence(t *testing.T) {
 		return refused(attacker.Create(ctx, of(&corev1.Service{}, "shop", "early", nil), client.DryRunAll), writes)
 	})
 
+	t.Run("ServiceExport", func(t *testing.T) { // which the agent does not change
+		t.Parallel()
+		ctx := t.Context()
+		unmarked := func(name string) client.Object { return of(&mcsv1beta1.ServiceExport{}, "shop", name, nil) }
+		world.Eventually(t, func(ctx context.Context) error { // the right is new
+			return refused(attacker.Create(ctx, unmarked("web"), client.DryRunAll), writes)
+		})
+		lab.Must(t, admin.Create(ctx, unmarked("foreign")))
+		lab.Must(t, refused(attacker.Delete(ctx, unmarked("foreign")), changes))
+		own := of(&mcsv1beta1.ServiceExport{}, "shop", "web", mark)
+		lab.Must(t, attacker.Create(ctx, own))
+		lab.Must(t, attacker.Delete(ctx, own))
+	})
 	for name, object := range map[string]func(namespace, name string, labels map[string]string) client.Object{
 		"Service": func(ns, name string, labels map[string]string) client.Object {
 			return of(&corev1.Service{}, ns, name, labels)
@@ -118,7 +133,7 @@ func TestFence(t *testing.T) {
 				check("write an address", attacker.Status().Update(ctx, service), "writes only the conditions of a Service's status")
 			}
 			if name == "ClusterProperty" {
-				check("say who the cluster is", attacker.Create(ctx, object("", aboutv1beta1.ClusterIDProperty, mark)), "does not say who the cluster is")
+				check("write the cluster's ID", attacker.Create(ctx, object("", aboutv1beta1.ClusterIDProperty, mark)), "does not write the cluster's ID")
 				return
 			}
 			check("in kube-system", attacker.Create(ctx, object(metav1.NamespaceSystem, "web", mark)), "writes nothing in the namespaces of Kubernetes")
