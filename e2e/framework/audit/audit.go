@@ -112,6 +112,27 @@ func Answers(path string) ([]Answer, error) {
 	return found, nil
 }
 
+// Misfits returns what does not fit between the rights that objects give to a ServiceAccount and its requests, by the audit logs of
+// some clusters together, as Compare does.
+func Misfits(account types.NamespacedName, objects []*unstructured.Unstructured, logs ...string) ([]string, error) {
+	rights, err := Rights(objects, account)
+	if err != nil {
+		return nil, err
+	}
+	if len(rights) == 0 {
+		return nil, fmt.Errorf("%s has no rights", account)
+	}
+	requests := sets.New[Request]()
+	for _, log := range logs {
+		some, err := Requests(log, account)
+		if err != nil {
+			return nil, err
+		}
+		requests = requests.Union(some)
+	}
+	return Compare(account, rights, requests), nil
+}
+
 // Compare returns what does not fit between the rights of a ServiceAccount and its requests, sorted: rights that no
 // request has needed, and requests that were always refused. (An API server that has just started refuses everything for a
 // moment, until it has read the roles.) A right in all namespaces needs a request outside of the account's own.

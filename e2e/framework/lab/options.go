@@ -60,6 +60,14 @@ type ClusterOptions struct {
 	Env []string
 }
 
+// Audited returns the options of a cluster whose API server logs requests. It does not stream lists, as old ones do not, so that clients
+// both list and watch.
+func (o ClusterOptions) Audited() ClusterOptions {
+	o.Audit = true
+	o.APIServerArgs = append(slices.Clone(o.APIServerArgs), "--feature-gates=WatchList=false")
+	return o
+}
+
 // Form says how complete a cluster is.
 type Form int
 

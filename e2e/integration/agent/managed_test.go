@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -25,7 +26,7 @@ import (
 // and needs nothing in the member but what they give.
 func TestManaged(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, audited(membership.Hub()), audited(lab.Member("cluster-a"))) // as the overlay calls it
+	w := newEnv(t, withControllers(membership.Hub()), withControllers(lab.Member("cluster-a"))) // as the overlay calls it
 	a, home := w.members["cluster-a"], "member-cluster-a"
 	onHub, err := manifests.Render("overlays/managed")
 	lab.Must(t, err)
@@ -58,9 +59,9 @@ func TestManaged(t *testing.T) {
 
 	ofAll, err := manifests.Hub()
 	lab.Must(t, err)
-	there, err := misfits(key{Namespace: home, Name: manifests.MemberServiceAccount}, append(ofAll, onHub...), w.Hub)
+	there, err := audit.Misfits(key{Namespace: home, Name: manifests.MemberServiceAccount}, append(ofAll, onHub...), w.Hub.AuditLog())
 	lab.Must(t, err)
-	here, err := misfits(key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}, inMember, a.Cluster)
+	here, err := audit.Misfits(key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}, inMember, a.Cluster.AuditLog())
 	lab.Must(t, err)
 	for _, problem := range append(there, here...) { // TestRights is about the rights that agents need anywhere
 		if strings.HasPrefix(problem, "refused") || strings.HasSuffix(problem, "tombolo-agent-lease") {

@@ -18,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +41,7 @@ var hubSecret = key{Namespace: manifests.AgentNamespace, Name: "tombolo-hub"}
 //nolint:tparallel // one story after the other
 func TestRights(t *testing.T) {
 	t.Parallel()
-	w := newEnv(t, audited(membership.Hub()), audited(lab.Member("a")), audited(lab.Member("b")))
+	w := newEnv(t, withControllers(membership.Hub()), withControllers(lab.Member("a")), withControllers(lab.Member("b")))
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range w.members {
 		lab.Must(t, m.Create(t.Context(), expiringSecret()))
@@ -205,12 +203,10 @@ func releasedLate(o *agent.Options) {
 	o.Hub = lagging(o.Hub)
 }
 
-// audited returns the options of a cluster whose API server logs requests, and which has controllers. It does not stream
-// lists, as old ones do not, so that clients both list and watch.
-func audited(o lab.ClusterOptions) lab.ClusterOptions {
-	o.Audit, o.Controllers = true, lab.DefaultControllers()
-	o.APIServerArgs = []string{"--feature-gates=WatchList=false"}
-	return o
+// withControllers returns the options of a cluster that has controllers and whose API server logs requests.
+func withControllers(o lab.ClusterOptions) lab.ClusterOptions {
+	o.Controllers = lab.DefaultControllers()
+	return o.Audited()
 }
 
 // expiringSecret returns a Secret whose token has to be renewed.
@@ -420,11 +416,11 @@ func (w *env) misfits() ([]string, error) {
 	}
 	objects = append(objects, labelled...)
 	account := key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
-	var clusters []*lab.Cluster
+	var logs []string
 	for _, m := range w.members {
-		clusters = append(clusters, m.Cluster)
+		logs = append(logs, m.Cluster.AuditLog())
 	}
-	problems, err := misfits(account, objects, clusters...)
+	problems, err := audit.Misfits(account, objects, logs...)
 	if err != nil {
 		return nil, err
 	}
@@ -437,7 +433,7 @@ func (w *env) misfits() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		onHub, err := misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.Hub)
+		onHub, err := audit.Misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.Hub.AuditLog())
 		if err != nil {
 			return nil, err
 		}
@@ -447,24 +443,4 @@ func (w *env) misfits() ([]string, error) {
 	}
 	slices.Sort(problems)
 	return problems, nil
-}
-
-// misfits returns what does not fit between the rights that objects give to a ServiceAccount and what it asks of clusters.
-func misfits(account key, objects []*unstructured.Unstructured, clusters ...*lab.Cluster) ([]string, error) {
-	rights, err := audit.Rights(objects, account)
-	if err != nil {
-		return nil, err
-	}
-	if len(rights) == 0 {
-		return nil, fmt.Errorf("%s has no rights", account)
-	}
-	requests := sets.New[audit.Request]()
-	for _, cluster := range clusters {
-		some, err := audit.Requests(cluster.AuditLog(), account)
-		if err != nil {
-			return nil, err
-		}
-		requests = requests.Union(some)
-	}
-	return audit.Compare(account, rights, requests), nil
 }

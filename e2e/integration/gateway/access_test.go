@@ -67,6 +67,20 @@ func isClosed(t *testing.T, conn net.Conn) {
 	}
 }
 
+// grantTo returns a grant of an export to an account of a cluster a.
+func grantTo(k world.Key, account policyv1alpha1.ObjectName) *policyv1alpha1.ServiceExportGrant {
+	return &policyv1alpha1.ServiceExportGrant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
+		Spec: policyv1alpha1.ServiceExportGrantSpec{
+			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(k.Name)},
+			To: []policyv1alpha1.Peer{{
+				Clusters: []policyv1alpha1.ClusterID{"a"}, Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(k.Namespace)},
+				ServiceAccounts: []policyv1alpha1.ObjectName{account},
+			}},
+		},
+	}
+}
+
 // canConnect fails the test unless the command says this about an account of a and a service of b.
 func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.Access) {
 	t.Helper()
@@ -85,7 +99,7 @@ func (e *env) explained(t *testing.T, k world.Key) {
 	found, err := e.survey(t.Context())
 	lab.Must(t, err)
 	want := []survey.ExplainedAccess{{Cluster: "b", Direction: policyv1alpha1.DirectionExport, Rules: []survey.ExplainedRule{
-		{Rule: "ServiceExportGrant " + k.Namespace + "/frontends", Action: "Accept", Clients: "clusters a and namespaces " + k.Namespace + " and accounts frontend"},
+		{Rule: "ServiceExportGrant " + k.String(), Action: "Accept", Clients: "clusters a and namespaces " + k.Namespace + " and accounts frontend"},
 		{Rule: access.NotGranted, Action: "Deny", Clients: "all"},
 	}}}
 	if diff := cmp.Diff(want, found.ExplainAccess(t.Context(), k)); diff != "" {
@@ -139,19 +153,10 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	}
 	conn := open()
 	defer conn.Close()
-	grant := &policyv1alpha1.ServiceExportGrant{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: "frontends"},
-		Spec: policyv1alpha1.ServiceExportGrantSpec{
-			Exports: []policyv1alpha1.ObjectName{"web"},
-			To: []policyv1alpha1.Peer{{
-				Clusters: []policyv1alpha1.ClusterID{"a"}, Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(k.Namespace)},
-				ServiceAccounts: []policyv1alpha1.ObjectName{"frontend"},
-			}},
-		},
-	}
+	grant := grantTo(k, "frontend")
 	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: access.NoRule})
 	lab.Must(t, b.Create(t.Context(), grant))
-	granted := "ServiceExportGrant " + k.Namespace + "/frontends"
+	granted := "ServiceExportGrant " + k.String()
 	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: granted})
 	e.canConnect(t, k, "backend", survey.Access{Verdict: survey.AccessDenied, ImportRule: access.NoRule, ExportRule: access.NotGranted})
 	e.explained(t, k)

@@ -293,14 +293,13 @@ func (e *env) answers(t *testing.T, importer, source string, k world.Key) (addre
 //nolint:tparallel // each test begins where the one before it ends
 func TestGateways(t *testing.T) {
 	t.Parallel()
-	e := &env{World: world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b")), host: hostAddress(t), metrics: map[string]prometheus.Gatherer{}}
+	e := &env{World: world.New(t, membership.Hub(), lab.Member("a").Audited(), lab.Member("b").Audited()), host: hostAddress(t), metrics: map[string]prometheus.Gatherer{}}
 	a, b := e.Members["a"], e.Members["b"]
 	e.member(t, "a", "")
 	e.member(t, "b", "cloud")
 	k := world.Key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	e.export(t, "b", k)
-	e.gateway(t, "a")
-	stop := e.gateway(t, "b")
+	stopA, stop := e.gateway(t, "a"), e.gateway(t, "b")
 	service := &corev1.Service{}
 	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
 	lab.Must(t, a.Create(t.Context(), world.Slice(service, "v4", e.host)))
@@ -315,6 +314,8 @@ func TestGateways(t *testing.T) {
 		}
 	}
 	continues(t)
+	private := world.Key{Namespace: k.Namespace, Name: "private"}
+	t.Run("a client is denied", func(t *testing.T) { testDenied(t, e, private) })
 	t.Run("what is not exported is refused", func(t *testing.T) {
 		export := world.Export(k)
 		lab.Must(t, b.Delete(t.Context(), export))
@@ -379,6 +380,7 @@ func TestGateways(t *testing.T) {
 	t.Run("headless", func(t *testing.T) { testHeadless(t, e, k.Namespace) })
 	t.Run("headless pods that roll", func(t *testing.T) { testRolling(t, e, k.Namespace) })
 	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
+	t.Run("a client is denied again", func(t *testing.T) { testDeniedAgain(t, e, private) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
 		conn, err := net.Dial("tcp", address)
 		lab.Must(t, err)
@@ -416,8 +418,9 @@ func TestGateways(t *testing.T) {
 			}
 			return nil
 		})
-		e.gateway(t, "b")
+		stop = e.gateway(t, "b")
 		e.answers(t, "a", "b", k)
 		e.answers(t, "a", "b", shared)
 	})
+	t.Run("rights", func(t *testing.T) { testRights(t, e, stopA, stop) })
 }
