@@ -6,30 +6,42 @@ package manifests_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// TestPriorityHasQuota: some API servers admit pods with a priority class of Kubernetes only if the namespace has a quota for it. The
-// quota must be sufficient for a rollout of all pods.
-func TestPriorityHasQuota(t *testing.T) {
-	objects := must(t)(manifests.Install(manifests.InstallOptions{Parts: manifests.Production}))
-	quota := ofKind[corev1.ResourceQuota](t, objects, "ResourceQuota")[0]
-	pods := int64(0)
-	for _, deployment := range ofKind[appsv1.Deployment](t, objects, "Deployment") {
-		pods += int64(*deployment.Spec.Replicas)
-		want := &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
-			ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn,
-			Values: []string{deployment.Spec.Template.Spec.PriorityClassName},
-		}}}
-		if diff := cmp.Diff(want, quota.Spec.ScopeSelector); diff != "" || quota.Namespace != deployment.Namespace {
-			t.Errorf("%s in %s, quota in %s: -want +got:\n%s", deployment.Name, deployment.Namespace, quota.Namespace, diff)
+// TestSpread: in production, no node gets two pods of a Deployment if there is another one that takes pods. No pod has a priority class
+// of Kubernetes itself, which some API servers admit in kube-system only.
+func TestSpread(t *testing.T) {
+	objects := must(t)(manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true}))
+	deployments := ofKind[appsv1.Deployment](t, objects, "Deployment")
+	if len(deployments) != 3 {
+		t.Errorf("%d Deployments, want 3", len(deployments))
+	}
+	for _, d := range deployments {
+		spec := d.Spec.Template.Spec
+		if *d.Spec.Replicas < 2 || spec.PriorityClassName != "" || !spreads(t, d.Spec.Template) {
+			t.Errorf("%s: %d replicas, priority class %q, %+v", d.Name, *d.Spec.Replicas, spec.PriorityClassName, spec.TopologySpreadConstraints)
 		}
 	}
-	if hard := quota.Spec.Hard.Pods().Value(); pods == 0 || hard < 10*pods {
-		t.Errorf("the quota allows %d pods, and there are %d", hard, pods)
+}
+
+// spreads reports whether pods of a template must be on different nodes, as far as there are such nodes.
+func spreads(t *testing.T, pod corev1.PodTemplateSpec) bool {
+	t.Helper()
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 && c.WhenUnsatisfiable == corev1.DoNotSchedule &&
+			*c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && selector.Matches(labels.Set(pod.Labels)) {
+			return true
+		}
 	}
+	return false
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-//go:embed agent autoexport crd dns gateway hub images member monitoring overlays
+//go:embed agent autoexport crd dns egress gateway hub images member metrics-auth monitoring overlays
 var files embed.FS
 
 // Names of the objects in a member cluster.

@@ -81,6 +81,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub. Other members treat this one as silent after four intervals, or after four of their own if those are longer")
 	flags.DurationVar(&options.AbsentTimeout, "absent-member-timeout", time.Hour, "time after which the imports from an absent member are deleted: one without a Member on the hub whose deletion was not watched")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of the Prometheus metrics; 0 disables them")
+	flags.BoolVar(&options.MetricsAuth, "metrics-auth", false, "serve the metrics by HTTPS, and only to clients with a token of an account that may get /metrics. The agent needs the rights of manifests/metrics-auth for it")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "address of Go's profiles, such as 127.0.0.1:6060; 0 disables them. They show the agent's memory: restrict access to them")
 	if err := flags.Parse(args); err != nil {

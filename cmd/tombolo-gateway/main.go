@@ -58,6 +58,7 @@ func parse(args []string) (gateway.Options, error) {
 	verbosity := flags.Int("v", 0, "log verbosity: 0 for operators, 1 logs each connection of another gateway that ends")
 	flags.StringVar(&options.Listen, "bind-address", ":8443", "address for the gateways of other clusters")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of the Prometheus metrics; 0 disables them")
+	flags.BoolVar(&options.MetricsAuth, "metrics-auth", false, "serve the metrics by HTTPS, and only to clients with a token of an account that may get /metrics. The gateway needs the rights of manifests/metrics-auth for it")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 50*time.Second, "how long a gateway that stops waits for its streams. It must be less than the pod's terminationGracePeriodSeconds")
 	flags.IntVar(&options.MaxStreams, "max-streams", 20_000, "largest number of streams in each direction")

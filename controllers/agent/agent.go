@@ -22,6 +22,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/metricsauth"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -49,11 +50,15 @@ func Run(ctx context.Context, options Options) error {
 	member := rest.CopyConfig(options.Member)
 	member.QPS = -1 // the API server's Priority and Fairness protects it
 	member.UserAgent = name
+	metrics := metricsserver.Options{BindAddress: options.MetricsAddress}
+	if options.MetricsAuth {
+		metrics = metricsauth.Options(options.MetricsAddress)
+	}
 	mgr, err := manager.New(member, manager.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Log,
 		Cache:                         cache.Options{DefaultTransform: caches.Compact, NewInformer: newInformer(options.Log)},
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        options.ProbeAddress,
 		PprofBindAddress:              options.ProfileAddress,
 		LeaderElection:                options.Election == ElectLeader,

@@ -70,6 +70,8 @@ type Options struct {
 	AbsentTimeout time.Duration
 	// MetricsAddress and ProbeAddress are the addresses to listen on; "0" means none.
 	MetricsAddress, ProbeAddress string
+	// MetricsAuth serves the metrics by HTTPS, to accounts that may get /metrics.
+	MetricsAuth bool
 	// ProfileAddress is the address for Go's profiles. It is not that of the metrics, because profiles contain more than metrics
 	// should; "0" or empty means none.
 	ProfileAddress string

@@ -46,7 +46,9 @@ func headlessAcrossNetworks(s *scene) {
 		}
 		from.await("SRV", "_http._tcp."+s.name("db"), "NOERROR "+strings.Join(want, " "), func(r records) string { return said(r.Rcode, targets(r.Answers)) })
 	}
-	hasTargets(a, "db-0.a", "db-0.b", "db-1.a", "db-1.b")
+	for _, from := range []*place{a, b} {
+		hasTargets(from, "db-0.a", "db-0.b", "db-1.a", "db-1.b")
+	}
 	b.shell("db-0", "touch /tmp/unready")
 	hasTargets(a, "db-0.a", "db-1.a", "db-1.b")
 	a.awaitDNS("A", "db-0.b."+s.name("db"), "NXDOMAIN")

@@ -50,10 +50,13 @@ func newStage(t *testing.T) *stage {
 	})
 }
 
-// newNetworks starts a clusterset across networks. c takes part in the stories that open it.
+// newNetworks starts a clusterset across networks, with our DNS plugin in a and c and CoreDNS' own in b. c takes part in the stories that open it.
 func newNetworks(t *testing.T) *stage {
 	t.Helper()
-	st := startStage(t, complete.Options{Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c"})
+	st := startStage(t, complete.Options{
+		Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c",
+		Installations: map[string]complete.Installation{"b": {Installer: complete.ByCommand, DNS: complete.CoreDNSPlugin}},
+	})
 	st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"}
 	lab.Must(t, st.LoadConformanceImages(t.Context()))
 	return st

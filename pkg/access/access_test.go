@@ -409,21 +409,28 @@ func TestDecideAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun c
 	}
 }
 
-// manyAccounts returns rules of which each of 1,000 is about another account of the client's namespace, none of them the client's.
-func manyAccounts(t testing.TB) *Rules {
+// selecting returns rules that all select the service, one for each of 1,000 peers. None of the peers is the client.
+func selecting(t testing.TB, peer func(i int) apiPeer) *Rules {
 	t.Helper()
-	objects := Objects{Namespaces: map[string]labels.Set{"ns-7": nil}}
+	objects := Objects{
+		Namespaces: map[string]labels.Set{"ns-7": nil},
+		Properties: map[clusterset.ClusterID]map[string]string{frontend.Cluster: {"region": "eu"}},
+	}
 	for i := range 1000 {
-		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), policySpec{Action: accept, Peers: []apiPeer{{
-			Namespaces:      []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(frontend.Namespace)},
-			ServiceAccounts: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(fmt.Sprintf("account-%d", i))},
-		}}}))
+		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), policySpec{Action: accept, Peers: []apiPeer{peer(i)}}))
 	}
 	rules, err := New(exporting, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rules
+}
+
+func account(i int) apiPeer {
+	return apiPeer{
+		Namespaces:      []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(frontend.Namespace)},
+		ServiceAccounts: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(fmt.Sprintf("account-%d", i))},
+	}
 }
 
 // The steps after one that decides about all clients are not kept: other clusters can ask for many chains.
@@ -470,7 +477,8 @@ func BenchmarkDecide(b *testing.B) {
 	for name, rules := range map[string]*Rules{
 		"10 of 1,000 policies select the service":          thousand(b, exporting, false),
 		"1,000 select it, about other namespaces":          thousand(b, exporting, true),
-		"1,000 select it, about accounts of one namespace": manyAccounts(b),
+		"1,000 select it, about accounts of one namespace": selecting(b, account),
+		"1,000 select it, about other regions":             selecting(b, func(i int) apiPeer { return inRegion(policyv1alpha1.PropertyValue(fmt.Sprint("region-", i))) }),
 	} {
 		b.Run(name, func(b *testing.B) {
 			service := Service{Key: clusterset.ServiceKey{Namespace: "ns-7", Name: "web"}}

@@ -140,11 +140,12 @@ func TestCharts(t *testing.T) {
 	_, version := release(t)
 	crds := []string{"crd/mcs"}
 	for values, kustomizations := range map[string][]string{
-		"{profile: quickstart}":                         {"overlays/quickstart"},
-		"{profile: production}":                         {"overlays/production"},
-		"{profile: agent}":                              {"agent"},
-		"{gateway: {enabled: true}}":                    {"overlays/quickstart", "gateway"},
-		"{profile: agent, monitoring: {enabled: true}}": {"agent", "monitoring/agent", "dashboard"},
+		"{profile: quickstart}":                               {"overlays/quickstart"},
+		"{profile: production}":                               {"overlays/production"},
+		"{profile: agent}":                                    {"agent"},
+		"{gateway: {enabled: true}}":                          {"overlays/quickstart", "gateway"},
+		"{gateway: {enabled: true}, egress: {enabled: true}}": {"overlays/quickstart", "gateway", "egress"},
+		"{profile: agent, monitoring: {enabled: true}}":       {"agent", "monitoring/agent", "dashboard"},
 		"{profile: production, gateway: {enabled: true}, monitoring: {enabled: true}}": {"overlays/production", "gateway", "monitoring"},
 	} {
 		t.Run(values, func(t *testing.T) {

@@ -53,6 +53,9 @@ func files() []file {
 	without := func(kinds ...string) func(*resource.Resource) bool {
 		return func(r *resource.Resource) bool { return !slices.Contains(kinds, r.GetKind()) }
 	}
+	named := func(name string) func(*resource.Resource) bool {
+		return func(r *resource.Resource) bool { return r.GetName() == name }
+	}
 	deployment := func(name string) func(*resource.Resource) bool {
 		return func(r *resource.Resource) bool { return r.GetKind() == "Deployment" && r.GetName() == name }
 	}
@@ -60,18 +63,23 @@ func files() []file {
 	return []file{
 		{"tombolo-hub/files/hub.yaml", "hub", func(r *resource.Resource) bool { return !isTokenPolicy(r) }},
 		{"tombolo-hub/files/policy-tokens.yaml", "hub", isTokenPolicy},
-		{"tombolo/files/agent.yaml", "agent", without("Namespace", "Deployment")},
+		{"tombolo/files/agent.yaml", "agent", func(r *resource.Resource) bool {
+			return r.GetName() != "tombolo-export" && without("Namespace", "Deployment")(r)
+		}},
+		{"tombolo/files/export-rights.yaml", "agent", named("tombolo-export")},
 		{"tombolo/files/deployment-agent.yaml", quickstart, deployment("tombolo-agent")},
 		{"tombolo/files/deployment-agent-production.yaml", production, deployment("tombolo-agent")},
 		{"tombolo/files/dns.yaml", "dns/plugin", without("Deployment")},
 		{"tombolo/files/deployment-dns.yaml", quickstart, deployment("tombolo-dns")},
 		{"tombolo/files/deployment-dns-production.yaml", production, deployment("tombolo-dns")},
 		{"tombolo/files/production.yaml", production, func(r *resource.Resource) bool {
-			return slices.Contains([]string{"PodDisruptionBudget", "NetworkPolicy", "ResourceQuota"}, r.GetKind())
+			return slices.Contains([]string{"PodDisruptionBudget", "NetworkPolicy"}, r.GetKind())
 		}},
 		{"tombolo/files/gateway.yaml", "gateway", without("Deployment", "Service")},
 		{"tombolo/files/deployment-gateway.yaml", "gateway", kind("Deployment")},
 		{"tombolo/files/service-gateway.yaml", "gateway", kind("Service")},
+		{"tombolo/files/egress-agent.yaml", "egress", named("tombolo-agent-egress")},
+		{"tombolo/files/egress-gateway.yaml", "egress", named("tombolo-gateway-egress")},
 		{"tombolo/files/monitoring-agent.yaml", "monitoring/agent", all},
 		{"tombolo/files/monitoring-dns.yaml", "monitoring/dns", all},
 		{"tombolo/files/monitoring-gateway.yaml", "monitoring/gateway", all},

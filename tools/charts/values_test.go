@@ -22,7 +22,8 @@ func TestValues(t *testing.T) {
 clusterID: east
 clusterset: eu
 image: {registry: mirror.example:5000/x, tag: v9, pullPolicy: Always, pullSecrets: [{name: pull}]}
-agent: {args: [--deny-namespaces=x], replicas: 3, resources: {limits: {memory: 1Gi}}, podAnnotations: {a: b}}
+agent: {args: [--deny-namespaces=x], replicas: 3, resources: {limits: {memory: 1Gi}}, podAnnotations: {a: b}, priorityClassName: high}
+aggregateExportRights: false
 dns: {image: "mine/dns:1", replicas: 0, nodeSelector: {disk: ssd}, tolerations: [{key: k}], affinity: {nodeAffinity: {}}}
 gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [--max-streams=5]}
 `)
@@ -48,6 +49,8 @@ gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [
 		"no replicas":           {dns["spec"].(object)["replicas"], 0.0},
 		"resources":             {containerOf(agent)["resources"], part{"limits": part{"memory": "1Gi"}}},
 		"annotations":           {agent["spec"].(object)["template"].(object)["metadata"].(object)["annotations"], part{"a": "b"}},
+		"priority class":        {podOf(agent)["priorityClassName"], "high"},
+		"export rights":         {all["ClusterRole <nil>/tombolo-export"]["metadata"].(object)["labels"], part{"app.kubernetes.io/part-of": "tombolo"}},
 		"node selector":         {podOf(dns)["nodeSelector"], part{"disk": "ssd"}},
 		"tolerations":           {podOf(dns)["tolerations"], []any{part{"key": "k"}}},
 		"affinity":              {podOf(dns)["affinity"], part{"nodeAffinity": part{}}},

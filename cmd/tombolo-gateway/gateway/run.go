@@ -27,6 +27,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/metricsauth"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -43,6 +44,8 @@ type Options struct {
 	Listen string
 	// MetricsAddress and ProbeAddress are host and port; "0" disables them.
 	MetricsAddress, ProbeAddress string
+	// MetricsAuth serves the metrics by HTTPS, to accounts that may get /metrics.
+	MetricsAuth bool
 	// DrainTimeout is how long a gateway that stops waits for its streams.
 	DrainTimeout time.Duration
 	// MaxStreams is the largest number of streams in each direction, and MaxStreamsEach that of one client, or one other cluster.
@@ -76,6 +79,10 @@ func Run(ctx context.Context, options Options) error {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
 	own := map[string]cache.Config{options.Namespace: {}}
+	metrics := metricsserver.Options{BindAddress: options.MetricsAddress}
+	if options.MetricsAuth {
+		metrics = metricsauth.Options(options.MetricsAddress)
+	}
 	mgr, err := manager.New(options.Cluster, manager.Options{
 		Scheme: scheme,
 		Logger: options.Log,
@@ -89,7 +96,7 @@ func Run(ctx context.Context, options Options) error {
 			},
 		},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&gatewayv1alpha1.GatewayStatus{}}}},
-		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		Metrics:                 metrics,
 		HealthProbeBindAddress:  options.ProbeAddress,
 		GracefulShutdownTimeout: new(options.DrainTimeout + 5*time.Second),
 	})

@@ -35,14 +35,16 @@ func TestScrape(t *testing.T) {
 	t.Parallel()
 	w := world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
 	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
-	agents := map[string]string{}
-	for id, m := range w.Members {
-		agents[id] = startAgent(t, program, w.Hub, m.Cluster)
+	a, b, reader := w.Members["a"], w.Members["b"], "prometheus"
+	installMetricsAuth(t, b, reader)
+	agentMetrics := startAgent(t, program, w.Hub, a.Cluster)
+	secured := startAgent(t, program, w.Hub, b.Cluster, "--metrics-auth")
+	for _, m := range w.Members {
 		m.ExportWeb(t, world.Key{Namespace: metav1.NamespaceDefault, Name: "web"})
 	}
-	dnsMetrics := startDNS(t, coredns, w.Members["a"].Cluster, "web.default.svc.clusterset.local.")
+	dnsMetrics := startDNS(t, coredns, a.Cluster, "web.default.svc.clusterset.local.")
 
-	world.KeepScrape(t, "agent.prom", awaitScrape(t, agents["a"],
+	world.KeepScrape(t, "agent.prom", awaitScrape(t, agentMetrics,
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
 		"tombolo_imports 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
 		`tombolo_member_live{member="b"} 1`, `tombolo_unconfirmed_services{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
@@ -55,10 +57,11 @@ func TestScrape(t *testing.T) {
 		"coredns_clusterset_last_event_timestamp_seconds{", "coredns_clusterset_watch_errors_total{",
 		"coredns_clusterset_refused_objects{", "coredns_clusterset_rebuild_duration_seconds_count{", "coredns_dns_requests_total{",
 	))
+	readsMetrics(t, b, secured, reader)
 }
 
 // startAgent runs the agent's program as its pod does, but for the ports and the lease, and returns where its metrics are.
-func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string {
+func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ...string) string {
 	t.Helper()
 	local, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentServiceAccount)
 	lab.Must(t, err)
@@ -71,8 +74,11 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster) string 
 	address := freeAddress(t)
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
 	ready := func(ctx context.Context) error { _, err := scrape(ctx, address); return err }
-	lab.Must(t, cluster.Program(program, ready, "--leader-elect=false", "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace,
-		"--service-cidrs="+strings.Join(ranges, ","), "--metrics-bind-address="+address, "--health-probe-bind-address=0").Start(t.Context()))
+	args = append([]string{
+		"--leader-elect=false", "--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--namespace=" + manifests.AgentNamespace,
+		"--service-cidrs=" + strings.Join(ranges, ","), "--metrics-bind-address=" + address, "--health-probe-bind-address=0",
+	}, args...)
+	lab.Must(t, cluster.Program(program, ready, args...).Start(t.Context()))
 	return address
 }
 
