@@ -88,6 +88,7 @@ lab-assets: assets kubectl ## build what complete clusters run: Kubernetes, cont
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
+	@[ -x bin/helm ] && [ bin/helm -nt tools/charts/go.sum ] || { echo "build helm (a minute, once)"; cd tools/charts && CGO_ENABLED=0 go build -o '$(CURDIR)/bin/helm' helm.sh/helm/v4/cmd/helm; }
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up

@@ -31,8 +31,8 @@ type stage struct {
 	clients map[string]client.WithWatch
 }
 
-// newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported. Between
-// them, they have both installers and both DNS plugins.
+// newStage starts a clusterset: members a and b, and c, which has not joined and runs the oldest Kubernetes supported. They have both DNS
+// plugins, and each installer but the command, which the documents and the clusters across networks use.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	oldest := "c"
@@ -42,10 +42,10 @@ func newStage(t *testing.T) *stage {
 	return startStage(t, complete.Options{
 		Members: []string{"a", "b"}, Late: []string{"c"}, Oldest: oldest,
 		Installations: map[string]complete.Installation{
-			complete.HubName: {Installer: complete.ByKustomize},
-			"a":              {Installer: complete.ByCommand, DNS: complete.OurPlugin},
+			complete.HubName: {Installer: complete.ByHelm},
+			"a":              {Installer: complete.ByHelm, DNS: complete.OurPlugin},
 			"b":              {Installer: complete.ByKustomize, DNS: complete.CoreDNSPlugin},
-			"c":              {Installer: complete.ByCommand, DNS: complete.CoreDNSPlugin},
+			"c":              {Installer: complete.ByInvitation, DNS: complete.CoreDNSPlugin},
 		},
 	})
 }

@@ -36,8 +36,10 @@ type Installer string
 
 // The ways to install.
 const (
-	ByCommand   Installer = "kubectl clusterset"
-	ByKustomize Installer = "kustomize"
+	ByCommand    Installer = "kubectl clusterset"
+	ByInvitation Installer = "an invitation"
+	ByKustomize  Installer = "kustomize"
+	ByHelm       Installer = "Helm"
 )
 
 // DNS is the CoreDNS plugin that serves the clusterset's names.

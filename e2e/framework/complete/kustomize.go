@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -46,6 +48,105 @@ images:
 const serviceCIDRsPatch = `patches:
 - target: {kind: Deployment, name: tombolo-agent}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--service-cidrs=%s"}]'
+`
+
+// joinByKustomize does what docs/install.md says under "By kustomize alone", with CoreDNS' own plugin.
+func (c *Clusterset) joinByKustomize(ctx context.Context, cluster *lab.Cluster) error {
+	folder, remove, err := c.writeKustomizations(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	name := cluster.Name
+	for _, step := range []struct{ stdin, args string }{
+		{args: "--context " + name + " apply -k manifests/crd/mcs"},
+		{args: "--context " + name + " apply -f manifests/crd/about.k8s.io_clusterproperties.yaml"},
+		{args: "--context " + name + " wait --for=condition=Established crd/clusterproperties.about.k8s.io --timeout=60s"},
+		{stdin: fmt.Sprintf(properties, name), args: "--context " + name + " apply -f -"},
+		{args: "--context " + name + " apply -k " + folder + "/member"},
+	} {
+		if _, err := c.Kubectl(ctx, step.stdin, words(step.args)...); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(ctx, cluster); err != nil {
+		return err
+	}
+	return c.editCorefile(ctx, cluster)
+}
+
+// connect gives a member's agent the credentials for the hub, and waits for its heartbeat.
+func (c *Clusterset) connect(ctx context.Context, cluster *lab.Cluster) error {
+	if err := c.giveCredentials(ctx, cluster); err != nil {
+		return err
+	}
+	_, err := c.Kubectl(ctx, "", "--context", c.Hub.Name, "-n", "member-"+cluster.Name, "wait", "--for=create", "heartbeat/heartbeat", "--timeout=120s")
+	return err
+}
+
+// writeKustomizations writes those of a member, and applies the one for the hub. They are in the folder that is returned until remove.
+func (c *Clusterset) writeKustomizations(ctx context.Context, cluster *lab.Cluster) (folder string, remove func(), err error) {
+	// The kustomizations of a user's own lie within the repository: kustomize takes relative paths only.
+	out := filepath.Join(c.programs.root, "out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", nil, err
+	}
+	folder, err = os.MkdirTemp(out, "kustomize-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(folder) }
+	for path, content := range c.kustomizations(cluster) {
+		path = filepath.Join(folder, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			remove()
+			return "", nil, err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			remove()
+			return "", nil, err
+		}
+	}
+	if err := c.admitByKustomize(ctx, folder+"/hub", "member-"+cluster.Name); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return folder, remove, nil
+}
+
+// quotaAttempts bounds how often a quota is made anew: ten times the 30 s in which the hub's controllers notice new kinds.
+const quotaAttempts = 30
+
+// admitByKustomize applies a member's kustomization to the hub and returns when its quota counts: one that is older than
+// what the hub's controllers know is made anew, as manifests/member/resourcequota.yaml says.
+func (c *Clusterset) admitByKustomize(ctx context.Context, folder, namespace string) error {
+	hub := "--context " + c.Hub.Name
+	counts := `{.status.used.count/publishedendpoints\.hub\.tombolo-mcs\.io}`
+	var err error
+	for range quotaAttempts {
+		if _, err = c.Kubectl(ctx, "", words(hub+" apply -k "+folder)...); err != nil {
+			return err
+		}
+		wait := "wait --for=jsonpath=" + counts + " resourcequota/tombolo --timeout=10s"
+		if _, err = c.Kubectl(ctx, "", words(hub+" -n "+namespace+" "+wait)...); err == nil {
+			return nil
+		}
+		if _, err := c.Kubectl(ctx, "", words(hub+" -n "+namespace+" delete resourcequota tombolo")...); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the quota of %s does not count: %w", namespace, err)
+}
+
+const properties = `apiVersion: about.k8s.io/v1beta1
+kind: ClusterProperty
+metadata: {name: cluster.clusterset.k8s.io, labels: {app.kubernetes.io/part-of: tombolo}}
+spec: {value: %[1]s}
+---
+apiVersion: about.k8s.io/v1beta1
+kind: ClusterProperty
+metadata: {name: clusterset.k8s.io, labels: {app.kubernetes.io/part-of: tombolo}}
+spec: {value: clusterset}
 `
 
 // giveCredentials gives a member's agent its way to the hub.
