@@ -20,6 +20,7 @@ IMAGEFLAGS ?=
 
 TOOLS := $(CURDIR)/bin/tools
 GOLANGCI := $(TOOLS)/golangci-lint
+GOVULNCHECK := $(TOOLS)/govulncheck
 GOFUMPT := $(TOOLS)/gofumpt
 CONTROLLER_GEN := $(TOOLS)/controller-gen
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
@@ -320,6 +321,10 @@ lint: $(GOLANGCI) ## run golangci-lint (.golangci.yml)
 	@$(GOLANGCI) run ./...
 	@for m in $(CODE_MODULES); do echo "lint $$m"; (cd "$$m" && $(GOLANGCI) run --config='$(CURDIR)/.golangci.yml' ./...); done
 
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) # list the known vulnerabilities of the code that the product calls (asks vuln.go.dev)
+	@$(GOVULNCHECK) ./cmd/... ./coredns-plugin/...
+
 .PHONY: generate
 generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## write deepcopy functions, CRDs, references of docs and files of charts; generate-check compares only
 	@tools/codegen/generate.sh $(CONTROLLER_GEN) $(CRD_REF_DOCS) .
@@ -352,6 +357,10 @@ $(GOLANGCI): tools/lint/go.sum
 $(GOFUMPT): tools/lint/go.sum
 	@echo "build gofumpt"
 	@cd tools/lint && CGO_ENABLED=0 go build -o $@ mvdan.cc/gofumpt
+
+$(GOVULNCHECK): tools/lint/go.sum
+	@echo "build govulncheck"
+	@cd tools/lint && CGO_ENABLED=0 go build -o $@ golang.org/x/vuln/cmd/govulncheck
 
 $(CONTROLLER_GEN): tools/codegen/go.sum
 	@echo "build controller-gen"
