@@ -19,7 +19,7 @@ func TestDashboardSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d grafana.Dashboard //nolint:staticcheck // the sidecar loads this version
+	var d grafana.Dashboard                                                  //nolint:staticcheck // the sidecar loads this version
 	if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" { // it is an empty list if nothing is wrong
 		t.Fatal(err)
 	}
