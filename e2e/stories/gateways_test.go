@@ -42,6 +42,7 @@ var acrossNetworks = []story{
 	{"an alias reaches another network", aliasOfAnotherNetwork},
 	{"three clusters in two networks serve together", threeClustersInTwoNetworks},
 	{"a cluster with IPv4 only and one with both families use each other's services", oneClusterHasIPv4Only},
+	{"an export is granted to one of two clusters", exportIsGrantedToOneCluster},
 	{"a grant lets one service account use a service", grantRestricts},
 	{"a member moves to another network and back", memberMoves},
 	{"a backend is killed in the middle of a stream", backendIsKilled},

@@ -66,7 +66,7 @@ var serial = []story{
 // TestStories runs the stories, and the commands of two documents on clusters of their own. STORY in the environment, a regular expression,
 // chooses some by their names.
 //
-// spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, P1, L1
+// spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, P1, L1
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
