@@ -41,6 +41,8 @@ var parallel = []story{
 	{"pods of a StatefulSet have names of their own", statefulPodsHaveNamesOfTheirOwn},
 	{"what is not exported stays private", whatIsNotExportedStaysPrivate},
 	{"a preferred cluster fails over and serves again", preferencesFailOver},
+	{"a passive cluster serves alone while the active one cannot", passiveClusterServesAlone},
+	{"data stays in the EU even if no cluster there serves", dataStaysInTheEU},
 	{"an alias has the pods of all clusters under a local name", aliasesServeByLocalNames},
 	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
 	{"two exporters serve together, and one serves on", twoExporters},
@@ -66,7 +68,7 @@ var serial = []story{
 // TestStories runs the stories, and the commands of two documents on clusters of their own. STORY in the environment, a regular expression,
 // chooses some by their names.
 //
-// spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, P1, L1
+// spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, A5, P1, L1
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))

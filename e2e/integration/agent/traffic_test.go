@@ -5,7 +5,6 @@ package agent_test
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -19,13 +18,10 @@ import (
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
-// yamlBlocks matches the manifests of a document.
-var yamlBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-
-// TestTrafficDocument: the policies of docs/traffic.md do what it says.
+// TestTrafficExamples: the policies of examples are those of docs/traffic.md, and do what it says.
 //
 // spec: P1, A5
-func TestTrafficDocument(t *testing.T) {
+func TestTrafficExamples(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
@@ -33,28 +29,26 @@ func TestTrafficDocument(t *testing.T) {
 	b.Start(t)
 	w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = properties{"region": "eu"} })
 	defer w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = nil })
-	text, err := os.ReadFile("../../../docs/traffic.md")
+	document, err := os.ReadFile("../../../docs/traffic.md")
 	lab.Must(t, err)
-	document := strings.NewReplacer("east", "a", "west", "b").Replace(string(text))
-	policies := map[string]*policyv1alpha1.ServiceImportRoutingPolicy{}
-	for _, block := range yamlBlocks.FindAllStringSubmatch(document, -1) {
-		policy := &policyv1alpha1.ServiceImportRoutingPolicy{}
-		lab.Must(t, yaml.UnmarshalStrict([]byte(block[1]), policy))
-		policies[policy.Name] = policy
-	}
 	const ofA, ofB = "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080"
 	for _, test := range []struct {
-		policy, service string
-		fallback        []string // if a has no ready endpoint
+		example, service string
+		fallback         []string // if a has no ready endpoint
+		reason           string
 	}{
-		{"locality", "web", []string{ofB}},
-		{"active-passive", "database", []string{ofB}},
-		{"eu-only", "web", []string{ofA}}, // its slice stays, without a ready endpoint
+		{"locality-first", "web", []string{ofB}, "Fallback"},
+		{"active-passive", "database", []string{ofB}, "Fallback"},
+		{"data-in-the-eu", "web", []string{ofA}, "NoSource"}, // its slice stays, without a ready endpoint
 	} {
-		policy := policies[test.policy]
-		if policy == nil {
-			t.Fatalf("the document has no policy %s", test.policy)
+		text, err := os.ReadFile("../../../examples/" + test.example + "/policy.yaml")
+		lab.Must(t, err)
+		_, manifest, _ := strings.Cut(string(text), "\n\n") // without its header
+		if !strings.Contains(string(document), "```yaml\n"+manifest+"```") {
+			t.Errorf("docs/traffic.md does not have the policy of examples/%s:\n%s", test.example, manifest)
 		}
+		policy := &policyv1alpha1.ServiceImportRoutingPolicy{}
+		lab.Must(t, yaml.UnmarshalStrict([]byte(strings.NewReplacer("east", "a", "west", "b").Replace(manifest)), policy))
 		k := key{Namespace: policy.Namespace, Name: test.service}
 		world.CreateNamespace(t, k.Namespace, a, b)
 		var own *discoveryv1.EndpointSlice
@@ -65,7 +59,7 @@ func TestTrafficDocument(t *testing.T) {
 		a.Endpoints(t, k, ofA)
 		a.accepted(t, policy, metav1.ConditionTrue, "Accepted", "the policy is in effect")
 		a.setReady(t, own, false)
-		a.ImportCondition(t, k, "Preferred", metav1.ConditionFalse, map[bool]string{true: "NoSource", false: "Fallback"}[test.policy == "eu-only"], "")
+		a.ImportCondition(t, k, "Preferred", metav1.ConditionFalse, test.reason, "")
 		a.Endpoints(t, k, test.fallback...)
 	}
 }

@@ -53,7 +53,10 @@ func TestKustomizations(t *testing.T) {
 		{"hub", "overlays/managed"},
 	} {
 		for _, name := range names { // a member needs the hub
-			applyTwice(t, run, name)
+			applyTwice(t, run, pathOf(t, name))
+			if name == "hub" {
+				run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
+			}
 		}
 		admitPods(t, cluster)
 		for _, name := range slices.Backward(names) {
@@ -116,17 +119,13 @@ func pathOf(t *testing.T, name string) string {
 	return path
 }
 
-// applyTwice applies a kustomization, and again, which changes nothing.
-func applyTwice(t *testing.T, run func(...string) string, name string) {
+// applyTwice applies the kustomization of a folder, and again, which changes nothing.
+func applyTwice(t *testing.T, run func(...string) string, path string) {
 	t.Helper()
-	path := pathOf(t, name)
 	run("apply", "-k", path)
-	if name == "hub" {
-		run("wait", "--for=condition=Established", "crd/members.hub.tombolo-mcs.io", "--timeout=3m")
-	}
 	applied := specs(run, path)
 	run("apply", "-k", path)
-	lab.Equal(t, fmt.Sprintf("%s, applied again, changes", name), applied, specs(run, path))
+	lab.Equal(t, fmt.Sprintf("%s, applied again, changes", path), applied, specs(run, path))
 }
 
 // specs returns the generation of each object of a kustomization that has one.
