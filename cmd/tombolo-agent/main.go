@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -66,7 +67,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	domains := flags.String("allow-metadata-domains", "", "comma-separated domains, such as example.com, whose exported labels and annotations are imported, besides those without a domain. A domain does not include its subdomains")
 	defaultSources := flags.String("default-sources", "", "comma-separated sources, the preferred ones first, of imports without a ServiceImportRoutingPolicy: SameCluster, SameProperty=NAME, and Any as the last one, such as SameCluster,SameProperty=region,Any; defaults to all exporters together")
 	autoExport := flags.Bool("auto-export", false, "export each Service that has the label tombolo-mcs.io/auto-export=true, or whose Namespace has it and that does not have another value itself. The agent needs the rights of manifests/autoexport for it")
-	flags.IntVar(&options.AutoExportLimit, "auto-export-limit", 100, "number of Services of a namespace that are exported by label")
+	flags.IntVar(&options.AutoExportLimit, "auto-export-limit", autoexport.DefaultLimit, "number of Services of a namespace that are exported by label")
 	gateways := flags.String("gateway-address", "", "comma-separated addresses at which other members reach the gateways of this cluster, such as gateway.example.com or 198.51.100.1:8443; the port defaults to 443. Defaults to the addresses of the Service tombolo-gateway")
 	selector := flags.String("derived-selector", string(clusterset.NoSelector), "none, or oldest: derived Services get the selector of the oldest export, "+
 		"so that matching pods of this cluster serve them, and this cluster publishes its own selectors. This is not part of the Multi-Cluster Services API: pods without an export serve then")

@@ -36,6 +36,9 @@ const (
 	reasonRefused = "AutoExportRefused"
 )
 
+// DefaultLimit is the Limit of an agent that is given none.
+const DefaultLimit = 100
+
 // Reconciler writes the automatic exports of one namespace at a time.
 type Reconciler struct {
 	Cluster clusterset.ClusterID
@@ -96,21 +99,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // gather reads a namespace, and reports whether it exists and is not being deleted.
-func (r *Reconciler) gather(ctx context.Context, name string) (v view, exists bool, err error) {
+func (r *Reconciler) gather(ctx context.Context, name string) (v View, exists bool, err error) {
 	namespace := caches.NamespaceMetadata()
 	exists, err = caches.Get(ctx, r.Member, client.ObjectKey{Name: name}, namespace)
 	if err != nil || !exists || !namespace.DeletionTimestamp.IsZero() {
-		return view{}, false, err
+		return View{}, false, err
 	}
 	services, exports := &corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}
 	for _, list := range []client.ObjectList{services, exports} {
 		if err := r.Member.List(ctx, list, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
-			return view{}, false, fmt.Errorf("list %T of namespace %s: %w", list, name, err)
+			return View{}, false, fmt.Errorf("list %T of namespace %s: %w", list, name, err)
 		}
 	}
-	return view{
-		cluster: r.Cluster, labels: namespace.Labels, limit: r.Limit,
-		services: caches.Pointers(services.Items), exports: caches.Pointers(exports.Items),
+	return View{
+		Cluster: r.Cluster, Labels: namespace.Labels, Limit: r.Limit,
+		Services: caches.Pointers(services.Items), Exports: caches.Pointers(exports.Items),
 	}, true, nil
 }
 

@@ -17,14 +17,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
-// view is what the automatic exports of a namespace depend on.
-type view struct {
-	cluster clusterset.ClusterID
-	// labels are those of the Namespace.
-	labels   map[string]string
-	services []*corev1.Service
-	exports  []*mcsv1beta1.ServiceExport
-	limit    int
+// View is what the automatic exports of a namespace depend on.
+type View struct {
+	Cluster clusterset.ClusterID
+	// Labels are those of the Namespace.
+	Labels   map[string]string
+	Services []*corev1.Service
+	Exports  []*mcsv1beta1.ServiceExport
+	// Limit is as in Reconciler.
+	Limit int
 }
 
 // decision is what to write.
@@ -37,10 +38,10 @@ type decision struct {
 
 // decide returns the automatic exports to create and to delete. An export that exists stays if its Service is still labelled, also
 // beyond the limit. Exports of users are not changed, and do not count. It is pure.
-func decide(v view) decision {
+func decide(v View) decision {
 	exports := map[string]*mcsv1beta1.ServiceExport{}
 	var managed []*mcsv1beta1.ServiceExport
-	for _, e := range v.exports {
+	for _, e := range v.Exports {
 		exports[e.Name] = e
 		if clusterset.IsManaged(e.Labels) {
 			managed = append(managed, e)
@@ -48,7 +49,7 @@ func decide(v view) decision {
 	}
 	var desired []*mcsv1beta1.ServiceExport
 	var missing []*corev1.Service
-	for _, s := range v.services {
+	for _, s := range v.Services {
 		switch existing := exports[s.Name]; {
 		case !v.isExported(s):
 		case existing == nil:
@@ -58,7 +59,7 @@ func decide(v view) decision {
 		}
 	}
 	slices.SortFunc(missing, compareUrgency)
-	free := min(max(0, v.limit-len(desired)), len(missing))
+	free := min(max(0, v.Limit-len(desired)), len(missing))
 	result := decision{created: missing[:free], leftOut: missing[free:]}
 	for _, s := range result.created {
 		desired = append(desired, newExport(s))
@@ -68,22 +69,39 @@ func decide(v view) decision {
 }
 
 // isExported reports whether a Service is labelled and can be exported. An export of any other one would only be invalid.
-func (v view) isExported(service *corev1.Service) bool {
-	if !clusterset.IsAutoExported(service.Labels, v.labels) || !service.DeletionTimestamp.IsZero() {
+func (v View) isExported(service *corev1.Service) bool {
+	return v.isLabelled(service) && v.obstacle(service) == ""
+}
+
+// isLabelled reports whether a label asks to export a Service.
+func (v View) isLabelled(service *corev1.Service) bool {
+	if !clusterset.IsAutoExported(service.Labels, v.Labels) || !service.DeletionTimestamp.IsZero() {
 		return false
 	}
-	_, isOwnLabel := service.Labels[clusterset.LabelAutoExport]
-	if !isOwnLabel && clusterset.IsAlias(service) && len(service.Spec.Selector) == 0 { // it has no endpoints of this cluster
-		return false
+	return hasOwnLabel(service) || !clusterset.IsAlias(service) || len(service.Spec.Selector) > 0 // otherwise it has no endpoints of this cluster
+}
+
+// obstacle returns why a Service cannot be exported; empty if it can.
+func (v View) obstacle(service *corev1.Service) string {
+	decided, rejection := export.Decide(v.Cluster, newExport(service), service)
+	if rejection != nil {
+		return rejection.Message
 	}
-	decided, rejection := export.Decide(v.cluster, newExport(service), service)
-	return rejection == nil && record.Check(decided) == nil
+	if err := record.Check(decided); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func hasOwnLabel(service *corev1.Service) bool {
+	_, ok := service.Labels[clusterset.LabelAutoExport]
+	return ok
 }
 
 // compareUrgency orders the Services of a namespace that are not exported yet: first those with a label of their own, then older ones.
 func compareUrgency(a, b *corev1.Service) int {
 	own := func(s *corev1.Service) int {
-		if _, ok := s.Labels[clusterset.LabelAutoExport]; ok {
+		if hasOwnLabel(s) {
 			return 0
 		}
 		return 1

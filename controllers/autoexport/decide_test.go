@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 			if tc.limit == 0 {
 				tc.limit = 100
 			}
-			d := decide(view{cluster: "east", labels: tc.labels, services: tc.services, exports: tc.exports, limit: tc.limit})
+			d := decide(View{Cluster: "east", Labels: tc.labels, Services: tc.services, Exports: tc.exports, Limit: tc.limit})
 			var got, leftOut []string
 			for _, c := range d.changes {
 				got = append(got, fmt.Sprintf("%s %s", c.Verb, c.Object.Name))

@@ -101,6 +101,13 @@ func (e *explainCommand) printNotExported(key clusterset.ServiceKey, known []clu
 			fmt.Fprintf(e.err, "%s has a ServiceExport for it: %s\n", s.ID, plain(exportMessage(&s.Exports[i])))
 		}
 	}
+	for _, s := range members {
+		for _, gap := range s.Gaps {
+			if gap.Key() == key {
+				fmt.Fprintf(e.err, "In %s, the label %s asks to export it, but %s.\n", s.ID, clusterset.LabelAutoExport, plain(gap.Why()))
+			}
+		}
+	}
 	if !wanted {
 		fmt.Fprintf(e.err, "To export it, where its Service runs: kubectl clusterset export -n %s %s\n", key.Namespace, key.Name)
 	}

@@ -221,7 +221,7 @@ var reasons = []Reason{
 	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
 	ReasonImportNotReady, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
 	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNotEnforced, ReasonPublicationPartial,
+	ReasonNotExportedByLabel, ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNotEnforced, ReasonPublicationPartial,
 	ReasonVersionSkew,
 }
 

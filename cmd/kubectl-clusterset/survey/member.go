@@ -4,10 +4,12 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
@@ -58,6 +61,9 @@ type Settings struct {
 	MetadataDomains                   []string
 	Selector                          clusterset.DerivedSelector
 	DefaultSources                    []policyv1alpha1.Source
+	// AutoExport is true if labels export Services, at most AutoExportLimit of a namespace.
+	AutoExport      bool
+	AutoExportLimit int
 }
 
 // scheme returns a scheme with the kinds that are read.
@@ -151,6 +157,7 @@ func (m *Member) readSettings(ctx context.Context) error {
 
 // parse reads the flags that matter here, as cmd/tombolo-agent defines them.
 func (s *Settings) parse(agent *appsv1.Deployment) error {
+	s.AutoExportLimit = autoexport.DefaultLimit
 	if agent == nil {
 		return nil
 	}
@@ -169,6 +176,10 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 				s.MetadataDomains = strings.Split(value, ",")
 			case "default-sources":
 				s.DefaultSources, err = preference.ParseSources(strings.FieldsFunc(value, func(r rune) bool { return r == ',' }))
+			case "auto-export":
+				s.AutoExport, err = strconv.ParseBool(cmp.Or(value, "true"))
+			case "auto-export-limit":
+				s.AutoExportLimit, err = strconv.Atoi(value)
 			case "derived-selector":
 				s.Selector = clusterset.DerivedSelector(value)
 			}

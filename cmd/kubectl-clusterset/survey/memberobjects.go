@@ -6,7 +6,6 @@ package survey
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +29,8 @@ type MemberObjects struct {
 	Imports []mcsv1beta1.ServiceImport
 	// Aliases are the Services that have the endpoints of an import too; none if the user may not read Services.
 	Aliases []corev1.Service
+	// Gaps are the Services that a label asks to export and that have no ServiceExport; none if the user may not read Services.
+	Gaps []LabelGap
 	// Grants and Policies are its rules about access; none if it has not their kinds.
 	Grants   []policyv1alpha1.ServiceExportGrant
 	Policies []policyv1alpha1.ClusterServiceAccessPolicy
@@ -71,7 +72,16 @@ func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID)
 		s.Err = fmt.Errorf("list Services of cluster %s: %w", m.ID, err)
 		return s
 	}
-	s.Aliases = slices.DeleteFunc(services.Items, func(service corev1.Service) bool { return !clusterset.IsAlias(&service) })
+	var err error
+	if s.Gaps, err = m.allGaps(ctx, services.Items, s.Exports); err != nil {
+		s.Err = err
+		return s
+	}
+	for _, service := range services.Items {
+		if clusterset.IsAlias(&service) {
+			s.Aliases = append(s.Aliases, service)
+		}
+	}
 	rules, err := caches.AccessObjects(ctx, m.Client)
 	if err != nil {
 		s.Err = fmt.Errorf("cluster %s: %w", m.ID, err)

@@ -168,6 +168,7 @@ func (a *assessment) problemsOfObjects(s MemberObjects) {
 	for i := range s.Aliases {
 		a.problemOfAlias(s, &s.Aliases[i])
 	}
+	a.problemsOfLabels(s)
 	a.problemsOfGateways(s)
 	a.problemsOfRules(s)
 	a.problemsOfDeletions(s)

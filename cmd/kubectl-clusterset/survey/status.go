@@ -71,6 +71,7 @@ const (
 	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
 	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
 	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
+	ReasonNotExportedByLabel Reason = "NotExportedByLabel" // a label asks for an export that does not exist
 	ReasonNoSource           Reason = "NoSource"           // no source of an import's ServiceImportRoutingPolicy has an available endpoint
 	ReasonFallback           Reason = "Fallback"           // a later source of the policy serves an import
 	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports

@@ -198,6 +198,9 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 		t.exported = t.exported || v.Sources.Local != nil
 	}
 	steps = append(steps, t.unreachableExporters(members)...)
+	for _, v := range members {
+		steps = append(steps, v.gapSteps(t)...)
+	}
 	if !t.exported && !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken }) {
 		steps = append(steps, t.notExported(ctx, members))
 	}

@@ -58,7 +58,7 @@ func (v *memberTrace) validExportSteps() []Step {
 	if v.Sources.Local.GrantedTo != nil {
 		found += ", to " + conditions.GrantedTo(v.Sources.Local.GrantedTo)
 	}
-	steps := []Step{v.step(HopExport, OK, found, "")}
+	steps := []Step{v.step(HopExport, OK, found+v.exportedBy, "")}
 	ready, all := 0, 0
 	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {

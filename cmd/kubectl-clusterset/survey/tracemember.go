@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
@@ -37,6 +39,11 @@ type memberTrace struct {
 	slices        []discoveryv1.EndpointSlice
 	// alias is nil if the member has no alias of the traced name.
 	alias *aliasTrace
+	// gap is nil unless a label asks for an export that the member does not have. gapWrites has the creation of that export, if nothing but
+	// the agent prevents it. exportedBy says what a label has to do with an export.
+	gap        *LabelGap
+	gapWrites  []apply.DryRunWrite
+	exportedBy string
 	// grants are the names of the grants of the service.
 	grants []string
 	// heartbeat is the last heartbeat of the member.
@@ -70,6 +77,9 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 	if v.alias, err = l.traceAlias(ctx, t.alias); err != nil {
 		return nil, err
 	}
+	if err := v.readLabels(ctx, t.Key); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
+	}
 	if err := v.readImport(ctx, t.Key); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
@@ -77,6 +87,34 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 		v.answers = t.queryDNS(ctx, v)
 	}
 	return v, nil
+}
+
+// readLabels reads what the labels of the Service and of its Namespace ask for.
+func (v *memberTrace) readLabels(ctx context.Context, key clusterset.ServiceKey) error {
+	services, exports := &corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}
+	for _, list := range []client.ObjectList{services, exports} {
+		if err := v.view.reader.Member.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+			return fmt.Errorf("list %T of namespace %s: %w", list, key.Namespace, err)
+		}
+	}
+	if v.namespace == nil {
+		return nil
+	}
+	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool { return s.Name == key.Name })
+	if v.Sources.Export != nil && i >= 0 {
+		v.exportedBy = exportedBy(v.Sources.Export.Labels, services.Items[i].Labels, v.namespace.Labels)
+	}
+	gaps := v.view.Member.gapsOf(key.Namespace, v.namespace.Labels, caches.Pointers(services.Items), caches.Pointers(exports.Items))
+	if i := slices.IndexFunc(gaps, func(g LabelGap) bool { return g.Key() == key }); i >= 0 {
+		v.gap = &gaps[i]
+	}
+	if v.gap != nil && v.gap.Reason == autoexport.ReasonPending {
+		_, err := apply.Do(ctx, v.view.writer(&v.gapWrites), v.gap.Create())
+		if err != nil && len(v.gapWrites) == 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // readImport reads the existing objects of the import.
@@ -162,6 +200,8 @@ func (v *memberTrace) fixFor(hop Hop, err error) string {
 	switch {
 	case errors.Is(err, apply.ErrUnmanaged):
 		return "rename or delete it, or rename the exported Service"
+	case hop == HopExport && apierrors.IsForbidden(err):
+		return "give the agent the rights: kubectl clusterset join --auto-export, or the kustomization manifests/autoexport; or change the policy that refuses it"
 	case hop == HopRecord && apierrors.IsForbidden(err):
 		return fmt.Sprintf("the hub's administrator widens the member's quota or its Member: kubectl --namespace %s describe resourcequotas,members", v.id().HubNamespace())
 	case apierrors.IsForbidden(err):

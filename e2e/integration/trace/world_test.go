@@ -64,18 +64,29 @@ func newEnv(t *testing.T) *env {
 func run(t *testing.T, wm *world.Member) *member {
 	t.Helper()
 	m := &member{Member: wm, id: clusterset.ClusterID(wm.ID)}
+	m.argue(t, "--heartbeat-interval="+heartbeat.String())
+	m.start = func() { m.startWith(t, func(*agent.Options) {}) } // until the whole test ends, not only a subtest
+	m.start()
+	return m
+}
+
+// argue adds arguments to the Deployment of a member's agent.
+func (m *member) argue(t *testing.T, args ...string) {
+	t.Helper()
 	deployment := &appsv1.Deployment{}
 	world.Update(t, m, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, deployment, func() {
 		container := &deployment.Spec.Template.Spec.Containers[0]
-		container.Args = append(container.Args, "--heartbeat-interval="+heartbeat.String())
+		container.Args = append(container.Args, args...)
 	})
-	m.start = func() { // until the whole test ends, not only a subtest
-		m.stop = m.Start(t, func(o *agent.Options) {
-			o.ClusterID, o.Namespace, o.HeartbeatInterval = "", manifests.AgentNamespace, heartbeat
-		})
-	}
-	m.start()
-	return m
+}
+
+// startWith starts a member's agent with a change of its options.
+func (m *member) startWith(t *testing.T, change func(*agent.Options)) {
+	t.Helper()
+	m.stop = m.Start(t, func(o *agent.Options) {
+		o.ClusterID, o.Namespace, o.HeartbeatInterval = "", manifests.AgentNamespace, heartbeat
+		change(o)
+	})
 }
 
 // corefiles of a DNS that serves the clusterset, and of one that does not.

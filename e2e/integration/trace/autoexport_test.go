@@ -1,0 +1,86 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// TestTraceLabel: trace and status say why a Service with the label for automatic export has no ServiceExport: its agent exports nothing
+// by label, or the namespace has as many automatic exports as it creates. trace says whose export a labelled Service has.
+//
+// spec: P3
+func TestTraceLabel(t *testing.T) {
+	w := newEnv(t)
+	ns := world.Namespace(t, w.a, w.b)
+	key := func(name string) clusterset.ServiceKey { return clusterset.ServiceKey{Namespace: ns, Name: name} }
+	label := func(name string) {
+		t.Helper()
+		service := &corev1.Service{}
+		world.Update(t, w.a, key(name), service, func() { service.Labels = map[string]string{clusterset.LabelAutoExport: "true"} })
+	}
+	comesTo := func(what, name string, wanted func(survey.TraceResult) bool) {
+		t.Helper()
+		if traced, ok := w.comesTo(t, key(name), wanted); !ok {
+			t.Errorf("%s: trace of %s:\n%s", what, traced.Key, show(traced))
+		}
+	}
+	brokenAs := func(text string) func(survey.TraceResult) bool {
+		return func(traced survey.TraceResult) bool {
+			broken := traced.Broken()
+			return broken != nil && broken.Hop == survey.HopExport && broken.Cluster == "a" && strings.Contains(broken.Found, text) && broken.Fix != ""
+		}
+	}
+	exported := func(text string) func(survey.TraceResult) bool {
+		return func(traced survey.TraceResult) bool {
+			return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, func(s survey.Step) bool {
+				return s.Hop == survey.HopExport && s.Cluster == "a" && s.State == survey.OK && strings.HasSuffix(s.Found, text)
+			})
+		}
+	}
+	reported := func(text string) {
+		t.Helper()
+		found, err := w.find(t.Context())
+		lab.Must(t, err)
+		problems := found.Status(t.Context()).InNamespace(ns).Problems
+		if !slices.ContainsFunc(problems, func(p survey.Problem) bool {
+			return p.Reason == survey.ReasonNotExportedByLabel && p.Member == "a" && strings.Contains(p.Message, text)
+		}) {
+			t.Errorf("status does not say %q: %+v", text, problems)
+		}
+	}
+	for i, name := range []string{"own", "first", "second"} {
+		service := world.Service(key(name), world.Port("http", 80))
+		lab.Must(t, w.a.Create(t.Context(), service))
+		lab.Must(t, w.a.Create(t.Context(), world.Slice(service, "v4", []string{"10.1.0.1", "10.1.0.2", "10.1.0.3"}[i])))
+	}
+
+	label("own")
+	comesTo("without the flag", "own", brokenAs("exports nothing by label"))
+	reported("the agent exports nothing by label")
+	lab.Must(t, w.a.Create(t.Context(), world.Export(key("own"))))
+	comesTo("a user's own", "own", exported("by a user's ServiceExport: the label tombolo-mcs.io/auto-export has no effect"))
+
+	w.a.stop()
+	w.a.argue(t, "--auto-export", "--auto-export-limit=1")
+	w.a.startWith(t, func(o *agent.Options) { o.AutoExport, o.AutoExportLimit = agent.AutoExportLabel, 1 })
+	label("first")
+	comesTo("without the rights", "first", brokenAs("cannot be written"))
+	lab.Must(t, membership.InstallAutoExport(t.Context(), w.a.Cluster))
+	comesTo("automatic", "first", exported("because of the label tombolo-mcs.io/auto-export"))
+	label("second")
+	comesTo("beyond the limit", "second", brokenAs("at most 1 Service of a namespace"))
+	reported("at most 1 Service of a namespace")
+}
