@@ -21,7 +21,7 @@ import (
 
 const (
 	// denialInterval is the shortest time between two Events about one object and client, and in which a cluster causes maxDenials Events
-	// at most. Other clusters say which clients they have.
+	// at most in each direction. Other clusters say which clients they have; the clients of this cluster need not share with them.
 	denialInterval, maxDenials = time.Minute, 10
 	// maxClusters is the number of clusters whose Events are counted. A gateway has connections to no more of them.
 	maxClusters = 1000
@@ -33,11 +33,17 @@ type denials struct {
 	clock  clock.PassiveClock
 
 	mu   sync.Mutex
-	sent *lru.Cache // of each cluster: what the last Events are about, and their times
+	sent *lru.Cache // of each source: what the last Events are about, and their times
 }
 
 func newDenials(recorder events.EventRecorder, c clock.PassiveClock) *denials {
-	return &denials{events: recorder, clock: c, sent: lru.New(maxClusters)}
+	return &denials{events: recorder, clock: c, sent: lru.New(2 * maxClusters)}
+}
+
+// source is what a bound is for: the streams of one direction with one cluster.
+type source struct {
+	direction string
+	cluster   clusterset.ClusterID
 }
 
 // denial is a client that is denied because of an object.
@@ -53,7 +59,7 @@ func (d *denials) send(direction string, service clusterset.ServiceKey, client a
 		return
 	}
 	identity := fmt.Sprintf("%s/%s/%s", client.Cluster, client.Namespace, client.ServiceAccount)
-	if !d.isNew(client.Cluster, denial{verdict.Object.UID, identity}) {
+	if !d.isNew(source{direction, client.Cluster}, denial{verdict.Object.UID, identity}) {
 		return
 	}
 	who, where := "an unknown client", fmt.Sprintf(" of cluster %s", client.Cluster)
@@ -70,11 +76,11 @@ func (d *denials) send(direction string, service clusterset.ServiceKey, client a
 }
 
 // isNew reports whether an Event is due, and counts it.
-func (d *denials) isNew(cluster clusterset.ClusterID, about denial) bool {
+func (d *denials) isNew(from source, about denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, recent := d.clock.Now(), map[denial]time.Time{}
-	if known, ok := d.sent.Get(cluster); ok {
+	if known, ok := d.sent.Get(from); ok {
 		recent = known.(map[denial]time.Time)
 	}
 	for other, at := range recent {
@@ -86,6 +92,6 @@ func (d *denials) isNew(cluster clusterset.ClusterID, about denial) bool {
 		return false
 	}
 	recent[about] = now
-	d.sent.Add(cluster, recent)
+	d.sent.Add(from, recent)
 	return true
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// A denial is an Event once a minute. A cluster that has ever other clients causes ten a minute, and takes none from others.
+// A denial is an Event once a minute. A cluster that has ever other clients causes ten a minute, and takes none from others, nor from the
+// clients of this cluster.
 //
 // spec: A6
 func TestDenialEvents(t *testing.T) {
@@ -53,17 +54,19 @@ func TestDenialEvents(t *testing.T) {
 	for i := range 1000 {
 		d.send("export", cart, access.Client{Cluster: "east", Namespace: "shop", ServiceAccount: fmt.Sprint("a", i)}, byGrant)
 	}
-	if n := len(recorder.Events); n != maxDenials-2 {
-		t.Errorf("%d Events about cluster east, want %d", n, maxDenials-2)
+	if n := len(recorder.Events); n != maxDenials-1 {
+		t.Errorf("%d Events about the clients of cluster east, want %d", n, maxDenials-1)
 	}
 	for len(recorder.Events) > 0 {
 		<-recorder.Events
 	}
 	d.send("export", cart, access.Client{Cluster: "north"}, byGrant)
+	d.send("import", cart, access.Client{Cluster: "east", Namespace: "shop", ServiceAccount: "backend"}, byPolicy)
 	clock.Step(time.Second) // the first Events were a minute ago
 	d.send("export", cart, frontend, byGrant)
 	expect(
 		"Warning StreamDenied Service shop/cart: an unknown client of cluster north is denied: no ServiceExportGrant names the client.",
+		"Warning StreamDenied Service shop/cart of cluster east: client shop/backend is denied: ClusterServiceAccessPolicy no.",
 		"Warning StreamDenied Service shop/cart: client shop/frontend of cluster east is denied: no ServiceExportGrant names the client.",
 	)
 }
