@@ -263,7 +263,7 @@ bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy
 # make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the size and the rounds of the targets.
 SIZE ?= 0
 ROUNDS ?= 0
-BENCH_PARTS := latency fanout restart reconnect scale propagation networks
+BENCH_PARTS := latency fanout restart reconnect scale propagation networks policy
 .PHONY: bench $(addprefix bench-,$(BENCH_PARTS))
 bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
 	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
@@ -274,6 +274,7 @@ bench-restart: # how long a restarted agent takes until it is in sync, and what 
 bench-reconnect: # how 100 members reconnect to a hub that was restarted
 bench-scale: # one agent of 100, with 250,000 endpoints of which 325 change per second
 bench-networks: # the control plane of imports over gateways, beside flat imports
+bench-policy: # what a change of endpoints costs an importer with a policy
 bench-propagation: # how many services per second are exported and imported
 $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*

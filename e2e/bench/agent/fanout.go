@@ -182,22 +182,28 @@ func (r *fanoutRun) growth(ctx context.Context, w *world) error {
 func (r *fanoutRun) work(ctx context.Context, w *world, services int) (float64, error) {
 	name := fmt.Sprintf("Work/services=%d", services)
 	for range r.rounds {
-		used := 0.0
-		_, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
-			before, err := cpuOf(w.members[1].agent.PID())
-			if err := errors.Join(err, r.changeAll(ctx, slices, o)); err != nil {
-				return err
-			}
-			after, err := cpuOf(w.members[1].agent.PID())
-			used = after - before
-			return err
-		})
+		used, _, err := r.workOnce(ctx, w)
 		if err != nil {
 			return 0, err
 		}
-		r.Add(name, agent, "cpu-ms/change", 1000*used/float64(r.changes))
+		r.Add(name, agent, "cpu-ms/change", used)
 	}
 	return r.Median(name, agent, "cpu-ms/change"), nil
+}
+
+// workOnce makes changes, and returns the CPU time of the agent in the second member for one of them, in milliseconds, and the requests for
+// all of them.
+func (r *fanoutRun) workOnce(ctx context.Context, w *world) (used float64, caused requests, err error) {
+	caused, err = r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
+		before, err := cpuOf(w.members[1].agent.PID())
+		if err := errors.Join(err, r.changeAll(ctx, slices, o)); err != nil {
+			return err
+		}
+		after, err := cpuOf(w.members[1].agent.PID())
+		used = 1000 * (after - before) / float64(r.changes)
+		return err
+	})
+	return used, caused, err
 }
 
 // nextHeartbeats returns when each member has sent one more heartbeat.

@@ -67,6 +67,7 @@ var parts = []part{
 	{"scale", scaleSize, 1, 1, scale},
 	{"propagation", 2000, 5, 2, propagation},
 	{"networks", 500, 5, 2, overGateways},
+	{"policy", 1000, 5, 2, withPolicy},
 }
 
 func main() {

@@ -56,6 +56,7 @@ func TestParts(t *testing.T) {
 		{"reconnect", 6, 0, testReconnect},
 		{"scale", 40, 1, testScale},
 		{"networks", 4, 2, testNetworks},
+		{"policy", 100, 2, testPolicy},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			w := *all
@@ -218,6 +219,13 @@ func testNetworks(t *testing.T, b *bench, w *world) {
 	b.positive(t, gatewayChurn, flat, "hub-writes")
 	if got := b.Median(gatewayChurn, viaGateways, "hub-writes"); got != 0 {
 		t.Errorf("%v writes on the hub for changes that leave the availability as it is", got)
+	}
+}
+
+func testPolicy(t *testing.T, b *bench, w *world) {
+	b.check(t, w, withPolicy)
+	for _, who := range []string{plain, preferring} {
+		b.positive(t, policyChange, who, "cpu-ms/change", "requests/change")
 	}
 }
 

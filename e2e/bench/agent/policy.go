@@ -1,0 +1,101 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+)
+
+// who is measured: the importer's agent with a ServiceImportRoutingPolicy for all imports, and without one.
+const preferring, plain = "policy", "none"
+
+// policyChange is a change of endpoints.
+const policyChange = "Policy/change=endpoints"
+
+// withPolicy measures what a change of endpoints costs the importer's agent with a policy, beside the same without: CPU and requests. The
+// last of three sources serves, so all of them are evaluated. Both are measured in each round, in alternating order.
+func withPolicy(ctx context.Context, b *bench, w *world) (err error) {
+	r := &fanoutRun{bench: b, changes: b.size}
+	if r.services, err = b.createServices(ctx, w.members[0], fewServices); err != nil {
+		return err
+	}
+	stop, err := b.startAgents(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop(), w.cleanUp(ctx)) }()
+	if _, err := exportAll(ctx, w, r.services); err != nil {
+		return err
+	}
+	order := []string{plain, preferring}
+	if _, _, err := r.workOnce(ctx, w); err != nil { // a process is slower at first
+		return err
+	}
+	for round := range b.rounds {
+		for _, who := range order {
+			if err := r.prefer(ctx, w.members[1], who); err != nil {
+				return err
+			}
+			used, caused, err := r.workOnce(ctx, w)
+			if err != nil {
+				return err
+			}
+			requests := float64(caused.in(w.members[1].cluster.Name)) / float64(r.changes)
+			b.log("round %d of %d, %s: %.3f ms of CPU and %.2f requests for a change", round+1, b.rounds, who, used, requests)
+			b.Add(policyChange, who, "cpu-ms/change", used)
+			b.Add(policyChange, who, "requests/change", requests)
+		}
+		slices.Reverse(order)
+	}
+	b.Compare(policyChange, "cpu-ms/change", preferring, plain, results.AtMost(1.1))
+	b.Compare(policyChange, "requests/change", preferring, plain, results.AtMost(1.1))
+	return r.prefer(ctx, w.members[1], plain)
+}
+
+// prefer creates or deletes the importer's policy, and returns when it is in effect, or no more, in all imports.
+func (r *fanoutRun) prefer(ctx context.Context, m *member, who string) error {
+	policy := &policyv1alpha1.ServiceImportRoutingPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "locality"},
+		Spec:       policyv1alpha1.ServiceImportRoutingPolicySpec{Sources: []policyv1alpha1.Source{{SameCluster: true}, {SameProperty: "region"}, {Any: true}}},
+	}
+	err, effective := client.IgnoreNotFound(m.admin.Delete(ctx, policy)), 0
+	if who == preferring {
+		err, effective = m.admin.Create(ctx, policy), len(r.services)
+	}
+	if err != nil {
+		return err
+	}
+	found := -1
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, roundTimeout, true, func(ctx context.Context) (bool, error) {
+		all := &mcsv1beta1.ServiceImportList{}
+		if err := m.admin.List(ctx, all, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		found = 0
+		for _, i := range all.Items {
+			if meta.FindStatusCondition(i.Status.Conditions, conditions.TypePreferred) != nil {
+				found++
+			}
+		}
+		return found == effective, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d imports have a policy, not %d: %w", found, effective, err)
+	}
+	return m.agent.awaitIdle(ctx)
+}
