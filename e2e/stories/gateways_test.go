@@ -38,6 +38,7 @@ var acrossNetworks = []story{
 	{"the server speaks first, large transfers and half-close work across networks", streamsAcrossNetworks},
 	{"session affinity holds across networks", affinityAcrossNetworks},
 	{"pods of a headless service have names and addresses of their own across networks", headlessAcrossNetworks},
+	{"the example of a StatefulSet has names in both networks", exampleOfAStatefulSet},
 	{"an etcd cluster has its members in two networks", etcdAcrossNetworks},
 	{"an alias reaches another network", aliasOfAnotherNetwork},
 	{"three clusters in two networks serve together", threeClustersInTwoNetworks},

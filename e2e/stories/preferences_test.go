@@ -62,7 +62,8 @@ func passiveClusterServesAlone(s *scene) {
 	a.awaitAnswers("tcp4", s.name("database"), 80, "a")
 }
 
-// failsOver expects that a serves alone for the clients of this cluster, then b while a has no pods, then a after the delay. No request fails.
+// failsOver expects that a serves alone for the clients of this cluster, then b while a has no pods, then a after the delay. No request
+// fails.
 func (p *place) failsOver(service string) {
 	p.Helper()
 	a, host := p.in("a"), p.name(service)
