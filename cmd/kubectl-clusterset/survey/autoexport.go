@@ -62,7 +62,9 @@ func (g LabelGap) Fix(kubeContext string) string {
 
 // gapsOf returns the gaps of a namespace with these labels; none if the flags of the agent are not known, because it does not run in
 // the member.
-func (m *Member) gapsOf(namespace string, labels map[string]string, services []*corev1.Service, exports []*mcsv1beta1.ServiceExport) []LabelGap {
+func (m *Member) gapsOf(
+	namespace string, labels map[string]string, services []*corev1.Service, exports []*mcsv1beta1.ServiceExport,
+) []LabelGap {
 	if m.Agent == nil || namespace == manifests.AgentNamespace {
 		return nil
 	}
@@ -130,7 +132,10 @@ func (a *assessment) problemsOfLabels(s MemberObjects) {
 	for _, g := range order {
 		first, count := groups[g][0], len(groups[g])
 		what := first.Key().String()
-		problem := Problem{Severity: SeverityWarning, Reason: ReasonNotExportedByLabel, Member: s.ID, Service: what, Next: "See what to do: kubectl clusterset trace " + what}
+		problem := Problem{
+			Severity: SeverityWarning, Reason: ReasonNotExportedByLabel, Member: s.ID, Service: what,
+			Next: "See what to do: kubectl clusterset trace " + what,
+		}
 		if g.reason == autoexport.ReasonDisabled { // in several namespaces
 			problem.Service = ""
 		}
@@ -142,7 +147,8 @@ func (a *assessment) problemsOfLabels(s MemberObjects) {
 	}
 }
 
-// gapSteps returns a step if a label asks for an export that the member does not have. It is broken if no cluster exports the service.
+// gapSteps returns steps if a label asks for an export that the member does not have. They are broken if no cluster exports the service, or
+// if the agent should have created the export.
 func (v *memberTrace) gapSteps(t *tracer) []Step {
 	if v.gap == nil {
 		return nil

@@ -69,10 +69,8 @@ func withPolicy(ctx context.Context, b *bench, w *world) (err error) {
 
 // prefer creates or deletes the importer's policy, and returns when it is in effect, or no more, in all imports.
 func (r *fanoutRun) prefer(ctx context.Context, m *member, who string) error {
-	policy := &policyv1alpha1.ServiceImportRoutingPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "locality"},
-		Spec:       policyv1alpha1.ServiceImportRoutingPolicySpec{Sources: []policyv1alpha1.Source{{SameCluster: true}, {SameProperty: "region"}, {Any: true}}},
-	}
+	policy := &policyv1alpha1.ServiceImportRoutingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "locality"}}
+	policy.Spec.Sources = []policyv1alpha1.Source{{SameCluster: true}, {SameProperty: "region"}, {Any: true}}
 	err, effective := client.IgnoreNotFound(m.admin.Delete(ctx, policy)), 0
 	if who == preferring {
 		err, effective = m.admin.Create(ctx, policy), len(r.services)

@@ -40,7 +40,8 @@ func TestTraceLabel(t *testing.T) {
 	brokenAs := func(text string) func(survey.TraceResult) bool {
 		return func(traced survey.TraceResult) bool {
 			broken := traced.Broken()
-			return broken != nil && broken.Hop == survey.HopExport && broken.Cluster == "a" && strings.Contains(broken.Found, text) && broken.Fix != ""
+			return broken != nil && broken.Hop == survey.HopExport && broken.Cluster == "a" && broken.Fix != "" &&
+				strings.Contains(broken.Found, text)
 		}
 	}
 	exported := func(text string) func(survey.TraceResult) bool {
