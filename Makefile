@@ -138,7 +138,9 @@ kubectl: # build kubectl into bin/ (2 minutes once)
 
 ##@ Test
 
-# The product, and the tests in whose process agents run; the others start programs, or test the tests.
+# The product, and the tests in whose process agents run; the others start programs, or test the tests. Tests wait for API servers most of
+# the time, so four of a package run at once, also on two cores.
+TESTPARALLEL := -parallel 4
 RACE_PACKAGES := ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/... ./pkg/... ./e2e/integration/agent
 .PHONY: test
 test: assets kubectl demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler
@@ -146,10 +148,10 @@ test: assets kubectl demo-binaries ## all tests that need no root, the product w
 	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
 	rm -rf '$(SCRAPES)'; export KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)'; \
 	echo "go test $$race $(RACE_PACKAGES)"; \
-	code=0; go test $$race -count=1 -timeout 30m $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
+	code=0; go test $$race -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
 	others="$$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))")"; \
 	echo "go test, without the race detector, of the" $$(wc -w <<<"$$others") "other packages"; \
-	go test -count=1 -timeout 30m $(TESTFLAGS) $$others || code=1; \
+	go test -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $$others || code=1; \
 	for m in $(CODE_MODULES); do echo "go test ./... in $$m"; (cd "$$m" && go test -count=1 -timeout 5m $(TESTFLAGS) ./...) || code=1; done; \
 	exit $$code
 

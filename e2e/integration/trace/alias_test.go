@@ -22,6 +22,7 @@ import (
 //
 // spec: L1
 func TestTraceAlias(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	ns := world.Namespace(t, w.a, w.b)
 	web, all := clusterset.ServiceKey{Namespace: ns, Name: "web"}, clusterset.ServiceKey{Namespace: ns, Name: "all"}

@@ -23,6 +23,7 @@ import (
 //
 // spec: P3
 func TestTraceLabel(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	ns := world.Namespace(t, w.a, w.b)
 	key := func(name string) clusterset.ServiceKey { return clusterset.ServiceKey{Namespace: ns, Name: name} }

@@ -32,7 +32,8 @@ type verdict struct {
 
 // TestTrace breaks one of two services at a hop that is drawn, time and again. The trace must name the hop and its cluster
 // as the first that is broken, and must not blame the other service, unless the fault has hit it as well.
-func TestTrace(t *testing.T) {
+func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
+	t.Parallel()
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
