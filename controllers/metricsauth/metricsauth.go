@@ -9,6 +9,7 @@ package metricsauth
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"strings"
@@ -35,7 +36,10 @@ const (
 // Options returns the options of a metrics server that serves HTTPS at an address, with a certificate that it signs itself, and asks the
 // cluster's API server about each token (authentication.k8s.io/v1 TokenReview, authorization.k8s.io/v1 SubjectAccessReview).
 func Options(address string) metricsserver.Options {
-	return metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: newFilter}
+	return metricsserver.Options{
+		BindAddress: address, SecureServing: true, FilterProvider: newFilter,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}, // scrapers need no HTTP/2
+	}
 }
 
 func newFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
