@@ -42,16 +42,20 @@ func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
 // Renewed returns the time of each cluster's last heartbeat by the hub's clock, from the managed fields. It is zero if there are none.
 func (s *Snapshot) Renewed() map[clusterset.ClusterID]time.Time {
 	result := map[clusterset.ClusterID]time.Time{}
-	for _, beat := range s.heartbeats.Items {
-		id, ok := clusterset.ClusterIDOfHubNamespace(beat.Namespace)
-		if !ok {
-			continue
+	for i := range s.heartbeats.Items {
+		if id, ok := clusterset.ClusterIDOfHubNamespace(s.heartbeats.Items[i].Namespace); ok {
+			result[id] = RenewedAt(&s.heartbeats.Items[i])
 		}
-		result[id] = time.Time{}
-		for _, entry := range beat.ManagedFields {
-			if entry.Time != nil && entry.Time.After(result[id]) {
-				result[id] = entry.Time.Time
-			}
+	}
+	return result
+}
+
+// RenewedAt returns the time at which the hub received a heartbeat, by its clock, from the managed fields. It is zero if there are none.
+func RenewedAt(beat *hubv1alpha1.Heartbeat) time.Time {
+	var result time.Time
+	for _, entry := range beat.ManagedFields {
+		if entry.Time != nil && entry.Time.After(result) {
+			result = entry.Time.Time
 		}
 	}
 	return result

@@ -231,10 +231,14 @@ func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the hub at %s: %w", kubeContext.Config.Host, err)
 	}
+	return newHub(kubeContext, snapshot, clock.now()), nil
+}
+
+func newHub(kubeContext KubeContext, snapshot *hub.Snapshot, now time.Time) *Hub {
 	return &Hub{
-		KubeContext: kubeContext, Snapshot: snapshot, Now: clock.now(), Renewed: snapshot.Renewed(),
+		KubeContext: kubeContext, Snapshot: snapshot, Now: now, Renewed: snapshot.Renewed(),
 		Records: snapshot.Store("", clusterset.AddressRanges{}),
-	}, nil
+	}
 }
 
 // Silence returns the age of the member's last heartbeat, and false if the hub has never received one.

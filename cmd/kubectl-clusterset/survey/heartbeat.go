@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
@@ -57,4 +61,36 @@ func (l lastHeartbeat) String() string {
 		return "its agent has sent no heartbeat yet"
 	}
 	return fmt.Sprintf("the last heartbeat of its agent was %s ago", l.age.Round(time.Second))
+}
+
+// untilSilence returns the time after which the first of the connected members is silent, unless its heartbeat was renewed.
+func (h *Hub) untilSilence() time.Duration {
+	result := time.Hour // any member that connects is a change
+	for _, id := range h.Records.Members() {
+		if last := h.lastHeartbeat(id); last.state() == StateConnected {
+			result = min(result, liveness.GracePeriods*last.interval-last.age)
+		}
+	}
+	return result
+}
+
+// isRenewal reports whether a Heartbeat differs only in the times of its renewals, and these are so close to each other that the member
+// was not silent between them, even if the second one was received late.
+func isRenewal(before, after any) bool {
+	from, ok := before.(*hubv1alpha1.Heartbeat)
+	if !ok {
+		return false
+	}
+	to, ok := after.(*hubv1alpha1.Heartbeat)
+	if !ok {
+		return false
+	}
+	interval := cmp.Or(time.Duration(to.Spec.IntervalSeconds)*time.Second, defaultInterval)
+	received := hub.RenewedAt(to)
+	if received.IsZero() || received.Sub(hub.RenewedAt(from)) > liveness.GracePeriods*interval/2 {
+		return false
+	}
+	was := from.Spec
+	was.RenewTime = to.Spec.RenewTime
+	return equality.Semantic.DeepEqual(was, to.Spec)
 }

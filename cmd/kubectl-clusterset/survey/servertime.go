@@ -11,8 +11,9 @@ import (
 
 // serverTime is the clock of an API server, read from the Date header of its responses (RFC 9110), to a second.
 type serverTime struct {
-	mu   sync.Mutex
-	last time.Time
+	mu sync.Mutex
+	// last is the time of the last response by the server's clock, and received by the local clock.
+	last, received time.Time
 }
 
 func (c *serverTime) wrap(next http.RoundTripper) http.RoundTripper {
@@ -24,20 +25,20 @@ func (c *serverTime) wrap(next http.RoundTripper) http.RoundTripper {
 		if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.last = at
+			c.last, c.received = at, time.Now()
 		}
 		return response, nil
 	})
 }
 
-// now returns the time of the last response, or the local time if there was none.
+// now returns the time of the last response and what has elapsed since then, or the local time if there was no response.
 func (c *serverTime) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last.IsZero() {
 		return time.Now()
 	}
-	return c.last
+	return c.last.Add(time.Since(c.received))
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

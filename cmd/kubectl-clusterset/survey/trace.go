@@ -99,6 +99,9 @@ type TraceOptions struct {
 	Settle time.Duration
 }
 
+// DefaultSettle is the value of TraceOptions.Settle unless the user sets another.
+const DefaultSettle = 3 * time.Second
+
 // settleInterval is the time between two checks of a broken service.
 const settleInterval = 500 * time.Millisecond
 

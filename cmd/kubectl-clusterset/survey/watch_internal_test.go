@@ -1,0 +1,157 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// TestRenewal: a renewal is ignored only if nothing else has changed and the member was not silent before it.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	beat := func(after time.Duration, change func(*hubv1alpha1.Heartbeat)) *hubv1alpha1.Heartbeat {
+		at := metav1.NewTime(began.Add(after))
+		result := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Time: &at}}}}
+		result.Spec = hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NewMicroTime(at.Time), IntervalSeconds: 10, Publication: hubv1alpha1.PublicationComplete}
+		if change != nil {
+			change(result)
+		}
+		return result
+	}
+	for name, test := range map[string]struct {
+		after any
+		want  bool
+	}{
+		"the next renewal":        {beat(10*time.Second, nil), true},
+		"one was missed":          {beat(20*time.Second, nil), true},
+		"it may have been silent": {beat(41*time.Second, nil), false},
+		"another publication":     {beat(10*time.Second, func(b *hubv1alpha1.Heartbeat) { b.Spec.Publication = hubv1alpha1.PublicationPartial }), false},
+		"another version":         {beat(10*time.Second, func(b *hubv1alpha1.Heartbeat) { b.Spec.AgentVersion = "v2" }), false},
+		"a shorter interval":      {beat(10*time.Second, func(b *hubv1alpha1.Heartbeat) { b.Spec.IntervalSeconds = 1 }), false},
+		"no managed fields":       {beat(10*time.Second, func(b *hubv1alpha1.Heartbeat) { b.ManagedFields = nil }), false},
+		"another kind":            {&hubv1alpha1.Member{}, false},
+	} {
+		if got := isRenewal(beat(0, nil), test.after); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if isRenewal(&hubv1alpha1.Member{}, &hubv1alpha1.Member{}) {
+		t.Error("a change of a Member is ignored")
+	}
+}
+
+// onlyMembers is a hub with Members and nothing else.
+type onlyMembers struct {
+	client.Reader
+	items []hubv1alpha1.Member
+}
+
+// List returns the Members.
+func (o onlyMembers) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if members, ok := list.(*hubv1alpha1.MemberList); ok {
+		members.Items = o.items
+	}
+	return nil
+}
+
+// TestUntilSilence: the hub is read again when the first connected member may be silent, and only then.
+func TestUntilSilence(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		ages map[clusterset.ClusterID]time.Duration
+		want time.Duration
+	}{
+		"no member":                   {nil, time.Hour},
+		"all are silent":              {map[clusterset.ClusterID]time.Duration{"east": time.Minute}, time.Hour},
+		"the oldest heartbeat counts": {map[clusterset.ClusterID]time.Duration{"east": 5 * time.Second, "west": 30 * time.Second, "mid": time.Minute}, 10 * time.Second},
+		"it is due":                   {map[clusterset.ClusterID]time.Duration{"east": 40 * time.Second}, 0},
+	} {
+		var members onlyMembers
+		renewed := map[clusterset.ClusterID]time.Time{}
+		for id, age := range test.ages {
+			m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
+			m.Spec.ClusterID = string(id)
+			members.items = append(members.items, m)
+			renewed[id] = now.Add(-age)
+		}
+		snapshot, err := hub.Read(t.Context(), members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHub(KubeContext{}, snapshot, now)
+		h.Renewed = renewed
+		if got := h.untilSilence(); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestReduce: a cache keeps what a status depends on, and of other Services only the names.
+func TestReduce(t *testing.T) {
+	t.Parallel()
+	meta := func(annotation string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: "shop", Name: "web", Annotations: map[string]string{annotation: "web"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "any"}},
+		}
+	}
+	spec := corev1.ServiceSpec{ClusterIP: "10.0.0.1"}
+	alias, other, beat := &corev1.Service{ObjectMeta: meta(clusterset.AnnotationImport), Spec: spec}, &corev1.Service{ObjectMeta: meta("other"), Spec: spec}, &hubv1alpha1.Heartbeat{ObjectMeta: meta("any")}
+	for _, object := range []any{alias, other, beat} {
+		if got, err := reduce(object); err != nil || got != object {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if !clusterset.IsAlias(alias) || alias.Spec.ClusterIP == "" || alias.ManagedFields != nil {
+		t.Errorf("the alias is %+v", alias)
+	}
+	if other.Name != "web" || other.Spec.ClusterIP != "" || other.Annotations != nil || other.ManagedFields != nil {
+		t.Errorf("the other Service is %+v", other)
+	}
+	if beat.ManagedFields == nil {
+		t.Error("it is not known when the hub received the heartbeat")
+	}
+}
+
+// TestUnanswered: a failed request is noted with the time at which failures began, and everything is read again after the first response.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	signals := 0
+	s := &watchedServer{changed: func() { signals++ }}
+	refused := errors.New("connection refused")
+	s.note(failureOf(&http.Response{StatusCode: http.StatusForbidden}, nil))
+	if _, failing := s.unanswered("east"); failing || signals != 0 {
+		t.Error("an API server that refuses a request counts as one that does not answer")
+	}
+	s.note(failureOf(nil, refused))
+	first, failing := s.unanswered("east")
+	if !failing || first.Context != "east" || first.Error != "connection refused" || signals != 1 || s.stale.Load() {
+		t.Errorf("after a failure: %+v, %d signals", first, signals)
+	}
+	s.note(failureOf(&http.Response{StatusCode: http.StatusServiceUnavailable, Status: "503 Service Unavailable"}, nil))
+	if again, _ := s.unanswered("east"); !again.Since.Equal(&first.Since) || again.Error != "503 Service Unavailable" || signals != 1 {
+		t.Errorf("after another failure: %+v, %d signals", again, signals)
+	}
+	s.note(failureOf(&http.Response{StatusCode: http.StatusUnauthorized, Status: "401 Unauthorized"}, nil))
+	if _, failing := s.unanswered("east"); !failing {
+		t.Error("credentials that are not accepted count as a response")
+	}
+	s.note(failureOf(&http.Response{StatusCode: http.StatusOK}, nil))
+	if _, failing := s.unanswered("east"); failing || signals != 2 || !s.stale.Load() {
+		t.Errorf("after a response: failing %t, %d signals", failing, signals)
+	}
+}

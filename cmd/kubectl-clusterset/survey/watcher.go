@@ -1,0 +1,150 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
+)
+
+// watcher is the state of Watch.
+type watcher struct {
+	signal        chan struct{}
+	found, cached Clusterset
+	clock         serverTime
+	hub           *watchedServer
+	members       []*watchedServer
+	objects       []MemberObjects
+	// due is the time at which a member is silent unless its heartbeat was renewed.
+	due time.Time
+	// ids are the members on the hub when the objects were read.
+	ids []clusterset.ClusterID
+}
+
+// changed wakes up Watch.
+func (w *watcher) changed() {
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+// start fills the caches of the hub and of all members, in parallel.
+func (w *watcher) start(ctx context.Context) error {
+	config := unthrottled(w.found.Hub.KubeContext.Config)
+	config.Wrap(w.clock.wrap)
+	c, err := hub.Client(config)
+	if err != nil {
+		return fmt.Errorf("the hub: %w", err)
+	}
+	members, servers, errs := w.found.Members, make([]*watchedServer, len(w.found.Members)), make([]error, len(w.found.Members))
+	var group sync.WaitGroup
+	for i, m := range members {
+		group.Go(func() {
+			servers[i], errs[i] = watchServer(ctx, m.KubeContext.Config, m.Client, memberKinds(), w.changed)
+		})
+	}
+	w.hub, err = watchServer(ctx, config, c, hubKinds(), w.changed)
+	group.Wait()
+	if err != nil {
+		return fmt.Errorf("watch the hub at %s: %w", config.Host, err)
+	}
+	w.found.Members, w.cached.Members, w.found.Unreached = nil, nil, slices.Clone(w.found.Unreached)
+	for i, m := range members {
+		if errs[i] != nil {
+			w.found.Unreached = append(w.found.Unreached, Unreached{m.KubeContext.Name, m.ID, errs[i]})
+			continue
+		}
+		cached := *m
+		cached.Client = servers[i]
+		w.found.Members = append(w.found.Members, m)
+		w.cached.Members = append(w.cached.Members, &cached)
+		w.members = append(w.members, servers[i])
+	}
+	w.objects = make([]MemberObjects, len(w.members))
+	return nil
+}
+
+// observe reads what has changed.
+func (w *watcher) observe(ctx context.Context) Observation {
+	if w.hub.stale.Swap(false) || !time.Now().Before(w.due) {
+		w.readHub(ctx)
+	}
+	hubFailure, hubFails := w.hub.unanswered(w.found.Hub.KubeContext.Name)
+	if !hubFails { // otherwise its time is that of its content
+		now := *w.found.Hub
+		now.Now = w.clock.now()
+		w.found.Hub, w.cached.Hub = &now, &now
+	}
+	w.readMembers(ctx)
+	found, cached := w.found, w.cached
+	result := Observation{
+		Clusterset: &found, Cached: &cached, Objects: slices.Clone(w.objects), Status: Assess(found.Hub, w.objects, found.Unreached),
+	}
+	for i, s := range w.members {
+		if u, failing := s.unanswered(found.Members[i].KubeContext.Name); failing {
+			result.Unanswered = append(result.Unanswered, u)
+		}
+	}
+	if hubFails {
+		result.Unanswered = append(result.Unanswered, hubFailure)
+	}
+	return result
+}
+
+// confirmTimeout limits the time of the request to the hub before members count as silent.
+const confirmTimeout = 5 * time.Second
+
+// readHub reads the hub from its cache. If members seem to be silent, it may be the connection to the hub that is interrupted, without an
+// error so far: then the hub must answer a request first. While it does not answer, its content and its time stay as they were.
+func (w *watcher) readHub(ctx context.Context) {
+	w.due = time.Now().Add(defaultInterval)
+	snapshot, err := hub.Read(ctx, w.hub)
+	if err != nil {
+		return
+	}
+	h := newHub(w.found.Hub.KubeContext, snapshot, w.clock.now())
+	if _, failing := w.hub.unanswered(""); failing || len(h.Connected()) < len(w.found.Hub.Connected()) {
+		ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+		defer cancel()
+		err := w.hub.Client.List(ctx, &hubv1alpha1.HeartbeatList{}, client.Limit(1))
+		w.hub.note(err)
+		if err != nil {
+			return
+		}
+	}
+	w.due = time.Now().Add(h.untilSilence())
+	w.found.Hub, w.cached.Hub = h, h
+}
+
+// readMembers reads the objects of the members that have changed, from their caches.
+func (w *watcher) readMembers(ctx context.Context) {
+	ids := w.found.Hub.Records.Members()
+	slices.Sort(ids)
+	all := !slices.Equal(ids, w.ids) // what gateways report is read for each other member
+	w.ids = ids
+	var group sync.WaitGroup
+	for i, s := range w.members {
+		if !s.stale.Swap(false) && !all {
+			continue
+		}
+		group.Go(func() {
+			read := w.cached.Members[i].ReadObjects(ctx, ids)
+			if _, failing := s.unanswered(""); failing && read.Err != nil && w.objects[i].ID != "" {
+				return // what was read before remains until the API server answers
+			}
+			w.objects[i] = read
+		})
+	}
+	group.Wait()
+}
