@@ -12,13 +12,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // caches log each failed request; the commands report what matters
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	release, err := manifests.CurrentRelease()
 	if err != nil {

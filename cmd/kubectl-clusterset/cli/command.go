@@ -95,7 +95,7 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	usual.AddFlags(root.PersistentFlags())
 	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(build, usual, streams), newInvite(usual, streams), newDNS(usual, streams),
 		newUpgrade(build, usual, streams), newLeave(usual, streams))
-	addGroup(root, "Read it:", newStatus(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
+	addGroup(root, "Read it:", newStatus(usual, streams), newDashboard(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
 		newGraph(usual, streams), newCheckNetwork(build, usual, streams), newBundle(usual, streams))
 	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))
 	root.AddCommand(newVersion(build, streams))

@@ -62,6 +62,7 @@ func (w *world) testSurvey(t *testing.T) {
 	t.Run("export", s.testExport)
 	t.Run("status", s.testStatus)
 	t.Run("read", s.testRead)
+	t.Run("dashboard", s.testDashboard)
 	t.Run("bundle", s.testBundle)
 	t.Run("silence", s.testSilence)
 	t.Run("unexport", s.testUnexport)
