@@ -31,7 +31,7 @@ import (
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
-// openedDashboard is the page of a running command, without a browser.
+// openedDashboard is the page of a running command, without a browser. tools/dashboard opens it in one.
 type openedDashboard struct {
 	*http.Client
 	address string
