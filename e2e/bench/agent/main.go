@@ -31,6 +31,9 @@ type settings struct {
 	size, rounds int
 	program      string
 	cpuProfile   bool
+	// services and rate are the services and the changes per second of the part members.
+	services int
+	rate     float64
 }
 
 // bench is the run of one part.
@@ -64,6 +67,7 @@ var parts = []part{
 	{"fanout", 16, 5, asSize, fanout},
 	{"restart", 10_000, 1, 2, restart},
 	{"reconnect", 100, 1, 0, reconnect},
+	{"members", membersSize, 1, 0, members},
 	{"scale", scaleSize, 1, 1, scale},
 	{"propagation", 2000, 5, 2, propagation},
 	{"networks", 500, 5, 2, overGateways},
@@ -76,6 +80,8 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
+	flag.IntVar(&s.services, "services", membersServices, "in members, the number of services")
+	flag.Float64Var(&s.rate, "rate", membersRate, "in members, the changes of endpoints per second")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

@@ -54,6 +54,7 @@ func TestParts(t *testing.T) {
 		{"latency", 5, 2, testLatency},
 		{"restart", 10, 2, testRestart},
 		{"reconnect", 6, 0, testReconnect},
+		{"members", 6, 0, testMembers},
 		{"scale", 40, 1, testScale},
 		{"networks", 4, 2, testNetworks},
 		{"policy", 100, 2, testPolicy},
@@ -61,7 +62,7 @@ func TestParts(t *testing.T) {
 		t.Run(part.name, func(t *testing.T) {
 			w := *all
 			w.members = all.members[:part.members]
-			b := &bench{settings: settings{size: part.size, rounds: 1, program: program}, log: t.Logf}
+			b := &bench{settings: settings{size: part.size, rounds: 1, program: program, services: 20, rate: 10}, log: t.Logf}
 			part.test(t, b, &w)
 			lab.Must(t, all.clear(t.Context()))
 		})
@@ -207,6 +208,19 @@ func testReconnect(t *testing.T, b *bench, w *world) {
 	}
 	if reads < float64(4*b.size) {
 		t.Errorf("%v reads were answered after the restart; each of %d connections needs one for each of 4 kinds", reads, b.size)
+	}
+}
+
+// testMembers: each figure is measured. All members have a heartbeat, which each of them reads.
+func testMembers(t *testing.T, b *bench, w *world) {
+	b.check(t, w, members)
+	name := fmt.Sprintf("Members/members=%d", b.size)
+	b.positive(t, name, agent, "changes/s", "p50-ms", "p99-ms", "connected-s", "reconnected-s")
+	b.positive(t, name, "kube-apiserver", "cpu-percent", "resident-MB", "heartbeat-events/s", "watch-events/s")
+	b.positive(t, name, "etcd", "cpu-percent", "resident-MB")
+	least := float64(b.size*b.size) / (2 * heartbeatInterval.Seconds())
+	if got := b.Median(name, "kube-apiserver", "heartbeat-events/s"); got < least {
+		t.Errorf("%.2f events per second for the heartbeats of %d members, want at least %.2f", got, b.size, least)
 	}
 }
 

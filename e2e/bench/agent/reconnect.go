@@ -202,6 +202,7 @@ type read struct {
 // connection is a member's connection to the hub, which records its reads.
 type connection struct {
 	client.WithWatch
+	store *hub.Store
 	ended chan struct{} // closed when it has ended
 
 	mu    sync.Mutex
@@ -215,8 +216,8 @@ func openConnection(ctx context.Context, m *member) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{WithWatch: remote, ended: make(chan struct{}), state: hub.Unreachable}
-	h := hub.NewConnection(hub.NewStore(m.id, clusterset.AddressRanges{}), c, logr.Discard(), c.changed)
+	c := &connection{WithWatch: remote, store: hub.NewStore(m.id, clusterset.AddressRanges{}), ended: make(chan struct{}), state: hub.Unreachable}
+	h := hub.NewConnection(c.store, c, logr.Discard(), c.changed)
 	go func() {
 		defer close(c.ended)
 		_ = h.Start(ctx) // always nil
@@ -276,7 +277,7 @@ func (c *connection) hasState(state hub.Reachability) bool {
 // awaitConnections returns when all have read everything, or when all have found the hub unreachable.
 func awaitConnections(ctx context.Context, all []*connection, state hub.Reachability) error {
 	missing := 0
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, roundTimeout, true, func(context.Context) (bool, error) {
 		missing = 0
 		for _, c := range all {
 			if !c.hasState(state) {

@@ -246,11 +246,17 @@ func (x *scaleServices) endpoints() int {
 func (r *recordedSlice) change(ctx context.Context, o *observer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to := addressIn(corev1.IPFamily(r.record.Spec.AddressType), r.from.number, r.from.nextAddress())
-	r.record.Spec.TriggerTime = new(metav1.NowMicro())
-	r.record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(to)
+	to := r.setNext()
 	expected := o.expect(r, to)
 	err := r.from.remote.Update(ctx, r.record)
 	expected.wasSent(time.Now())
 	return err
+}
+
+// setNext changes the address of an endpoint in the record, and returns it.
+func (r *recordedSlice) setNext() string {
+	to := addressIn(corev1.IPFamily(r.record.Spec.AddressType), r.from.number, r.from.nextAddress())
+	r.record.Spec.TriggerTime = new(metav1.NowMicro())
+	r.record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(to)
+	return to
 }

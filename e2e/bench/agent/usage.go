@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // metricsInterval is how often an agent's metrics are read while it works.
@@ -186,11 +188,31 @@ func measureCPU(w *world) (cpuTimes, error) {
 			if err != nil {
 				return nil, err
 			}
-			program, _, _ := strings.Cut(p.String(), " ")
-			result[program] += used
+			result[programOf(p)] += used
 		}
 	}
 	return result, nil
+}
+
+// memoryOf returns the resident memory of a cluster's processes in MB, by program.
+func memoryOf(c *lab.Cluster) (map[string]float64, error) {
+	result := map[string]float64{}
+	for _, p := range c.Processes() {
+		if !p.Running() {
+			continue
+		}
+		stat, err := statOf(p.PID())
+		if err != nil {
+			return nil, err
+		}
+		result[programOf(p)] += float64(stat.ResidentMemory()) / 1e6
+	}
+	return result, nil
+}
+
+func programOf(p *lab.Process) string {
+	program, _, _ := strings.Cut(p.String(), " ")
+	return program
 }
 
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {

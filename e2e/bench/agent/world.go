@@ -37,6 +37,9 @@ const setupWidth = 16
 // records for some seconds, and the next round begins earlier.
 const quota = 200_000
 
+// mostRanges is the number of members with address ranges of their own: see membership.PodCIDRs.
+const mostRanges = 99
+
 // inFlightTime is how long a canceled request may still be processed.
 const inFlightTime = 500 * time.Millisecond
 
@@ -139,11 +142,11 @@ func (m *member) join(ctx context.Context, w *world, scheme *runtime.Scheme) (er
 }
 
 // admit adds members without clusters to the hub, for which the harness publishes with their credentials and under their
-// quota. Their numbers follow those of the lab's clusters.
+// quota. Their numbers follow those of the lab's clusters; more than 99 share their address ranges.
 func (w *world) admit(ctx context.Context, n int) ([]*member, error) {
 	publishers := make([]*member, n)
 	for i := range publishers {
-		publishers[i] = &member{id: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), number: len(w.lab.Clusters()) + i}
+		publishers[i] = &member{id: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), number: 1 + (len(w.lab.Clusters())+i-1)%mostRanges}
 	}
 	return publishers, each(ctx, setupWidth/2, publishers, func(ctx context.Context, m *member) error {
 		toHub, err := membership.Admit(ctx, w.hub, manifests.MemberOptions{
