@@ -79,7 +79,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	var check checks
 	check.addFlags(flags)
 	flags.IntVar(&options.Workers, "workers", 8, "number of services that each controller reconciles at a time")
-	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub. Other members treat this one as silent after four intervals, or after four of their own if those are longer")
+	flags.DurationVar(&options.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between heartbeats on the hub, with up to 100 members. With more, it is longer in proportion, at most 5m. Other members treat this one as silent after four intervals, or after four of their own if those are longer")
 	flags.DurationVar(&options.AbsentTimeout, "absent-member-timeout", time.Hour, "time after which the imports from an absent member are deleted: one without a Member on the hub whose deletion was not watched")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of the Prometheus metrics; 0 disables them")
 	flags.BoolVar(&options.MetricsAuth, "metrics-auth", false, "serve the metrics by HTTPS, and only to clients with a token of an account that may get /metrics. The agent needs the rights of manifests/metrics-auth for it")

@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
@@ -63,7 +64,8 @@ type Options struct {
 	Election Election
 	// Workers is the number of services that each controller reconciles at the same time.
 	Workers int
-	// HeartbeatInterval is the time between heartbeats. A member that is silent for four of them counts as silent.
+	// HeartbeatInterval is the time between heartbeats with up to 100 members; with more, it is longer in proportion. A member that is
+	// silent for four of them counts as silent.
 	HeartbeatInterval time.Duration
 	// AbsentTimeout is how long a cluster may have no Member on the hub, without an observed deletion, before its exports are
 	// removed.
@@ -156,7 +158,7 @@ func (o Options) Validate() error {
 	if o.Workers < 1 || o.Workers > 256 {
 		problems = append(problems, fmt.Errorf("--workers=%d: must be between 1 and 256", o.Workers))
 	}
-	if o.HeartbeatInterval < time.Second || o.HeartbeatInterval > 5*time.Minute {
+	if o.HeartbeatInterval < time.Second || o.HeartbeatInterval > liveness.MaxInterval {
 		problems = append(problems, fmt.Errorf("--heartbeat-interval=%s: must be between 1s and 5m", o.HeartbeatInterval))
 	}
 	if o.AbsentTimeout < time.Minute || o.AbsentTimeout > 30*24*time.Hour {

@@ -57,7 +57,7 @@ func (p *Presence) changed(events []hub.MemberEvent, absent []clusterset.Cluster
 		case event.Type == hub.MemberLeft:
 			p.Tracker.Remove(event.Cluster)
 		case event.Cluster == p.Cluster && event.Type == hub.HeartbeatRenewed:
-			changed = append(changed, p.Tracker.LocalRenewed(p.Clock.Now())...)
+			changed = append(changed, p.Tracker.LocalRenewed(p.Clock.Now(), p.Store.HeartbeatInterval(p.Cluster))...)
 			expired = p.Tracker.Absent(absent, p.AbsentTimeout)
 		case event.Cluster == p.Cluster:
 		case event.Type == hub.MemberSeen:

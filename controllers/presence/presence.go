@@ -33,7 +33,7 @@ type Presence struct {
 	// ClusterUID is the UID of this cluster's kube-system namespace.
 	ClusterUID   string
 	AgentVersion string
-	// Interval is the time between heartbeats. A tenth of it is added at random.
+	// Interval is the time between heartbeats with up to 100 members; with more, it is longer. A tenth of it is added at random.
 	Interval time.Duration
 	// Grace is the minimum time for which another cluster with this ID must be silent before this one takes the ID over.
 	Grace time.Duration
@@ -56,10 +56,28 @@ type Presence struct {
 	logged string
 	// written is the publication in the last Heartbeat that was written.
 	written publication.Publication
+	// interval is what the next Heartbeat names. It changes only when a Heartbeat is due, so that none names a shorter time than it
+	// takes until the next one.
+	interval time.Duration
 }
 
 // NeedLeaderElection returns true: only one replica writes the Heartbeat.
 func (p *Presence) NeedLeaderElection() bool { return true }
+
+// currentInterval returns the time between heartbeats for the present number of members.
+func (p *Presence) currentInterval() time.Duration {
+	return liveness.Interval(p.Interval, len(p.Store.Members()))
+}
+
+// untilNext returns the time until the next Heartbeat is due: the interval, or that of the Heartbeat on the hub if it is shorter. So a
+// longer interval is used only after other members can read it.
+func (p *Presence) untilNext() time.Duration {
+	next := p.interval
+	if named := p.Store.HeartbeatInterval(p.Cluster); named > 0 {
+		next = min(next, named)
+	}
+	return next + rand.N(next/10+1)
+}
 
 // Start renews the Heartbeat until ctx ends: at every interval, and at once if the hub has none or the publication has changed.
 func (p *Presence) Start(ctx context.Context) error {
@@ -73,6 +91,7 @@ func (p *Presence) Start(ctx context.Context) error {
 		}
 	})
 	events := subscribe(p.Store)
+	p.interval = p.Interval
 	timer := p.Clock.NewTimer(0)
 	defer timer.Stop()
 	refused := ""
@@ -82,8 +101,8 @@ func (p *Presence) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C():
-			timer.Reset(p.Interval + rand.N(p.Interval/10+1))
-			regular = true
+			p.interval, regular = p.currentInterval(), true
+			timer.Reset(p.untilNext())
 		case <-listed:
 		case <-p.Progress.Completed():
 		case <-events.filled:
@@ -120,7 +139,7 @@ func (p *Presence) publication() (publication.Publication, int) {
 	return published, services
 }
 
-// renew writes the Heartbeat once, with the version of the observed one. The deadline is one interval, so that a hub that does not
+// renew writes the Heartbeat once, with the version of the observed one. The deadline is the configured interval, so that a hub that does not
 // answer does not block the processing of other members' heartbeats.
 func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
@@ -132,7 +151,7 @@ func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) e
 			RenewTime:        metav1.NewMicroTime(p.Clock.Now()),
 			ClusterUID:       p.ClusterUID,
 			AgentVersion:     p.AgentVersion,
-			IntervalSeconds:  int32(math.Ceil(p.Interval.Seconds())),
+			IntervalSeconds:  int32(math.Ceil(p.interval.Seconds())),
 			Services:         int32(services),
 			Publication:      published.State,
 			ServicesVersion:  published.Versions.Services,

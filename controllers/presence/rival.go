@@ -55,7 +55,7 @@ func (p *Presence) rivalExpired(ctx context.Context) bool {
 		p.silence = silence{}
 		return false
 	}
-	if heartbeat.ResourceVersion != p.silence.version || now.Sub(p.silence.lastRead) > 2*p.Interval {
+	if heartbeat.ResourceVersion != p.silence.version || now.Sub(p.silence.lastRead) > 2*p.currentInterval() {
 		p.silence = silence{version: heartbeat.ResourceVersion, since: now}
 	}
 	p.silence.lastRead = now

@@ -44,7 +44,8 @@ const (
 // Time counts only while the local heartbeat is read back from the hub, so no member becomes silent because the hub or the local agent
 // is frozen or unreachable. Clocks of different members are not compared.
 type Tracker struct {
-	interval, grace time.Duration
+	// interval is the configured time between local heartbeats, and current what the last one named, if that is longer.
+	interval, current, grace time.Duration
 
 	// connected is the total time during which the local heartbeat was read back without a gap.
 	connected time.Duration
@@ -66,23 +67,26 @@ type member struct {
 	hasReturned        bool
 }
 
-// NewTracker returns a Tracker for local heartbeats at every interval. A member is silent after grace without a heartbeat, or after
-// GracePeriods of its own interval if that is longer.
+// NewTracker returns a Tracker for local heartbeats at every interval, or at longer ones. A member is silent after grace without a
+// heartbeat, or after GracePeriods of its own interval or of the current local one if that is longer.
 func NewTracker(interval, grace time.Duration) *Tracker {
 	return &Tracker{interval: interval, grace: grace, members: map[clusterset.ClusterID]*member{}, absent: map[clusterset.ClusterID]time.Duration{}}
 }
 
 // LocalRenewed records that the local heartbeat was read back at now, and returns the sorted IDs of the members whose state changes.
-func (t *Tracker) LocalRenewed(now time.Time) []clusterset.ClusterID {
+// interval is the interval that it names, 0 if it is not known.
+func (t *Tracker) LocalRenewed(now time.Time, interval time.Duration) []clusterset.ClusterID {
+	due := max(t.interval, t.current) // the last heartbeat has named it
+	t.current = max(t.interval, interval)
 	// One late heartbeat is no gap; more than one missing heartbeat is, and so is the time before the first.
-	if gap := now.Sub(t.last); gap > 0 && gap <= 2*t.interval+t.interval/2 {
+	if gap := now.Sub(t.last); gap > 0 && gap <= 2*due+due/2 {
 		t.connected += gap
 	}
 	t.last = now
 	var changed []clusterset.ClusterID
 	for _, id := range slices.Sorted(maps.Keys(t.members)) {
 		m := t.members[id]
-		if t.connected-m.seen <= m.grace {
+		if t.connected-m.seen <= max(m.grace, GracePeriods*t.current) { // connected grows once in a local interval
 			continue
 		}
 		m.renewals = 0

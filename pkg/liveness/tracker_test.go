@@ -35,7 +35,7 @@ func newHub(others ...clusterset.ClusterID) *hub {
 		h.Track(id, 0)
 		h.alive[id] = true
 	}
-	h.LocalRenewed(h.now)
+	h.LocalRenewed(h.now, 0)
 	return h
 }
 
@@ -44,7 +44,7 @@ func (h *hub) pass(d time.Duration) []clusterset.ClusterID {
 	var changed []clusterset.ClusterID
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(interval)
-		changed = append(changed, h.LocalRenewed(h.now)...)
+		changed = append(changed, h.LocalRenewed(h.now, 0)...)
 		for id, alive := range h.alive {
 			if alive && h.Renewed(id, 0) {
 				changed = append(changed, id)
@@ -108,7 +108,7 @@ func TestNobodyAgesWithoutTheHub(t *testing.T) {
 	h.alive["a"] = false
 	for range 10 { // unreachable for an hour, reachable for one heartbeat, repeatedly
 		h.now = h.now.Add(time.Hour)
-		if changed := h.LocalRenewed(h.now); changed != nil {
+		if changed := h.LocalRenewed(h.now, 0); changed != nil {
 			t.Fatalf("%v changed though the hub was away", changed)
 		}
 	}
@@ -122,7 +122,7 @@ func TestClockSteps(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
 	for range 100 {
-		h.LocalRenewed(h.now)
+		h.LocalRenewed(h.now, 0)
 		h.now = h.now.Add(-time.Second)
 	}
 	h.want(t, "a", liveness.Live)
@@ -232,7 +232,7 @@ func TestGaps(t *testing.T) {
 			h.Renewed("a", 0)
 			for _, gap := range test.gaps {
 				h.now = h.now.Add(gap)
-				h.LocalRenewed(h.now)
+				h.LocalRenewed(h.now, 0)
 			}
 			h.want(t, "a", test.want)
 		})
@@ -340,7 +340,7 @@ func TestAbsent(t *testing.T) {
 	h.want(t, "a", liveness.Silent)
 	want("b has a Member", absent("a"))
 	h.now = h.now.Add(time.Hour) // the hub is unreachable
-	h.LocalRenewed(h.now)
+	h.LocalRenewed(h.now, 0)
 	want("after an hour without the hub", absent("a", "b"))
 	h.pass(interval)
 	want("the timeout of a", absent("b", "a"), "a")

@@ -28,7 +28,7 @@ import (
 // memberSteps are the numbers of members that are measured, each with a hub of its own, up to the size, which is measured too.
 var memberSteps = []int{10, 100, 300}
 
-// The full size, and the shortest time for which the hub is measured: three heartbeats of up to 100 members.
+// The full size, and the shortest time for which the hub is measured: three heartbeats of up to 100 members. With more it is one interval.
 const (
 	membersSize     = 1000
 	membersServices = 5000
@@ -50,14 +50,15 @@ type membersRow struct {
 
 // members measures a hub with more and more members. Each member is a connection with a store and a presence of the agents' own
 // code, in this process: so the harness decodes for all of them what their machines would.
-func members(ctx context.Context, b *bench, w *world) error {
+func members(ctx context.Context, b *bench, w *world) (err error) {
 	var rows []membersRow
+	defer func() { err = errors.Join(err, printMembers(rows)) }()
 	for _, n := range append(slices.DeleteFunc(slices.Clone(memberSteps), func(n int) bool { return n >= b.size }), b.size) {
 		row, err := b.withMembers(ctx, w, n)
+		rows = append(rows, row) // what was measured before an error too
 		if err != nil {
 			return fmt.Errorf("%d members: %w", n, err)
 		}
-		rows = append(rows, row)
 		b.addMembers(row)
 		if n == b.size {
 			break
@@ -71,7 +72,7 @@ func members(ctx context.Context, b *bench, w *world) error {
 		}
 		*w = *next
 	}
-	return printMembers(rows)
+	return nil
 }
 
 // membersRun is a hub with a number of members.
@@ -133,7 +134,7 @@ func (r *membersRun) connect(ctx context.Context) (float64, error) {
 
 // renew starts the heartbeats of all members until ctx ends, spread over an interval, and returns after the last first one.
 func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
-	spread := heartbeatInterval / time.Duration(len(r.publishers))
+	spread := liveness.Interval(heartbeatInterval, len(r.publishers)) / time.Duration(len(r.publishers))
 	for i, m := range r.publishers {
 		c := r.connections[i]
 		p := &presence.Presence{
@@ -152,13 +153,14 @@ func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
 // measure measures the hub while endpoints change at a steady rate.
 func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 	lags := newLags(r.services, r.connections[:min(importers, len(r.connections))])
-	r.log("%d members: %.4g changes per second for %s", len(r.publishers), r.rate, membersTime)
+	length := max(membersTime, liveness.Interval(heartbeatInterval, len(r.publishers)))
+	r.log("%d members: %.4g changes per second for %s", len(r.publishers), r.rate, length)
 	before, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
 	stop := startChanges(ctx, r.rate, lags.change)
-	err = pause(ctx, membersTime)
+	err = pause(ctx, length)
 	made, stopErr := stop()
 	after, loadErr := r.load(ctx)
 	if err := errors.Join(err, stopErr, loadErr); err != nil {
