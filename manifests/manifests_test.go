@@ -38,6 +38,8 @@ func TestHub(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding metadata.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding records.hub.tombolo-mcs.io",
 		"ValidatingAdmissionPolicyBinding tokens.hub.tombolo-mcs.io",
+		"FlowSchema members.hub.tombolo-mcs.io",
+		"PriorityLevelConfiguration members.hub.tombolo-mcs.io",
 	}
 	if diff := cmp.Diff(want, names(must(t)(manifests.Hub()))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
