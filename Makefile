@@ -139,8 +139,8 @@ kubectl: # build kubectl into bin/ (2 minutes once)
 ##@ Test
 
 # The product, and the tests in whose process agents run; the others start programs, or test the tests. Tests wait for API servers most of
-# the time, so four of a package run at once, also on two cores.
-TESTPARALLEL := -parallel 4
+# the time, so three of a package run at once, also on two cores.
+TESTPARALLEL := -parallel 3
 RACE_PACKAGES := ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/... ./pkg/... ./e2e/integration/agent
 .PHONY: test
 test: assets kubectl demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler

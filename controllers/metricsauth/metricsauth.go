@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +29,10 @@ import (
 const (
 	// lifetime is how long a verdict about a token is used. maxVerdicts bounds their number, maxToken the length of a token in bytes.
 	lifetime, maxVerdicts, maxToken = time.Minute, 1000, 1 << 14
-	// maxReviews is the number of requests that wait for the API server at a time; others get 429.
+	// maxReviews is the number of requests that wait for the API server at a time, and of unknown tokens a second; others get 429.
 	maxReviews = 4
+	// remembered is how long a token that was allowed counts as known. Known tokens do not wait behind unknown ones.
+	remembered = time.Hour
 	timeout    = 10 * time.Second
 )
 
@@ -47,15 +50,25 @@ func newFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filt
 	if err != nil {
 		return nil, err
 	}
-	r := &reviewer{api: api, verdicts: cache.NewLRUExpireCache(maxVerdicts), reviews: make(chan struct{}, maxReviews)}
-	return r.filter, nil
+	return newReviewer(api).filter, nil
+}
+
+func newReviewer(api kubernetes.Interface) *reviewer {
+	return &reviewer{
+		api: api, allowed: cache.NewLRUExpireCache(maxVerdicts), refused: cache.NewLRUExpireCache(maxVerdicts), known: cache.NewLRUExpireCache(maxVerdicts),
+		unknown: rate.NewLimiter(maxReviews, maxReviews), first: make(chan struct{}, maxReviews), again: make(chan struct{}, maxReviews),
+	}
 }
 
 // reviewer decides about requests.
 type reviewer struct {
-	api      kubernetes.Interface
-	verdicts *cache.LRUExpireCache // HTTP statuses, by key
-	reviews  chan struct{}
+	api kubernetes.Interface
+	// allowed and known have the keys that are allowed, and were so lately; refused has the HTTP statuses of others.
+	allowed, refused, known *cache.LRUExpireCache
+	// unknown limits the rate of reviews of unknown tokens. first and again have an element for each review that waits, of unknown and
+	// of known tokens.
+	unknown      *rate.Limiter
+	first, again chan struct{}
 }
 
 // key is a token, not kept in clear, and what it asks for.
@@ -67,7 +80,7 @@ type key struct {
 func (r *reviewer) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		status, err := r.decide(request)
-		if err != nil {
+		if err != nil && request.Context().Err() == nil {
 			log.Error(err, "cannot check who reads the metrics")
 		}
 		if status != http.StatusOK {
@@ -85,12 +98,21 @@ func (r *reviewer) decide(request *http.Request) (int, error) {
 		return http.StatusUnauthorized, nil
 	}
 	k := key{sha256.Sum256([]byte(token)), strings.ToLower(request.Method), request.URL.Path}
-	if status, found := r.verdicts.Get(k); found {
+	if _, is := r.allowed.Get(k); is {
+		return http.StatusOK, nil
+	}
+	if status, is := r.refused.Get(k); is {
 		return status.(int), nil
 	}
+	waiting := r.again
+	if _, is := r.known.Get(k); !is {
+		if waiting = r.first; !r.unknown.Allow() {
+			return http.StatusTooManyRequests, nil
+		}
+	}
 	select {
-	case r.reviews <- struct{}{}:
-		defer func() { <-r.reviews }()
+	case waiting <- struct{}{}:
+		defer func() { <-waiting }()
 	default:
 		return http.StatusTooManyRequests, nil
 	}
@@ -100,7 +122,12 @@ func (r *reviewer) decide(request *http.Request) (int, error) {
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
-	r.verdicts.Add(k, status, lifetime)
+	if status == http.StatusOK {
+		r.allowed.Add(k, nil, lifetime)
+		r.known.Add(k, nil, remembered)
+	} else {
+		r.refused.Add(k, status, lifetime)
+	}
 	return status, nil
 }
 

@@ -4,20 +4,21 @@
 package metricsauth
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func newReviewer() (*reviewer, *fake.Clientset) {
+func reviewerOf() (*reviewer, *fake.Clientset) {
 	api := fake.NewClientset()
 	api.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
@@ -31,7 +32,7 @@ func newReviewer() (*reviewer, *fake.Clientset) {
 		review.Status.Allowed = review.Spec.User == "reader" && a.Verb == "get" && a.Path == "/metrics"
 		return true, review, nil
 	})
-	return &reviewer{api: api, verdicts: cache.NewLRUExpireCache(maxVerdicts), reviews: make(chan struct{}, maxReviews)}, api
+	return newReviewer(api), api
 }
 
 // TestDecide: what a token gets, and that the API server is asked once about it. e2e/integration/monitoring asks a real one.
@@ -50,7 +51,7 @@ func TestDecide(t *testing.T) {
 		"another scheme":         {"Basic cmVhZGVy", "/metrics", http.StatusUnauthorized, 0},
 		"an endless token":       {"Bearer " + strings.Repeat("x", maxToken+1), "/metrics", http.StatusUnauthorized, 0},
 	} {
-		r, api := newReviewer()
+		r, api := reviewerOf()
 		for range 2 {
 			request := httptest.NewRequest(http.MethodGet, test.path, http.NoBody)
 			request.Header.Set("Authorization", test.header)
@@ -64,16 +65,41 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestBusy: requests beyond those that wait for the API server are refused, and not queued.
-func TestBusy(t *testing.T) {
+// TestFlood: unknown tokens are refused beyond a rate and a number of reviews that wait. The reader whose token is known is not.
+func TestFlood(t *testing.T) {
 	t.Parallel()
-	r, _ := newReviewer()
-	for range maxReviews {
-		r.reviews <- struct{}{}
+	r, _ := reviewerOf()
+	get := func(token string) int {
+		t.Helper()
+		request := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+		request.Header.Set("Authorization", "Bearer "+token)
+		status, err := r.decide(request)
+		if err != nil {
+			t.Error(err)
+		}
+		return status
 	}
-	request := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
-	request.Header.Set("Authorization", "Bearer reader")
-	if got, err := r.decide(request); got != http.StatusTooManyRequests || err != nil {
-		t.Errorf("%d, %v, want 429", got, err)
+	if got := get("reader"); got != http.StatusOK {
+		t.Errorf("the reader gets %d", got)
+	}
+	refused := 0
+	for i := range 2 * maxVerdicts {
+		if get(fmt.Sprint("token-", i)) == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused < maxVerdicts {
+		t.Errorf("%d of %d unknown tokens are refused at once", refused, 2*maxVerdicts)
+	}
+	for range maxReviews {
+		r.first <- struct{}{}
+	}
+	r.allowed.RemoveAll(func(any) bool { return true }) // as after a minute
+	if got := get("reader"); got != http.StatusOK {
+		t.Errorf("during a flood, the reader gets %d", got)
+	}
+	r.unknown.SetLimit(rate.Inf)
+	if got := get("another"); got != http.StatusTooManyRequests {
+		t.Errorf("while all reviews wait, an unknown token gets %d, want 429", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Store is the cache of the hub's objects. It notifies its subscribers of the services that change. If the connection is lost, it
@@ -208,16 +209,13 @@ func (s *Store) Heartbeat(id clusterset.ClusterID) *hubv1alpha1.Heartbeat {
 	return s.heartbeats[id]
 }
 
-// longestInterval is the longest heartbeat interval that the schema allows.
-const longestInterval = 5 * time.Minute
-
 // HeartbeatInterval returns the heartbeat interval of a member, at most five minutes; 0 if it is not known.
 func (s *Store) HeartbeatInterval(id clusterset.ClusterID) time.Duration {
 	heartbeat := s.Heartbeat(id)
 	if heartbeat == nil {
 		return 0
 	}
-	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), longestInterval)
+	return min(max(0, time.Duration(heartbeat.Spec.IntervalSeconds)*time.Second), liveness.MaxInterval)
 }
 
 // LocalServices returns the number of services with local records, and of which list of the hub that is.

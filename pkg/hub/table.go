@@ -218,7 +218,8 @@ func (s *Store) memberChangeEvents(id clusterset.ClusterID) []Event {
 func clip(o *hubv1alpha1.PublishedEndpoints) {
 	groups := &o.Spec.Groups
 	if o.Spec.InNetwork != nil {
-		groups = &o.Spec.InNetwork.Groups
+		inNetwork := *o.Spec.InNetwork // a copy: others may read the object too
+		o.Spec.InNetwork, groups = &inNetwork, &inNetwork.Groups
 	}
 	*groups = slices.Clone(*groups)
 	for i := range *groups {

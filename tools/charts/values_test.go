@@ -51,7 +51,7 @@ gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [
 		"annotations":           {agent["spec"].(object)["template"].(object)["metadata"].(object)["annotations"], part{"a": "b"}},
 		"priority class":        {podOf(agent)["priorityClassName"], "high"},
 		"export rights":         {all["ClusterRole <nil>/tombolo-export"]["metadata"].(object)["labels"], part{"app.kubernetes.io/part-of": "tombolo"}},
-		"node selector":         {podOf(dns)["nodeSelector"], part{"disk": "ssd"}},
+		"node selector":         {podOf(dns)["nodeSelector"], part{"disk": "ssd", "kubernetes.io/os": "linux"}},
 		"tolerations":           {podOf(dns)["tolerations"], []any{part{"key": "k"}}},
 		"affinity":              {podOf(dns)["affinity"], part{"nodeAffinity": part{}}},
 		"type of Service":       {service["spec"].(object)["type"], "NodePort"},

@@ -18,7 +18,8 @@ and the root of the chart.
 {{- with $values.args }}{{ $_ := set $container "args" (concat ($container.args | default list) .) }}{{ end -}}
 {{- with $values.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- if not (kindIs "invalid" $values.replicas) }}{{ $_ := set $deployment.spec "replicas" $values.replicas }}{{ end -}}
-{{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" -}}
+{{- with $values.nodeSelector }}{{ $_ := set $pod "nodeSelector" (merge (deepCopy .) $pod.nodeSelector) }}{{ end -}}
+{{- range $field := list "tolerations" "affinity" "priorityClassName" -}}
 {{- with get $values $field }}{{ $_ := set $pod $field . }}{{ end -}}
 {{- end -}}
 {{- with $values.podAnnotations }}{{ $_ := set $deployment.spec.template.metadata "annotations" . }}{{ end -}}

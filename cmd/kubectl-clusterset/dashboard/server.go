@@ -58,12 +58,12 @@ func New(picture func(survey.Status) []byte) *Server {
 
 // Publish shows an observation. It is called by one goroutine at a time.
 func (s *Server) Publish(o survey.Observation) error {
+	s.mu.Lock()
+	s.last = &o
+	s.mu.Unlock()
 	if err := s.feed.publish(o); err != nil {
 		return fmt.Errorf("encode the page: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = &o
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -81,15 +81,17 @@ func (m *Member) gapsOf(
 
 // allGaps returns the gaps of all namespaces, sorted. Without rights to list Namespaces, only the labels of Services count.
 func (m *Member) allGaps(ctx context.Context, services []corev1.Service, exports []mcsv1beta1.ServiceExport) ([]LabelGap, error) {
-	labelled := &metav1.PartialObjectMetadataList{}
-	labelled.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	err := m.Client.List(ctx, labelled, client.MatchingLabels{clusterset.LabelAutoExport: "true"})
+	var labelled corev1.NamespaceList
+	err := m.Client.List(ctx, &labelled, client.MatchingLabels{clusterset.LabelAutoExport: "true"})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list Namespaces of cluster %s: %w", m.ID, err)
 	}
-	labels := map[string]map[string]string{}
+	labels, terminating := map[string]map[string]string{}, sets.New[string]()
 	for _, namespace := range labelled.Items {
 		labels[namespace.Name] = namespace.Labels
+		if !namespace.DeletionTimestamp.IsZero() {
+			terminating.Insert(namespace.Name)
+		}
 	}
 	servicesIn, exportsIn := map[string][]*corev1.Service{}, map[string][]*mcsv1beta1.ServiceExport{}
 	for _, s := range caches.Pointers(services) {
@@ -100,6 +102,9 @@ func (m *Member) allGaps(ctx context.Context, services []corev1.Service, exports
 	}
 	var gaps []LabelGap
 	for _, namespace := range slices.Sorted(maps.Keys(servicesIn)) {
+		if terminating.Has(namespace) {
+			continue // the agent leaves it alone
+		}
 		gaps = append(gaps, m.gapsOf(namespace, labels[namespace], servicesIn[namespace], exportsIn[namespace])...)
 	}
 	return gaps, nil

@@ -6,6 +6,7 @@ package survey
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,6 +54,26 @@ func (h *Hub) Connected() map[clusterset.ClusterID]time.Duration {
 		}
 	}
 	return result
+}
+
+// silentSince returns the members that are not connected, and were at an earlier time.
+func (h *Hub) silentSince(before *Hub) []clusterset.ClusterID {
+	var lost []clusterset.ClusterID
+	connected := h.Connected()
+	for id := range before.Connected() {
+		if _, is := connected[id]; !is {
+			lost = append(lost, id)
+		}
+	}
+	return lost
+}
+
+// isBehind reports whether one of these members has a later heartbeat than the one that is known.
+func (h *Hub) isBehind(ids []clusterset.ClusterID, live []hubv1alpha1.Heartbeat) bool {
+	return slices.ContainsFunc(live, func(beat hubv1alpha1.Heartbeat) bool {
+		id, ok := clusterset.ClusterIDOfHubNamespace(beat.Namespace)
+		return ok && slices.Contains(ids, id) && hub.RenewedAt(&beat).After(h.Renewed[id])
+	})
 }
 
 // String describes the age of the heartbeat.

@@ -58,8 +58,9 @@ const (
 	pauseFactor   = 4
 )
 
-// Watch calls publish with the clusterset as it is, and again after each change, until ctx ends or publish fails. It watches what Status reads, and
-// requests nothing while nothing changes. A member that cannot be watched is left out, with the reason in Unreached.
+// Watch calls publish with the clusterset as it is, and again after each change, until ctx ends or publish fails. It watches the objects that
+// Status reads; the members and the settings of their agents stay those of Find. A member that cannot be watched is left out, with the reason
+// in Unreached.
 func (c *Clusterset) Watch(ctx context.Context, publish func(Observation) error) error {
 	w := &watcher{signal: make(chan struct{}, 1), found: *c, cached: *c}
 	if err := w.start(ctx); err != nil {
@@ -107,15 +108,16 @@ func memberKinds() map[client.Object]cache.ByObject {
 	}
 }
 
-// reduce is a transform function of a cache: it removes managed fields, and of Services that are no aliases all but their names. The
-// managed fields of Heartbeats have the time at which the hub received them. It returns its argument, changed.
+// reduce is a transform function of a cache: it removes managed fields, and of Services that are no aliases all but what decides whether they
+// can be exported. The managed fields of Heartbeats have the time at which the hub received them. It returns its argument, changed.
 func reduce(object any) (any, error) {
 	if _, is := object.(*hubv1alpha1.Heartbeat); is {
 		return object, nil
 	}
 	object, err := caches.StripManagedFields(object)
 	if service, is := object.(*corev1.Service); is && !clusterset.IsAlias(service) {
-		service.Annotations, service.Spec, service.Status = nil, corev1.ServiceSpec{}, corev1.ServiceStatus{}
+		spec := corev1.ServiceSpec{Type: service.Spec.Type, ClusterIP: service.Spec.ClusterIP, Ports: service.Spec.Ports}
+		service.Annotations, service.Spec, service.Status = nil, spec, corev1.ServiceStatus{}
 	}
 	return object, err
 }

@@ -101,7 +101,58 @@ func TestUntilSilence(t *testing.T) {
 	}
 }
 
-// TestReduce: a cache keeps what a status depends on, and of other Services only the names.
+// TestIsBehind: a member that seems to be silent counts as such only if the hub has no later heartbeat of it than the cache.
+func TestIsBehind(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Second)
+	east, west := clusterset.ClusterID("east"), clusterset.ClusterID("west")
+	at := func(renewed time.Time) *Hub {
+		var members onlyMembers
+		for _, id := range []clusterset.ClusterID{east, west} {
+			m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
+			m.Spec.ClusterID = string(id)
+			members.items = append(members.items, m)
+		}
+		snapshot, err := hub.Read(t.Context(), members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHub(KubeContext{}, snapshot, now)
+		h.Renewed = map[clusterset.ClusterID]time.Time{east: renewed, west: now}
+		return h
+	}
+	received := func(id clusterset.ClusterID, when time.Time) hubv1alpha1.Heartbeat {
+		at := metav1.NewTime(when)
+		return hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{
+			Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName,
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at}},
+		}}
+	}
+	old := now.Add(-time.Minute)
+	before, after := at(now), at(old)
+	if lost := before.silentSince(before); len(lost) > 0 {
+		t.Errorf("%v are silent", lost)
+	}
+	lost := after.silentSince(before)
+	if len(lost) != 1 || lost[0] != east {
+		t.Fatalf("%v are silent, want east", lost)
+	}
+	for name, test := range map[string]struct {
+		live []hubv1alpha1.Heartbeat
+		want bool
+	}{
+		"the same heartbeat":            {[]hubv1alpha1.Heartbeat{received(east, old)}, false},
+		"a later one":                   {[]hubv1alpha1.Heartbeat{received(east, now)}, true},
+		"a later one of another member": {[]hubv1alpha1.Heartbeat{received(west, now.Add(time.Second))}, false},
+		"none":                          {nil, false},
+	} {
+		if got := after.isBehind(lost, test.live); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestReduce: a cache keeps what a status depends on, and of other Services only what decides whether they can be exported.
 func TestReduce(t *testing.T) {
 	t.Parallel()
 	meta := func(annotation string) metav1.ObjectMeta {
@@ -109,8 +160,9 @@ func TestReduce(t *testing.T) {
 			Namespace: "shop", Name: "web", Annotations: map[string]string{annotation: "web"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "any"}},
 		}
 	}
-	spec := corev1.ServiceSpec{ClusterIP: "10.0.0.1"}
-	alias, other, beat := &corev1.Service{ObjectMeta: meta(clusterset.AnnotationImport), Spec: spec}, &corev1.Service{ObjectMeta: meta("other"), Spec: spec}, &hubv1alpha1.Heartbeat{ObjectMeta: meta("any")}
+	alias := &corev1.Service{ObjectMeta: meta(clusterset.AnnotationImport), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}
+	other := &corev1.Service{ObjectMeta: meta("other"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "any.example"}}
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: meta("any")}
 	for _, object := range []any{alias, other, beat} {
 		if got, err := reduce(object); err != nil || got != object {
 			t.Errorf("%T: %v", object, err)
@@ -119,7 +171,7 @@ func TestReduce(t *testing.T) {
 	if !clusterset.IsAlias(alias) || alias.Spec.ClusterIP == "" || alias.ManagedFields != nil {
 		t.Errorf("the alias is %+v", alias)
 	}
-	if other.Name != "web" || other.Spec.ClusterIP != "" || other.Annotations != nil || other.ManagedFields != nil {
+	if other.Name != "web" || other.Spec.Type != corev1.ServiceTypeExternalName || other.Spec.ExternalName != "" || other.Annotations != nil || other.ManagedFields != nil {
 		t.Errorf("the other Service is %+v", other)
 	}
 	if beat.ManagedFields == nil {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,8 +47,10 @@ func watchServer(ctx context.Context, config *rest.Config, c client.Client, kind
 		Scheme: c.Scheme(), Mapper: c.RESTMapper(), ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{},
 		DefaultTransform: reduce, DefaultUnsafeDisableDeepCopy: new(true), // what reads them changes nothing
 	}
+	asking, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	for kind, part := range kinds {
-		readable, err := s.isReadable(ctx, kind)
+		readable, err := s.isReadable(asking, kind, slices.Sorted(maps.Keys(part.Namespaces)))
 		if err != nil {
 			return nil, err
 		}
@@ -73,20 +77,25 @@ func watchServer(ctx context.Context, config *rest.Config, c client.Client, kind
 	return s, nil
 }
 
-// isReadable reports whether the API server has a kind and the user may list it.
-func (s *watchedServer) isReadable(ctx context.Context, kind client.Object) (bool, error) {
+// isReadable reports whether the API server has a kind and the user may list it, in some namespaces or in all.
+func (s *watchedServer) isReadable(ctx context.Context, kind client.Object, namespaces []string) (bool, error) {
 	gvk, err := apiutil.GVKForObject(kind, s.Scheme())
 	if err != nil {
 		return false, err
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err = s.Client.List(ctx, list, client.Limit(1))
-	switch {
-	case isNotFound(err) || apierrors.IsForbidden(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("list %s: %w", gvk.Kind, err)
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		err := s.Client.List(ctx, list, client.Limit(1), client.InNamespace(namespace))
+		switch {
+		case isNotFound(err) || apierrors.IsForbidden(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
 	}
 	return true, nil
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -87,6 +85,9 @@ func (w *watcher) observe(ctx context.Context) Observation {
 		w.found.Hub, w.cached.Hub = &now, &now
 	}
 	w.readMembers(ctx)
+	if slices.ContainsFunc(w.members, func(s *watchedServer) bool { return s.stale.Load() }) {
+		w.due = earlier(w.due, time.Now().Add(defaultInterval))
+	}
 	found, cached := w.found, w.cached
 	result := Observation{
 		Clusterset: &found, Cached: &cached, Objects: slices.Clone(w.objects), Status: Assess(found.Hub, w.objects, found.Unreached),
@@ -102,11 +103,19 @@ func (w *watcher) observe(ctx context.Context) Observation {
 	return result
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // confirmTimeout limits the time of the request to the hub before members count as silent.
 const confirmTimeout = 5 * time.Second
 
 // readHub reads the hub from its cache. If members seem to be silent, it may be the connection to the hub that is interrupted, without an
-// error so far: then the hub must answer a request first. While it does not answer, its content and its time stay as they were.
+// error so far, or its watches have not resumed: then the hub must confirm first that it has no later heartbeats. While it does not answer,
+// its content and its time stay as they were.
 func (w *watcher) readHub(ctx context.Context) {
 	w.due = time.Now().Add(defaultInterval)
 	snapshot, err := hub.Read(ctx, w.hub)
@@ -114,12 +123,14 @@ func (w *watcher) readHub(ctx context.Context) {
 		return
 	}
 	h := newHub(w.found.Hub.KubeContext, snapshot, w.clock.now())
-	if _, failing := w.hub.unanswered(""); failing || len(h.Connected()) < len(w.found.Hub.Connected()) {
+	lost := h.silentSince(w.found.Hub)
+	if _, failing := w.hub.unanswered(""); failing || len(lost) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 		defer cancel()
-		err := w.hub.Client.List(ctx, &hubv1alpha1.HeartbeatList{}, client.Limit(1))
+		var live hubv1alpha1.HeartbeatList
+		err := w.hub.Client.List(ctx, &live)
 		w.hub.note(err)
-		if err != nil {
+		if err != nil || h.isBehind(lost, live.Items) {
 			return
 		}
 	}
@@ -142,6 +153,9 @@ func (w *watcher) readMembers(ctx context.Context) {
 			read := w.cached.Members[i].ReadObjects(ctx, ids)
 			if _, failing := s.unanswered(""); failing && read.Err != nil && w.objects[i].ID != "" {
 				return // what was read before remains until the API server answers
+			}
+			if read.Err != nil {
+				s.stale.Store(true) // it is read again when the hub is due
 			}
 			w.objects[i] = read
 		})

@@ -71,13 +71,19 @@ func TestWrites(t *testing.T) {
 	}
 	exported := w.settled(t)
 	const said = "a serviceexports/status PUT 200" // "pending" and "exported", unless the hub is faster
-	exported.cost(t, "exported", unchanged, writes{
+	want := writes{
 		"a serviceexports POST 201":      exports, // by this test
 		said:                             min(2*exports, exported.since(unchanged)[said]),
 		"hub publishedservices POST 201": exports, "hub publishedendpoints POST 201": sources,
 		"a services POST 201": exports, "a serviceimports POST 201": exports, "a serviceimports/status PUT 200": exports, "a endpointslices POST 201": sources,
 		"b services POST 201": exports, "b serviceimports POST 201": exports, "b serviceimports/status PUT 200": exports, "b endpointslices POST 201": sources,
-	})
+	}
+	// On a busy machine, the agent may not have read "pending" when it writes "exported".
+	const early = "a serviceexports/status PUT 409"
+	if n := exported.since(unchanged)[early]; n > 0 {
+		want[early] = min(n, exports/10)
+	}
+	exported.cost(t, "exported", unchanged, want)
 
 	atOnce(t, keys, a.change)
 	for i := 2; i < exports; i += 3 {

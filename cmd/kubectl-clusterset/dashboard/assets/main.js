@@ -13,6 +13,7 @@ import * as table from "./table.js";
 const maxListed = 50;
 
 let flows; // of the service that is open
+let refreshing = false;
 
 function drawAll() {
   drawSummary();
@@ -68,7 +69,7 @@ function drawChanges() {
   const items = state.changes.toReversed().map((c) => el("li", { class: c.kind },
     el("time", { datetime: c.time }, clock(c.time)), " ",
     c.service ? el("button", { type: "button", on: { click: () => openService(c.service) } }, c.service) : el("strong", {}, c.member ?? ""), ` ${c.text}`));
-  byId("changes").replaceChildren(...(items.length ? items : [el("li", {}, "Nothing has changed since the page was opened.")]));
+  byId("changes").replaceChildren(...(items.length ? items : [el("li", {}, "Nothing has changed since the command began.")]));
 }
 
 // chooseCluster shows only the services of a cluster, or all if it is chosen already.
@@ -86,13 +87,28 @@ function filter() {
   table.redraw();
 }
 
-async function openService(key) {
+function openService(key) {
   state.key = key;
   table.redraw();
+  return showDetails(key);
+}
+
+async function showDetails(key) {
   const service = await details.open(key, closeService);
   if (details.current() !== key) return;
   flows = service ? map.flowsOf(service) : undefined;
   drawMap();
+}
+
+// refreshDetails reads the open service again, at most once a second: much of it is not in the updates, such as rules of access.
+function refreshDetails() {
+  if (refreshing || !details.current()) return;
+  refreshing = true;
+  setTimeout(() => {
+    refreshing = false;
+    const key = details.current();
+    if (key) showDetails(key);
+  }, 1000);
 }
 
 function closeService() {
@@ -115,8 +131,7 @@ function connect() {
     const update = JSON.parse(event.data);
     apply(update);
     drawAll();
-    const key = details.current();
-    if (key && (update.whole || update.gone.includes(key) || update.services.some((s) => s.key === key) || update.changes.some((c) => c.service === key))) openService(key);
+    refreshDetails();
     if (update.whole) requestAnimationFrame(() => performance.mark("shown"));
   });
 }
