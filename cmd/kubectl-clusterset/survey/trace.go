@@ -118,8 +118,10 @@ func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 		return TraceResult{}, err
 	}
 	var result TraceResult
-	err := wait.PollUntilContextTimeout(ctx, settleInterval, max(o.Settle, settleInterval), true, func(ctx context.Context) (bool, error) {
-		steps, err := t.traceOnce(ctx)
+	err := wait.PollUntilContextTimeout(ctx, settleInterval, max(o.Settle, settleInterval), true, func(settling context.Context) (bool, error) {
+		reading, cancel := context.WithTimeout(ctx, readTimeout) // a slow API server may take longer than the service has time to settle
+		defer cancel()
+		steps, err := t.traceOnce(reading)
 		if err != nil {
 			return false, err
 		}
@@ -127,7 +129,10 @@ func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 		if result.Broken() == nil && result.NotKnown() == nil {
 			return true, nil
 		}
-		return false, t.refresh(ctx)
+		if settling.Err() != nil {
+			return false, nil
+		}
+		return false, t.refresh(reading)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && (result.Broken() != nil || result.NotKnown() != nil) {
 		return result, nil

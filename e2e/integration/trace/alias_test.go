@@ -56,6 +56,7 @@ func TestTraceAlias(t *testing.T) {
 		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopProxy, "b", survey.OK, "http 1")) &&
 			slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web at the ports main/TCP"))
 	})
+	testSlowServers(t, w, all)
 	annotate("bank/web")
 	comesTo("another namespace", all, brokenAt(survey.HopAlias, "b", "is refused"))
 	annotate("none")
