@@ -382,7 +382,7 @@ func TestGateways(t *testing.T) {
 	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
 	t.Run("a client is denied again", func(t *testing.T) { testDeniedAgain(t, e, private) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("tcp", e.answers(t, "a", "b", k))
 		lab.Must(t, err)
 		shared := world.Key{Namespace: k.Namespace, Name: "shared"}
 		e.export(t, "a", shared)
