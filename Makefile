@@ -21,6 +21,7 @@ IMAGEFLAGS ?=
 TOOLS := $(CURDIR)/bin/tools
 GOLANGCI := $(TOOLS)/golangci-lint
 GOVULNCHECK := $(TOOLS)/govulncheck
+HELM := $(CURDIR)/bin/helm
 GOFUMPT := $(TOOLS)/gofumpt
 CONTROLLER_GEN := $(TOOLS)/controller-gen
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
@@ -85,11 +86,10 @@ stamp: # write the version of a release into the sources, or "dev" after it (REL
 LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-runc-v2 ctr
 
 .PHONY: lab-assets
-lab-assets: assets kubectl ## build what complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
+lab-assets: assets kubectl $(HELM) ## build what complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
-	@[ -x bin/helm ] && [ bin/helm -nt tools/charts/go.sum ] || { echo "build helm (a minute, once)"; cd tools/charts && CGO_ENABLED=0 go build -o '$(CURDIR)/bin/helm' helm.sh/helm/v4/cmd/helm; }
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
@@ -370,6 +370,10 @@ $(GOFUMPT): tools/lint/go.sum
 $(GOVULNCHECK): tools/lint/go.sum
 	@echo "build govulncheck"
 	@cd tools/lint && CGO_ENABLED=0 go build -o $@ golang.org/x/vuln/cmd/govulncheck
+
+$(HELM): tools/charts/go.sum
+	@echo "build helm (a minute, once)"
+	@cd tools/charts && CGO_ENABLED=0 go build -o $@ helm.sh/helm/v4/cmd/helm
 
 $(CONTROLLER_GEN): tools/codegen/go.sum
 	@echo "build controller-gen"

@@ -55,7 +55,7 @@ func newFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filt
 
 func newReviewer(api kubernetes.Interface) *reviewer {
 	return &reviewer{
-		api: api, allowed: cache.NewLRUExpireCache(maxVerdicts), refused: cache.NewLRUExpireCache(maxVerdicts), known: cache.NewLRUExpireCache(maxVerdicts),
+		api: api, allowed: cache.NewLRUExpireCache(maxVerdicts), refused: cache.NewLRUExpireCache(maxVerdicts),
 		unknown: rate.NewLimiter(maxReviews, maxReviews), first: make(chan struct{}, maxReviews), again: make(chan struct{}, maxReviews),
 	}
 }
@@ -63,8 +63,8 @@ func newReviewer(api kubernetes.Interface) *reviewer {
 // reviewer decides about requests.
 type reviewer struct {
 	api kubernetes.Interface
-	// allowed and known have the keys that are allowed, and were so lately; refused has the HTTP statuses of others.
-	allowed, refused, known *cache.LRUExpireCache
+	// allowed has the time of the last review of each key that was allowed, refused the HTTP statuses of others.
+	allowed, refused *cache.LRUExpireCache
 	// unknown limits the rate of reviews of unknown tokens. first and again have an element for each review that waits, of unknown and
 	// of known tokens.
 	unknown      *rate.Limiter
@@ -98,14 +98,15 @@ func (r *reviewer) decide(request *http.Request) (int, error) {
 		return http.StatusUnauthorized, nil
 	}
 	k := key{sha256.Sum256([]byte(token)), strings.ToLower(request.Method), request.URL.Path}
-	if _, is := r.allowed.Get(k); is {
+	reviewed, isKnown := r.allowed.Get(k)
+	if isKnown && time.Since(reviewed.(time.Time)) < lifetime {
 		return http.StatusOK, nil
 	}
 	if status, is := r.refused.Get(k); is {
 		return status.(int), nil
 	}
 	waiting := r.again
-	if _, is := r.known.Get(k); !is {
+	if !isKnown {
 		if waiting = r.first; !r.unknown.Allow() {
 			return http.StatusTooManyRequests, nil
 		}
@@ -123,9 +124,9 @@ func (r *reviewer) decide(request *http.Request) (int, error) {
 		return http.StatusInternalServerError, err
 	}
 	if status == http.StatusOK {
-		r.allowed.Add(k, nil, lifetime)
-		r.known.Add(k, nil, remembered)
+		r.allowed.Add(k, time.Now(), remembered)
 	} else {
+		r.allowed.Remove(k)
 		r.refused.Add(k, status, lifetime)
 	}
 	return status, nil

@@ -4,6 +4,7 @@
 package install_test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,4 +51,36 @@ func TestExamples(t *testing.T) {
 	for _, name := range examples {
 		applyTwice(t, run, filepath.Join(root, name))
 	}
+	takesDocuments(t, run)
+}
+
+// yamlBlock matches a block of YAML of a document.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// takesDocuments: an API server takes the NetworkPolicies and the kustomizations that documents show.
+func takesDocuments(t *testing.T, run func(...string) string) {
+	t.Helper()
+	out := pathOf(t, "../out") // the kustomizations name those of manifests by relative paths
+	lab.Must(t, os.MkdirAll(out, 0o755))
+	taken := map[string]int{}
+	for _, document := range []string{"networkpolicy.md", "operations.md"} {
+		text, err := os.ReadFile(pathOf(t, "../docs/"+document))
+		lab.Must(t, err)
+		for _, block := range yamlBlock.FindAllSubmatch(text, -1) {
+			folder, err := os.MkdirTemp(out, "document-")
+			lab.Must(t, err)
+			t.Cleanup(func() { os.RemoveAll(folder) })
+			file := filepath.Join(folder, "kustomization.yaml")
+			lab.Must(t, os.WriteFile(file, block[1], 0o600))
+			switch { // other blocks are parts of objects
+			case bytes.Contains(block[1], []byte("kind: Kustomization")):
+				run("apply", "--dry-run=server", "-k", folder)
+				taken["Kustomization"]++
+			case bytes.Contains(block[1], []byte("kind: NetworkPolicy")):
+				run("apply", "--dry-run=server", "-f", file)
+				taken["NetworkPolicy"]++
+			}
+		}
+	}
+	lab.Equal(t, "the objects of documents are not those that are expected", map[string]int{"NetworkPolicy": 2, "Kustomization": 1}, taken)
 }
