@@ -7,6 +7,7 @@ package exportstatus
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,6 +64,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	desired := r.decide(known)
+	if wait := untilReported(known, desired, r.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	before := known.Export.Status.Conditions
 	status := mcsv1beta1.ServiceExportStatus{
 		Conditions: conditions.Set(before, desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
@@ -75,6 +79,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.announce(export, before)
 	}
 	return reconcile.Result{}, nil
+}
+
+// reportedAge is the age at which a new export that the hub does not store yet is reported as Pending. Usually the hub stores it by then,
+// also if some hundred services are exported at once, and the status is written once.
+const reportedAge = 5 * time.Second
+
+// untilReported returns the time until the first status of an export is written; 0 if it is written now. An export that the clock of
+// the API server dates in the future does not wait.
+func untilReported(known sources.Sources, desired []metav1.Condition, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(desired, string(mcsv1beta1.ServiceExportConditionReady))
+	isNew := known.Rejection == nil && len(known.Export.Status.Conditions) == 0
+	if !isNew || ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != string(mcsv1beta1.ServiceExportReasonPending) {
+		return 0
+	}
+	age := now.Sub(known.Export.CreationTimestamp.Time)
+	if age < 0 || age >= reportedAge {
+		return 0
+	}
+	return reportedAge - age
 }
 
 // decide returns the conditions whose state is known. The others stay as they are, because nothing contradicts them after a restart

@@ -18,6 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
@@ -131,6 +132,40 @@ func TestExportedMeansRecorded(t *testing.T) {
 				t.Errorf("Ready is %+v, want %s", said, test.want)
 			}
 		})
+	}
+}
+
+// TestUntilReported: the first status of an export waits while the export is on its way to the hub, and for nothing else.
+//
+// spec: C2
+func TestUntilReported(t *testing.T) {
+	t.Parallel()
+	condition := func(status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportConditionReason) []metav1.Condition {
+		return []metav1.Condition{{Type: string(mcsv1beta1.ServiceExportConditionReady), Status: status, Reason: string(reason)}}
+	}
+	pending := condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending)
+	for name, test := range map[string]struct {
+		age       time.Duration
+		existing  []metav1.Condition
+		rejection *export.Rejection
+		desired   []metav1.Condition
+		want      time.Duration
+	}{
+		"new":                        {age: 500 * time.Millisecond, desired: pending, want: 4500 * time.Millisecond},
+		"five seconds old":           {age: 5 * time.Second, desired: pending},
+		"in the future":              {age: -time.Second, desired: pending},
+		"with a status":              {desired: pending, existing: pending},
+		"invalid":                    {desired: pending, rejection: &export.Rejection{}},
+		"exported":                   {desired: condition(metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported)},
+		"refused":                    {desired: condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed)},
+		"while the hub is not known": {desired: condition(metav1.ConditionUnknown, mcsv1beta1.ServiceExportReasonPending)},
+		"without Ready":              {},
+	} {
+		known := sources.Sources{Export: ready(), Rejection: test.rejection}
+		known.Export.Status.Conditions = test.existing
+		if got := untilReported(known, test.desired, known.Export.CreationTimestamp.Add(test.age)); got != test.want {
+			t.Errorf("%s: the status waits for %v, want %v", name, got, test.want)
+		}
 	}
 }
 

@@ -66,7 +66,6 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
 		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),
-		r.retries.Source(),
 	)
 }
 

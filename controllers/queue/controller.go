@@ -19,6 +19,9 @@ func AddController(mgr manager.Manager, name string, options controller.Options,
 	if err != nil {
 		return fmt.Errorf("create controller %s: %w", name, err)
 	}
+	if retries, ok := options.Reconciler.(*Retries); ok {
+		from = append(from, retries.source())
+	}
 	for _, s := range from {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("add a source to controller %s: %w", name, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -24,21 +25,28 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
+// probeInterval is the longest time until one refused service is retried, whatever its delay. No event reports that an API server accepts
+// what it has refused: one that was restarted refuses every write until its policies have found their kinds, which takes up to 30 s.
+const probeInterval = 5 * time.Second
+
 // Retries is a Reconciler that decides by the error of another one when a service is retried. It logs the error of each attempt.
 type Retries struct {
 	inner reconcile.Reconciler
+	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
 	backoff workqueue.TypedRateLimiter[reconcile.Request]
 	// refused are the services whose last attempt was refused, in the order in which RetryOldest retries them.
 	refused []reconcile.Request
-	// queue is the controller's queue, in which RetryOldest enqueues; nil if Source is not used.
+	// queue is the controller's queue, in which refused services are enqueued; nil outside of a controller.
 	queue queue
+	// probing is set while a probe is due.
+	probing bool
 }
 
 // NewRetries returns Retries for the errors of a Reconciler.
 func NewRetries(inner reconcile.Reconciler) *Retries {
-	r := &Retries{inner: inner}
+	r := &Retries{inner: inner, clock: clock.RealClock{}}
 	r.ResetBackoff()
 	return r
 }
@@ -71,8 +79,8 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return result, err
 }
 
-// Source returns the controller's source of refused services that RetryOldest enqueues.
-func (r *Retries) Source() source.Source {
+// source returns the controller's source of refused services that are retried before their delay is over.
+func (r *Retries) source() source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -86,13 +94,35 @@ func (r *Retries) Source() source.Source {
 func (r *Retries) RetryOldest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if first, ok := r.enqueueOldest(); ok {
+		r.backoff.Forget(first)
+	}
+}
+
+// enqueueOldest enqueues the service at the front of refused, and moves it to the end. It reports false if there is none.
+func (r *Retries) enqueueOldest() (reconcile.Request, bool) {
 	if r.queue == nil || len(r.refused) == 0 {
-		return
+		return reconcile.Request{}, false
 	}
 	first := r.refused[0]
 	r.refused = append(r.refused[1:], first)
-	r.backoff.Forget(first)
 	Enqueue(r.queue, 0, first.NamespacedName)
+	return first, true
+}
+
+// probeLater has the service at the front of refused retried after probeInterval. If it is refused again, the next one follows after
+// another interval; if it is accepted, at once.
+func (r *Retries) probeLater() {
+	if r.queue == nil || r.probing || len(r.refused) == 0 {
+		return
+	}
+	r.probing = true
+	r.clock.AfterFunc(probeInterval, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.probing = false
+		r.enqueueOldest()
+	})
 }
 
 func (r *Retries) accept(request reconcile.Request) {
@@ -111,6 +141,7 @@ func (r *Retries) remove(request reconcile.Request) bool {
 		return false
 	}
 	r.refused = slices.Delete(r.refused, i, i+1)
+	r.probeLater() // the service may have been the one that was retried
 	return true
 }
 
@@ -121,5 +152,6 @@ func (r *Retries) refuse(request reconcile.Request) time.Duration {
 	if !slices.Contains(r.refused, request) {
 		r.refused = append(r.refused, request)
 	}
+	r.probeLater()
 	return r.backoff.When(request)
 }

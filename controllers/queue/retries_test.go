@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -109,7 +110,7 @@ func TestRetriesFreed(t *testing.T) {
 	retries := NewRetries(given)
 	q := priorityqueue.New[reconcile.Request](t.Name())
 	defer q.ShutDown()
-	if err := retries.Source().Start(t.Context(), q); err != nil {
+	if err := retries.source().Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	try := func(name string) time.Duration {
@@ -150,6 +151,56 @@ func TestRetriesFreed(t *testing.T) {
 	try("a")
 	retries.RetryOldest()
 	if q.Len() > 0 {
+		t.Errorf("%d are tried, though none is refused", q.Len())
+	}
+}
+
+// TestRetriesProbe: one refused service is retried every five seconds, whatever its delay, so that an API server that accepts writes again
+// gets all of them soon. The delays of the others stay.
+func TestRetriesProbe(t *testing.T) {
+	t.Parallel()
+	given := answers{"a": errQuota, "b": errQuota}
+	retries := NewRetries(given)
+	c := clocktesting.NewFakeClock(time.Now())
+	retries.clock = c
+	q := priorityqueue.New[reconcile.Request](t.Name())
+	defer q.ShutDown()
+	if err := retries.source().Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	try := func(name string) time.Duration {
+		result, _ := retries.Reconcile(t.Context(), requestOf(name))
+		return result.RequeueAfter
+	}
+	probed := func(want string) {
+		t.Helper()
+		if c.Step(probeInterval - 1); q.Len() > 0 {
+			t.Errorf("%d are tried before five seconds are over", q.Len())
+		}
+		c.Step(1)
+		item, _ := q.Get()
+		q.Done(item)
+		if item.Name != want || q.Len() > 0 {
+			t.Errorf("%s and %d more are tried, want %s", item.Name, q.Len(), want)
+		}
+	}
+	for range 20 {
+		try("a")
+		try("b")
+	}
+	probed("a")
+	if after := try("a"); after != maxRetryDelay {
+		t.Errorf("a is tried again after %s, want %s", after, maxRetryDelay)
+	}
+	probed("b")
+	delete(given, "b")
+	try("b")
+	if item, _ := q.Get(); item.Name != "a" {
+		t.Errorf("%s is tried after a success, want a", item.Name)
+	}
+	delete(given, "a")
+	try("a")
+	if c.Step(probeInterval); q.Len() > 0 {
 		t.Errorf("%d are tried, though none is refused", q.Len())
 	}
 }
