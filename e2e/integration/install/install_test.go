@@ -42,6 +42,9 @@ func TestKustomizations(t *testing.T) {
 	l := lab.Start(t, lab.ClusterOptions{Name: "a", Controllers: lab.DefaultControllers()})
 	cluster := l.Cluster("a")
 	run := kubectl(t, cluster)
+	cl, err := cluster.Client(nil)
+	lab.Must(t, err)
+	lab.TouchDeletedCRDs(t, cl)
 	before := traces(t, cluster)
 	for _, names := range [][]string{
 		{"overlays/production"},
@@ -60,8 +63,8 @@ func TestKustomizations(t *testing.T) {
 		}
 		admitPods(t, cluster)
 		for _, name := range slices.Backward(names) {
-			run("delete", "-k", pathOf(t, name), "--timeout=6m")
-			run("delete", "-k", pathOf(t, name), "--timeout=6m", "--ignore-not-found")
+			run("delete", "-k", pathOf(t, name), "--timeout=1m")
+			run("delete", "-k", pathOf(t, name), "--timeout=1m", "--ignore-not-found")
 		}
 		lab.Equal(t, fmt.Sprintf("%v, deleted, leave something behind", names), before, traces(t, cluster))
 	}
