@@ -193,6 +193,7 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 		forget: to.forget,
 	}
 	c.current = s
+	c.conn.SetUnblock(to.backend.StopWriting)
 	if err := c.conn.Send(wire.TypeOpened, c.number, nil); err != nil {
 		record.finish(to.backend.RemoteAddr(), ResultConnectionLost)
 		to.release()

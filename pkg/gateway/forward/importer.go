@@ -116,10 +116,10 @@ func (o *outgoing) attempt(cause error) {
 		l, err := o.importer.Pool.get(o.ctx, o.cluster, o.failed, o.choice())
 		o.attempts++
 		switch {
-		case err != nil && (o.attempts == maxAttempts || o.ctx.Err() != nil):
-			o.fail(errors.Join(cause, err))
-			return
 		case err == nil && o.start(l):
+			return
+		case o.attempts >= maxAttempts || o.ctx.Err() != nil:
+			o.fail(errors.Join(cause, cmp.Or(err, errLost)))
 			return
 		}
 	}
@@ -237,6 +237,7 @@ func (o *outgoing) isOpen() error {
 	switch o.state {
 	case opening:
 		o.state, o.kept = open, nil
+		o.conn.SetUnblock(o.local.StopWriting)
 		o.closed = o.importer.Metrics.opened(o.cluster)
 		o.changed.Broadcast()
 		observe(o.importer.Metrics.openSeconds, o.cluster, time.Since(o.started))

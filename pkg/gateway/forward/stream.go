@@ -9,6 +9,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -40,7 +42,9 @@ type stream struct {
 	number               uint32
 	state                state
 	finSent, finReceived bool
-	result               Result // how it has ended
+	// finWritten is set when FIN was sent, and finSent before: the peer may answer at once.
+	finWritten bool
+	result     Result // how it has ended
 	// over is closed when the stream has ended.
 	over chan struct{}
 	// forget is called before the importing side may open another stream on the connection; it is used on the exporting side.
@@ -67,17 +71,22 @@ func (s *stream) send() {
 	}
 }
 
+// sendFin does not hold the lock while it waits for a peer that does not read: receive needs it to take what the peer sends.
 func (s *stream) sendFin() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.state == ended {
+		s.mu.Unlock()
 		return
 	}
+	s.finSent = true
+	s.mu.Unlock()
 	if err := s.conn.Send(wire.TypeFin, s.number, nil); err != nil {
 		s.conn.Close()
 		return
 	}
-	s.finSent = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finWritten = true
 }
 
 // receive handles a DATA or FIN frame of the stream.
@@ -98,7 +107,11 @@ func (s *stream) receive(frame tunnel.Frame) error {
 		return nil
 	}
 	s.bytes(0, len(frame.Payload))
-	if _, err := s.local.Write(frame.Payload); err != nil {
+	_, err := s.local.Write(frame.Payload)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // StopWriting
+		return net.ErrClosed
+	case err != nil:
 		// The kernel reports a reset once, here or to send, which may take it for the end.
 		s.reset(wire.CodeSocketReset)
 	}
@@ -143,7 +156,7 @@ func (s *stream) end() {
 func (s *stream) finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != open || !s.finSent || !s.finReceived {
+	if s.state != open || !s.finWritten || !s.finReceived {
 		return nil
 	}
 	s.end()
@@ -158,7 +171,7 @@ func (s *stream) finish() error {
 func (s *stream) isDone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state == ended && s.finSent && s.finReceived
+	return s.state == ended && s.result == ResultDone
 }
 
 // handle calls receive for each frame of a connection, until it returns an error or the connection is closed.

@@ -13,6 +13,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -31,10 +32,12 @@ type Conn struct {
 	// Cluster is the cluster of the other gateway, as its certificate says.
 	Cluster clusterset.ClusterID
 
-	tls     *tls.Conn
-	socket  *socket
-	buffers *Buffers
-	writing sync.Mutex
+	tls      *tls.Conn
+	socket   *socket
+	buffers  *Buffers
+	writing  sync.Mutex
+	isClosed atomic.Bool
+	unblock  atomic.Pointer[func()] // see SetUnblock
 
 	// plain is the part of the buffer that Next has not returned.
 	plain  []byte
@@ -245,4 +248,19 @@ func (c *Conn) Release() {
 }
 
 // Close closes the connection, so that Next and Send return an error.
-func (c *Conn) Close() { c.socket.Close() }
+func (c *Conn) Close() {
+	c.socket.Close()
+	c.isClosed.Store(true)
+	if unblock := c.unblock.Load(); unblock != nil {
+		(*unblock)()
+	}
+}
+
+// SetUnblock sets what Close calls, at once if the connection is closed already: it ends what the goroutine that calls Next waits for
+// besides. It must not block, and may be called several times.
+func (c *Conn) SetUnblock(unblock func()) {
+	c.unblock.Store(&unblock)
+	if c.isClosed.Load() {
+		unblock()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"syscall"
+	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
@@ -66,6 +67,9 @@ func (l *Local) tryRead(fd uintptr) bool {
 	l.chunk, l.next = chunk, nextSize(chunk.n, len(room))
 	return true
 }
+
+// StopWriting has Write return os.ErrDeadlineExceeded, also one that waits for a peer that does not read.
+func (l *Local) StopWriting() { _ = l.SetWriteDeadline(time.Unix(1, 0)) }
 
 // Abort closes the connection with a reset.
 func (l *Local) Abort() {

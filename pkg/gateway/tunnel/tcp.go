@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// silence is the time after which a connection whose peer acknowledges nothing is closed.
+// silence is the time without an acknowledgement after which a peer that was asked is lost.
 const silence = 30 * time.Second
 
 // DialTCP connects to an address, whose host may be a name, and prepares the connection as Prepare does. It connects only to IP addresses
@@ -35,17 +35,16 @@ func DialTCP(ctx context.Context, address string, timeout time.Duration, permit 
 	return tcp, Prepare(tcp)
 }
 
-// Prepare sets keepalive and user timeout of a TCP connection, so that the loss of its peer is found within 30 s, and middleboxes do not
-// drop it while it is idle (G6).
+// Prepare sets keepalive, so that middleboxes do not drop the connection while it is idle (G6), and has it closed within 40 s if its peer
+// is lost. A peer that does not read is not lost.
 func Prepare(conn *net.TCPConn) error {
-	keepalive := net.KeepAliveConfig{Enable: true, Idle: silence / 2, Interval: silence / 6, Count: 3}
-	if err := conn.SetKeepAliveConfig(keepalive); err != nil {
-		conn.Close()
-		return err
+	keepalive := net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 6, Count: 4}
+	err := conn.SetKeepAliveConfig(keepalive)
+	if err == nil {
+		err = closeIfLost(conn, silence)
 	}
-	if err := setUserTimeout(conn, silence); err != nil {
+	if err != nil {
 		conn.Close()
-		return err
 	}
-	return nil
+	return err
 }
