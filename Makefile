@@ -271,7 +271,7 @@ bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy
 SIZE ?= 0
 ROUNDS ?= 0
 BENCH_PARTS := latency fanout restart reconnect scale propagation networks policy
-.PHONY: bench bench-members $(addprefix bench-,$(BENCH_PARTS))
+.PHONY: bench bench-members bench-selection $(addprefix bench-,$(BENCH_PARTS))
 bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
 	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
 
@@ -280,11 +280,12 @@ bench-fanout: # how many requests a change causes on the API servers, with up to
 bench-restart: # how long a restarted agent takes until it is in sync, and what it uses when idle
 bench-reconnect: # how 100 members reconnect to a hub that was restarted
 bench-members: # the hub with 10, 100, 300 and 1,000 members; BENCHFLAGS='-services 500 -rate 5' for less than 24 GB
+bench-selection: # the hub with 100 members that read all records, or those of a tenth of the namespaces; BENCHFLAGS='-services 500'
 bench-scale: # one agent of 100, with 250,000 endpoints of which 325 change per second
 bench-networks: # the control plane of imports over gateways, beside flat imports
 bench-policy: # what a change of endpoints costs an importer with a policy
 bench-propagation: # how many services per second are exported and imported
-bench-members $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
+bench-members bench-selection $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*
 	@$(BENCHSTAT) -col /who out/bench-$*.txt
 

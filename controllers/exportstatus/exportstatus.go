@@ -86,10 +86,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 const reportedAge = 5 * time.Second
 
 // untilReported returns the time until the first status of an export is written; 0 if it is written now. An export that the clock of
-// the API server dates in the future does not wait.
+// the API server dates in the future does not wait, nor one that gateways serve: they accept streams for exports whose status is Pending.
 func untilReported(known sources.Sources, desired []metav1.Condition, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(desired, string(mcsv1beta1.ServiceExportConditionReady))
-	isNew := known.Rejection == nil && len(known.Export.Status.Conditions) == 0
+	isNew := known.Rejection == nil && !known.PublishesAvailability() && len(known.Export.Status.Conditions) == 0
 	if !isNew || ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != string(mcsv1beta1.ServiceExportReasonPending) {
 		return 0
 	}

@@ -25,9 +25,13 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
-// probeInterval is the longest time until one refused service is retried, whatever its delay. No event reports that an API server accepts
-// what it has refused: one that was restarted refuses every write until its policies have found their kinds, which takes up to 30 s.
-const probeInterval = 5 * time.Second
+// probeInterval is the time until one refused service is retried, whatever its delay. No event reports that an API server accepts what it
+// has refused: one that was restarted refuses every write until its policies have found their kinds, which takes up to 30 s. If nothing
+// has been accepted for long, the time is a probeShare of that.
+const (
+	probeInterval = 5 * time.Second
+	probeShare    = 20
+)
 
 // Retries is a Reconciler that decides by the error of another one when a service is retried. It logs the error of each attempt.
 type Retries struct {
@@ -40,8 +44,9 @@ type Retries struct {
 	refused []reconcile.Request
 	// queue is the controller's queue, in which refused services are enqueued; nil outside of a controller.
 	queue queue
-	// probing is set while a probe is due.
+	// probing is set while a probe is due, and nothing has been accepted since a time.
 	probing bool
+	since   time.Time
 }
 
 // NewRetries returns Retries for the errors of a Reconciler.
@@ -68,6 +73,7 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case errors.Is(err, apply.ErrStale):
 		return reconcile.Result{RequeueAfter: apply.RetryAfter(err)}, nil
 	case apply.IsUnmanaged(err):
+		r.accept(request)
 		return result, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		r.remove(request)
@@ -110,19 +116,24 @@ func (r *Retries) enqueueOldest() (reconcile.Request, bool) {
 	return first, true
 }
 
-// probeLater has the service at the front of refused retried after probeInterval. If it is refused again, the next one follows after
-// another interval; if it is accepted, at once.
+// probeLater has the service at the front of refused retried after a time. If it is refused again, the next one follows after another
+// interval; if it is accepted, at once.
 func (r *Retries) probeLater() {
 	if r.queue == nil || r.probing || len(r.refused) == 0 {
 		return
 	}
 	r.probing = true
-	r.clock.AfterFunc(probeInterval, func() {
+	r.clock.AfterFunc(probeAfter(r.clock.Since(r.since)), func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.probing = false
 		r.enqueueOldest()
 	})
+}
+
+// probeAfter returns the time until the next probe if nothing has been accepted for a time.
+func probeAfter(unaccepted time.Duration) time.Duration {
+	return min(max(probeInterval, unaccepted/probeShare), maxRetryDelay)
 }
 
 func (r *Retries) accept(request reconcile.Request) {
@@ -141,6 +152,7 @@ func (r *Retries) remove(request reconcile.Request) bool {
 		return false
 	}
 	r.refused = slices.Delete(r.refused, i, i+1)
+	r.since = r.clock.Now()
 	r.probeLater() // the service may have been the one that was retried
 	return true
 }
@@ -149,6 +161,9 @@ func (r *Retries) remove(request reconcile.Request) bool {
 func (r *Retries) refuse(request reconcile.Request) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.refused) == 0 {
+		r.since = r.clock.Now()
+	}
 	if !slices.Contains(r.refused, request) {
 		r.refused = append(r.refused, request)
 	}

@@ -195,13 +195,27 @@ func TestRetriesProbe(t *testing.T) {
 	probed("b")
 	delete(given, "b")
 	try("b")
-	if item, _ := q.Get(); item.Name != "a" {
+	item, _ := q.Get()
+	q.Done(item)
+	if item.Name != "a" {
 		t.Errorf("%s is tried after a success, want a", item.Name)
 	}
-	delete(given, "a")
+	given["a"] = apply.ErrUnmanaged // it is not refused any more
 	try("a")
 	if c.Step(probeInterval); q.Len() > 0 {
 		t.Errorf("%d are tried, though none is refused", q.Len())
+	}
+}
+
+// TestProbeAfter: a probe follows after five seconds, and less often if nothing has been accepted for long.
+func TestProbeAfter(t *testing.T) {
+	t.Parallel()
+	for unaccepted, want := range map[time.Duration]time.Duration{
+		0: 5 * time.Second, 100 * time.Second: 5 * time.Second, time.Hour: 3 * time.Minute, 24 * time.Hour: 5 * time.Minute,
+	} {
+		if got := probeAfter(unaccepted); got != want {
+			t.Errorf("after %s without success: %s, want %s", unaccepted, got, want)
+		}
 	}
 }
 

@@ -63,15 +63,16 @@ type part struct {
 const asSize = -1
 
 var parts = []part{
-	{"latency", 300, 5, 2, latency},
-	{"fanout", 16, 5, asSize, fanout},
-	{"restart", 10_000, 1, 2, restart},
+	{"latency", 200, 3, 2, latency},
+	{"fanout", 16, 3, asSize, fanout},
+	{"restart", 5000, 1, 2, restart},
 	{"reconnect", 100, 1, 0, reconnect},
 	{"members", membersSize, 1, 0, members},
-	{"scale", scaleSize, 1, 1, scale},
-	{"propagation", 2000, 5, 2, propagation},
-	{"networks", 500, 5, 2, overGateways},
-	{"policy", 1000, 5, 2, withPolicy},
+	{"selection", selectionSize, 3, 0, selection},
+	{"scale", 3000, 1, 1, scale},
+	{"propagation", 600, 3, 2, propagation},
+	{"networks", 200, 3, 2, overGateways},
+	{"policy", 500, 3, 2, withPolicy},
 }
 
 func main() {
@@ -80,8 +81,8 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
-	flag.IntVar(&s.services, "services", membersServices, "in members, the number of services")
-	flag.Float64Var(&s.rate, "rate", membersRate, "in members, the changes of endpoints per second")
+	flag.IntVar(&s.services, "services", membersServices, "in members and selection, the number of services")
+	flag.Float64Var(&s.rate, "rate", membersRate, "in members and selection, the changes of endpoints per second")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,21 +50,19 @@ func openWatchers(ctx context.Context, members []*member) (w *watchers, stop fun
 		return nil
 	}
 	err = each(ctx, setupWidth, members, func(_ context.Context, m *member) error {
-		config := ownConnection(m.toHub)
-		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &hubv1alpha1.GroupVersion, "/apis", scheme.Codecs.WithoutConversion()
-		connection, err := rest.RESTClientFor(config)
+		connection, err := m.ownClient()
 		if err != nil {
 			return err
 		}
 		for resource, list := range watchedKinds() {
 			// The context is not the group's, because the watch continues.
-			stream, err := openWatch(ctx, connection, m, resource, list)
+			stream, err := openWatch(ctx, connection, m, resource, list, nil)
 			if err != nil {
 				return err
 			}
 			running.Go(func() {
 				for w.count(stream); ctx.Err() == nil; w.count(stream) { // the API server closes watches that are too slow
-					if stream, err = openWatch(ctx, connection, m, resource, list); err != nil {
+					if stream, err = openWatch(ctx, connection, m, resource, list, nil); err != nil {
 						cancel(fmt.Errorf("reopen a watch of %s for %s: %w", resource, m.id, err))
 					}
 				}
@@ -77,13 +76,26 @@ func openWatchers(ctx context.Context, members []*member) (w *watchers, stop fun
 	return w, stop, nil
 }
 
-// openWatch begins a watch of future events.
-func openWatch(ctx context.Context, connection *rest.RESTClient, m *member, resource string, list client.ObjectList) (io.ReadCloser, error) {
+// ownClient returns a client for the hub's kinds with a connection of its own.
+func (m *member) ownClient() (*rest.RESTClient, error) {
+	config := ownConnection(m.toHub)
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &hubv1alpha1.GroupVersion, "/apis", scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// openWatch begins a watch of future events, of the objects that the selector selects.
+func openWatch(
+	ctx context.Context, connection *rest.RESTClient, m *member, resource string, list client.ObjectList, selector url.Values,
+) (io.ReadCloser, error) {
 	if err := m.remote.List(ctx, list, client.Limit(1)); err != nil {
 		return nil, err
 	}
-	return connection.Get().Resource(resource).Timeout(0).Param("watch", "1").Param("allowWatchBookmarks", "true").
-		Param("resourceVersion", list.GetResourceVersion()).Stream(ctx)
+	request := connection.Get().Resource(resource).Timeout(0).Param("watch", "1").Param("allowWatchBookmarks", "true").
+		Param("resourceVersion", list.GetResourceVersion())
+	for name := range selector {
+		request.Param(name, selector.Get(name))
+	}
+	return request.Stream(ctx)
 }
 
 // count counts events, each of which is a line, until the stream ends.

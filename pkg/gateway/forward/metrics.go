@@ -77,8 +77,13 @@ func (m *Metrics) opened(cluster clusterset.ClusterID) func() {
 	return open.Dec
 }
 
-func (m *Metrics) refused(cluster clusterset.ClusterID, reason wire.Code) {
-	m.refusedTotal.WithLabelValues(string(cluster), reason.String()).Inc()
+// refused counts a stream. Unknown codes have one reason, because another cluster has chosen them.
+func (m *Metrics) refused(cluster clusterset.ClusterID, code wire.Code) {
+	reason := "Other"
+	if code.IsKnown() {
+		reason = code.String()
+	}
+	m.refusedTotal.WithLabelValues(string(cluster), reason).Inc()
 }
 
 // bytes returns a function that counts bytes of a stream.

@@ -86,16 +86,21 @@ const (
 	CodeTimeout
 )
 
-// String returns the name of the code in the specification and in metrics.
+// codeNames are the names of the codes in the specification and in metrics, from 1 on.
+var codeNames = [...]string{
+	"Internal", "MalformedOpen", "Shutdown", "Limit", "NotExported", "Denied", "NoEndpoint", "Unreachable", "SocketReset", "Timeout",
+}
+
+// String returns the name of the code; Code and its number if the specification has none.
 func (c Code) String() string {
-	names := [...]string{
-		"Internal", "MalformedOpen", "Shutdown", "Limit", "NotExported", "Denied", "NoEndpoint", "Unreachable", "SocketReset", "Timeout",
-	}
-	if c == 0 || int(c) > len(names) {
+	if !c.IsKnown() {
 		return fmt.Sprintf("Code%d", uint16(c))
 	}
-	return names[c-1]
+	return codeNames[c-1]
 }
+
+// IsKnown reports whether the specification has a name for the code.
+func (c Code) IsKnown() bool { return c > 0 && int(c) <= len(codeNames) }
 
 // Retryable reports whether another gateway of the cluster can give another answer.
 func (c Code) Retryable() bool {
