@@ -29,7 +29,7 @@ used, the cluster that it comes from, and the clusters with another value. It sh
 ports are not reachable, and which records are refused and why: the command computes the same merge as every member. For each
 member that it reaches and that has a ServiceImportRoutingPolicy for the service, it shows which sources serve.
 
-It also lists the rules about who may use the service through gateways, in the order in which they are asked.
+It also lists the rules about who may use the service through gateways, in the order in which they are evaluated.
 
 The exit code is 1 if no cluster exports the service.`
 
@@ -126,7 +126,7 @@ func exportMessage(export *mcsv1beta1.ServiceExport) string {
 			return c.Message
 		}
 	}
-	return "its agent has said nothing about it; see kubectl clusterset status"
+	return "its agent has not reported a condition; see kubectl clusterset status"
 }
 
 func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {

@@ -69,7 +69,7 @@ func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	e.addFlags(cmd)
 	e.addObjectOutput(cmd)
 	cmd.ValidArgsFunction = completeWith(completer{usual}.services)
-	cmd.Flags().DurationVar(&e.wait, "wait", defaultExportWait, "how long to wait until the hub has the exports; 0 not to")
+	cmd.Flags().DurationVar(&e.wait, "wait", defaultExportWait, "how long to wait until the hub has the exports; 0 does not wait")
 	return cmd
 }
 

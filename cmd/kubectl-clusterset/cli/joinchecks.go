@@ -122,7 +122,7 @@ func (j *joinCommand) checkAdmission(ctx context.Context) error {
 		j.r.okf("cluster ID %q has been admitted by hand, and no agent has used it yet", j.id)
 	default:
 		j.r.failf("cluster ID %q is another cluster's (its kube-system has the UID %s, this one's %s): pass another --cluster-id; "+
-			"or, if that cluster is gone for good, run \"kubectl clusterset leave --from hub --cluster-id %s\" first", j.id, holder, j.uid, j.id)
+			"or, if that cluster no longer exists, run \"kubectl clusterset leave --from hub --cluster-id %s\" first", j.id, holder, j.uid, j.id)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func newLeave(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	l.confirm.addFlags(cmd.Flags())
 	l.hubFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&l.given, "cluster-id", "", "the ID of the cluster that leaves; defaults to its ClusterProperty")
-	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub, where the cluster is gone; or member, where the hub is")
+	cmd.Flags().StringVar((*string)(&l.from), "from", string(both), "both; hub: the cluster no longer exists; member: the hub no longer exists")
 	return cmd
 }
 
@@ -93,13 +93,13 @@ func (l *leaveCommand) connect(usual *genericclioptions.ConfigFlags) error {
 	case both:
 		hub, member, err := connectBoth(usual, &l.hubFlags, l.writeFlags)
 		if err != nil {
-			return fmt.Errorf("%w; if one of the two is gone for good, see --from", err)
+			return fmt.Errorf("%w; if one of the two no longer exists, see --from", err)
 		}
 		l.hub, l.member = hub, member
 		return nil
 	case hubOnly:
 		if l.given == "" {
-			return usageError{fmt.Errorf("which member is gone? Pass --cluster-id")}
+			return usageError{fmt.Errorf("which member no longer exists? Pass --cluster-id")}
 		}
 		config, err := l.hubFlags.config(usual)
 		if err != nil {

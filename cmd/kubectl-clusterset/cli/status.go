@@ -76,9 +76,9 @@ func newStatus(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	}
 	l.addFlags(cmd.Flags())
 	addOutput(cmd, &l.output, "wide, json or yaml", formatWide, formatJSON, formatYAML)
-	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: where they are many, those with problems; or all")
+	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: if there are many services, only those with problems; all: every service")
 	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "keep running and print changes")
-	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 where there are problems")
+	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 if there are problems")
 	return cmd
 }
 

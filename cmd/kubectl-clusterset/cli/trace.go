@@ -57,7 +57,7 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
 	cmd.Flags().StringVar(&t.client, "client", "", "CLUSTER/NAMESPACE/SERVICEACCOUNT of a client whose access is checked")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
-	cmd.Flags().DurationVar(&t.settle, "settle", survey.DefaultSettle, "how long what looks broken may take to mend itself")
+	cmd.Flags().DurationVar(&t.settle, "settle", survey.DefaultSettle, "repeat the check for so long if a hop is broken")
 	addOutput(cmd, &t.output, "json or yaml; defaults to text", formatJSON, formatYAML)
 	complete := completer{usual}
 	cmd.ValidArgsFunction = at(0, completeWith(complete.keys(&t.hubFlags)))

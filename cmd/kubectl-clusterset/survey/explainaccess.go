@@ -17,7 +17,7 @@ type ExplainedAccess struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
 	// Direction is Export if the rules decide about clients of other clusters, and Import if they decide about those of this cluster.
 	Direction policyv1alpha1.Direction `json:"direction"`
-	// Rules are in the order in which they are asked.
+	// Rules are in the order in which they are evaluated.
 	Rules []ExplainedRule `json:"rules,omitempty"`
 	// Reason is why the rules are not known, or which of them are not valid.
 	Reason string `json:"reason,omitempty"`

@@ -47,7 +47,7 @@ func (a *assessment) nextStepForAgent(m MemberStatus) string {
 	objects, reached := a.objects[m.ID]
 	switch {
 	case !reached:
-		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts that were read leads there. If it is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
+		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts that were read leads there. If it no longer exists: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
 			m.ID, m.ID, a.hub.KubeContext.Name)
 	case objects.Agent == Missing && m.State == StateNeverHeard:
 		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", objects.Context, m.ID, a.hub.KubeContext.Name)
@@ -182,7 +182,7 @@ func (a *assessment) problemsOfDeletions(s MemberObjects) {
 			Severity: SeverityWarning, Reason: ReasonDeletionPending, Member: s.ID,
 			Message: fmt.Sprintf("%s keeps what it has of %s, which the hub no longer lists, in %s until %s's heartbeat confirms that it is gone.",
 				s.ID, id, counted(len(pending[id]), "import"), id),
-			Next: fmt.Sprintf("Check that the agent of %s runs. If %s is gone for good: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
+			Next: fmt.Sprintf("Check that the agent of %s runs. If %s no longer exists: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
 				id, id, id, a.hub.KubeContext.Name),
 		})
 	}

@@ -164,7 +164,7 @@ func (s *surveyed) testExport(t *testing.T) {
 	s.awaitCount(t, "west", &mcsv1beta1.ServiceExportList{}, 2)
 	s.stop["east"]()
 	s.serve(t, "east", "slow", "10.1.0.3", 80)
-	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has said nothing about it", "the ServiceExports are there, but not all are ready")
+	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has not reported a condition", "the ServiceExports are there, but not all are ready")
 	s.startAgent("east")
 	s.says(t, "export --context east -n shop slow --wait 3m", "slow: The service is exported to the clusterset.")
 }
