@@ -49,6 +49,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	return queue.AddController(mgr, "routing", options,
 		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, queue.Typed[*policyv1alpha1.ServiceImportRoutingPolicy](namespaceOf)),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](namespaceOf), typeChanges()),
+		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](namespaceOf), selectorChanges()),
 		queue.FromMembers(r.Hub, types.NamespacedName{}),
 	)
 }
@@ -63,6 +64,18 @@ func typeChanges() predicate.TypedPredicate[*mcsv1beta1.ServiceImport] {
 		derived := func(i *mcsv1beta1.ServiceImport) string { return i.Annotations[clusterset.AnnotationDerivedService] }
 		return e.ObjectOld.Spec.Type != e.ObjectNew.Spec.Type || derived(e.ObjectOld) != derived(e.ObjectNew)
 	}}
+}
+
+// selectorChanges filters the events of derived Services that get a selector, or lose it: a policy has no effect on their import.
+func selectorChanges() predicate.TypedPredicate[*corev1.Service] {
+	selects := func(s *corev1.Service) bool { return clusterset.IsManaged(s.Labels) && len(s.Spec.Selector) > 0 }
+	return predicate.TypedFuncs[*corev1.Service]{
+		CreateFunc: func(e event.TypedCreateEvent[*corev1.Service]) bool { return selects(e.Object) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Service]) bool {
+			return selects(e.ObjectOld) != selects(e.ObjectNew)
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*corev1.Service]) bool { return false }, // its import changes too
+	}
 }
 
 // Reconcile writes the status of the policies of one namespace, or of all.

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -72,5 +74,41 @@ func TestDecide(t *testing.T) {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestSelectorChanges: a policy is checked again if the derived Service of an import gets a selector or loses it, and not for the Services
+// of users.
+//
+// spec: P1
+func TestSelectorChanges(t *testing.T) {
+	t.Parallel()
+	service := func(manager string, selector map[string]string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterset.LabelManagedBy: manager}}, Spec: corev1.ServiceSpec{Selector: selector},
+		}
+	}
+	selector := map[string]string{"app": "web"}
+	for name, test := range map[string]struct {
+		before, after *corev1.Service
+		want          bool
+	}{
+		"a selector is added":   {service(clusterset.ManagedBy, nil), service(clusterset.ManagedBy, selector), true},
+		"a selector is removed": {service(clusterset.ManagedBy, selector), service(clusterset.ManagedBy, nil), true},
+		"it changes otherwise":  {service(clusterset.ManagedBy, selector), service(clusterset.ManagedBy, selector), false},
+		"the Service of a user": {service("", nil), service("", selector), false},
+		"created with selector": {nil, service(clusterset.ManagedBy, selector), true},
+		"created without":       {nil, service(clusterset.ManagedBy, nil), false},
+		"the user's is created": {nil, service("", selector), false},
+	} {
+		changes, got := selectorChanges(), false
+		if test.before == nil {
+			got = changes.Create(event.TypedCreateEvent[*corev1.Service]{Object: test.after})
+		} else {
+			got = changes.Update(event.TypedUpdateEvent[*corev1.Service]{ObjectOld: test.before, ObjectNew: test.after})
+		}
+		if got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }

@@ -141,13 +141,16 @@ func (s *Store) checkGateway(id clusterset.ClusterID) {
 
 // deniedGateways returns the ranges to which gateways of other members must not lead.
 func (s *Store) deniedGateways() clusterset.AddressRanges {
-	denied := slices.Clone(s.denied.Denied)
-	if own := s.members[s.own]; own != nil {
-		for _, cidr := range own.Spec.PodCIDRs {
-			if prefix, err := netip.ParsePrefix(string(cidr)); err == nil { // the hub's admission policies refuse others
-				denied = append(denied, prefix)
-			}
+	return clusterset.AddressRanges{Denied: slices.Concat(s.denied.Denied, s.podRanges)}
+}
+
+// podRangesOf returns the ranges of a member's pods.
+func podRangesOf(member *hubv1alpha1.Member) []netip.Prefix {
+	var result []netip.Prefix
+	for _, cidr := range member.Spec.PodCIDRs {
+		if prefix, err := netip.ParsePrefix(string(cidr)); err == nil { // the hub's admission policies refuse others
+			result = append(result, prefix)
 		}
 	}
-	return clusterset.AddressRanges{Denied: denied}
+	return result
 }

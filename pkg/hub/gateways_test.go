@@ -66,6 +66,10 @@ func TestGateways(t *testing.T) {
 		"the Member does not allow":  {func(f *fill) { f.watch(kindMember, table.Update, moved) }, "refused: 198.51.100.1 is not in the gatewayCIDRs of the Member"},
 		"another address":            {func(f *fill) { f.watch(kindGateway, table.Update, gatewayOf(t, "a", foreign)) }, "refused: 203.0.113.1 is not in the gatewayCIDRs of the Member"},
 		"an address of our own pods": {func(f *fill) { f.watch(kindGateway, table.Update, gatewayOf(t, "a", pod)) }, "refused: the address of a gateway: 10.1.0.1 is in a range of the importing cluster's own"},
+		"an address of our own pods, and our Member is missing": {func(f *fill) {
+			f.list(kindMember, gatewayMember("a"))
+			f.watch(kindGateway, table.Update, gatewayOf(t, "a", pod))
+		}, "refused: the address of a gateway: 10.1.0.1 is in a range of the importing cluster's own"},
 		"allowed after all": {func(f *fill) {
 			f.watch(kindGateway, table.Update, gatewayOf(t, "a", foreign))
 			f.watch(kindMember, table.Update, moved)

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,8 @@ type Store struct {
 	properties map[clusterset.ClusterID]map[string]string
 	// network is the network of this cluster, as its Member said when it was last read; empty for the default one.
 	network string
+	// podRanges are the ranges of the pods of this cluster, as its Member said when it was last read.
+	podRanges []netip.Prefix
 	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
 	renewals map[clusterset.ClusterID]string
 	// listing is the number of lists that were stored.

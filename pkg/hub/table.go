@@ -167,7 +167,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		s.members[id] = o
 		s.properties[id] = record.PropertiesOf(o)
 		if id == s.own {
-			s.network = record.NetworkOf(o)
+			s.network, s.podRanges = record.NetworkOf(o), podRangesOf(o)
 		}
 		delete(s.left, id)
 		s.checkGateways(id)
