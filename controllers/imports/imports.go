@@ -58,7 +58,7 @@ type Reconciler struct {
 	GatewayPorts *GatewayPorts
 	// VirtualIPs counts the virtual IPs of this cluster; nil in a cluster without an agent namespace.
 	VirtualIPs *VirtualIPs
-	// GatewayReach knows which gateways of this cluster reach which other cluster.
+	// GatewayReach returns which gateways of this cluster reach which other cluster.
 	GatewayReach *reach.Reach
 	// DefaultSources are the sources of imports that no policy selects; empty means all (P2).
 	DefaultSources []policyv1alpha1.Source

@@ -24,8 +24,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
-// killedInALife kills agents at 100 random moments of the life of a service, which goes round and round meanwhile. Between
-// two moments an agent gets to its work, or does not. So often started, it may not find the time for its heartbeats.
+// killedInALife kills agents at 100 random moments while a service is exported, changed and withdrawn repeatedly. Between two moments an agent
+// may not reconcile anything, nor renew its heartbeat.
 func killedInALife(ctx context.Context, w *world) error {
 	for _, m := range w.members {
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
@@ -61,7 +61,7 @@ func killedInALife(ctx context.Context, w *world) error {
 	return errors.Join(err, failed)
 }
 
-// life has a service be exported, change in every way, and be withdrawn.
+// life exports a service, changes it in every way, and withdraws it.
 func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
 	k := oracle.Key{Namespace: aside, Name: "life"}
 	s, slice, export := service(k, 0), &discoveryv1.EndpointSlice{ObjectMeta: meta(k)}, framework.Export(k)

@@ -138,7 +138,7 @@ func TestBugs(t *testing.T) {
 	good, err := program()
 	lab.Must(t, err)
 	w := newWorld(t, good, rand.New(rand.NewPCG(1, 1)), "a", "b")
-	lab.Must(t, w.furnish(t.Context()))
+	lab.Must(t, w.createServices(t.Context()))
 	goodDNS, err := coreDNS()
 	lab.Must(t, err)
 	w.startDNS(t, w.members[1], goodDNS)

@@ -88,7 +88,7 @@ func furnished(t *testing.T, seed uint64) *world {
 	path, err := program()
 	lab.Must(t, err)
 	w := newWorld(t, path, rand.New(rand.NewPCG(seed, 0)), "a", "b", "c")
-	lab.Must(t, w.furnish(t.Context()))
+	lab.Must(t, w.createServices(t.Context()))
 	return w
 }
 

@@ -23,8 +23,8 @@ import (
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
-// The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault says so:
-// of them the checker knows at every moment what must not happen.
+// The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault changes
+// them: for these, the checker can detect a forbidden change at any time.
 const (
 	moving = "moving"
 	still  = "still"
@@ -105,10 +105,10 @@ func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random 
 	return m.Create(ctx, export)
 }
 
-// furnish makes namespaces in all members, services that stay as they are, and services without an export. Every third
+// createServices makes namespaces in all members, services that stay as they are, and services without an export. Every third
 // of those that stay is exported by all, the others by the first two members, and two by one of these alone; of two more, one port
 // is served by one of these alone.
-func (w *world) furnish(ctx context.Context) error {
+func (w *world) createServices(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range namespaces() {
 			w.must(m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -135,12 +135,11 @@ func (w *world) furnish(ctx context.Context) error {
 			w.must(w.offer(ctx, other, partly, w.random))
 		}
 	}
-	return w.estrange(ctx)
+	return w.obstructImport(ctx)
 }
 
-// estrange has the first member export another service that stays, in whose way there is another user's import in the
-// second.
-func (w *world) estrange(ctx context.Context) error {
+// obstructImport has the first member export another service that stays, whose name an unmanaged ServiceImport of the second member has.
+func (w *world) obstructImport(ctx context.Context) error {
 	w.unmanaged++
 	k := oracle.Key{Namespace: still, Name: fmt.Sprintf("theirs-%d", w.unmanaged)}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
@@ -165,7 +164,7 @@ func (w *world) startChurn(ctx context.Context, spared string) *churn {
 	c := &churn{w: w, random: rand.New(rand.NewPCG(w.random.Uint64(), 1)), spared: spared, cancel: cancel}
 	c.done.Go(func() {
 		for ctx.Err() == nil {
-			if err := c.change(ctx); err != nil && ctx.Err() == nil && !isPassing(err) {
+			if err := c.change(ctx); err != nil && ctx.Err() == nil && !isTransient(err) {
 				c.failed = err
 				return
 			}
@@ -185,9 +184,8 @@ func (c *churn) stop() error {
 	return nil
 }
 
-// isPassing reports whether an error comes from what is done to the clusters: API servers are away, what was there a
-// moment ago has gone.
-func isPassing(err error) bool {
+// isTransient reports whether a fault causes an error: an API server is unreachable, or an object was deleted.
+func isTransient(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return true // the connection

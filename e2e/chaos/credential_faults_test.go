@@ -29,7 +29,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// authority is who the hub lets issue client certificates.
+// authority is the CA that signs client certificates for the hub.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -49,7 +49,7 @@ func newAuthority() (authority, error) {
 
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
 
-// issue returns a certificate and a key by which the hub takes whoever has them for a member's agent, for so long.
+// issue returns a client certificate and its key that authenticate as a member's agent, valid for a lifetime.
 func (a authority) issue(id string, lifetime time.Duration) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

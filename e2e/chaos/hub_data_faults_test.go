@@ -36,9 +36,9 @@ func revision(ctx context.Context, c client.Client) (int, error) {
 	return strconv.Atoi(list.ResourceVersion)
 }
 
-// forgets records that the hub is about to lose records of all members. An exporter takes what the hub has not recorded for the youngest of
-// all, so where services of members differ, as they do in the moving namespace, another may win for a moment.
-func (w *world) forgets(ctx context.Context) error {
+// expectLoss tells the checker that the hub will lose records of all members. An export that the hub does not store counts as the youngest,
+// so where services of members differ, as they do in the moving namespace, another may win for a moment.
+func (w *world) expectLoss(ctx context.Context) error {
 	seen, err := w.look(ctx)
 	w.must(err)
 	for _, c := range seen.Clusters {
@@ -56,7 +56,7 @@ func (w *world) forgets(ctx context.Context) error {
 // since is recorded again, and what has not changed since does not notice.
 func hubRestored(ctx context.Context, w *world) error {
 	withdrawn, exported := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "later"}
-	w.must(w.forgets(ctx), w.furnishAside(ctx))
+	w.must(w.expectLoss(ctx), w.furnishAside(ctx))
 	backup := w.backup()
 	w.must(w.hub.Backup(ctx, backup))
 	w.must(w.withdraw(ctx, w.members[0], withdrawn), w.offer(ctx, w.members[0], service(exported, 0), w.random))
@@ -112,7 +112,7 @@ func fill(ctx context.Context, c client.Client, changes int) error {
 func olderThanMember(ctx context.Context, w *world) error {
 	late := w.members[len(w.members)-1]
 	withdrawn, only := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "only"}
-	w.must(w.forgets(ctx), w.furnishAside(ctx), w.offer(ctx, late, service(only, 0), w.random), w.rests(ctx, late, only))
+	w.must(w.expectLoss(ctx), w.furnishAside(ctx), w.offer(ctx, late, service(only, 0), w.random), w.rests(ctx, late, only))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
@@ -136,11 +136,10 @@ func olderThanMember(ctx context.Context, w *world) error {
 	return w.withdraw(ctx, late, only)
 }
 
-// hubRebuilt loses all that the hub knows. For a time it does not even know our kinds, and an agent is started then. Then
-// its administrator makes it a hub again, and has the members join in any order, as docs/operations.md says. What is withdrawn
-// meanwhile goes when its exporter has said so; nothing else does.
+// hubRebuilt deletes all objects of the hub and its CRDs, and starts an agent then. Then the hub is installed again, and the members join in
+// random order, as docs/operations.md says. Only exports that were withdrawn meanwhile are deleted, after the exporter has confirmed it.
 func hubRebuilt(ctx context.Context, w *world) error {
-	w.must(w.forgets(ctx), w.furnishAside(ctx))
+	w.must(w.expectLoss(ctx), w.furnishAside(ctx))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}

@@ -74,7 +74,7 @@ func (w *world) silence(ctx context.Context, then func() error, down ...*member)
 	return nil
 }
 
-// restartedWithOneDown restarts all agents but that of a member that is down: what has left stays away, port by port.
+// restartedWithOneDown restarts all agents but that of a member that is down: ports that were left out do not return.
 func restartedWithOneDown(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(2)]
 	err := w.silence(ctx, func() error {
@@ -94,15 +94,15 @@ func restartedWithOneDown(ctx context.Context, w *world) error {
 // suspended has the hub's administrator suspend a member, while the agent of another does not run: it reads it in a list. What
 // the member exports goes everywhere, and comes back when the suspension ends.
 func suspended(ctx context.Context, w *world) error {
-	m, away := w.members[2], w.members[1]
+	m, stopped := w.members[2], w.members[1]
 	k := oracle.Key{Namespace: aside, Name: "suspended"}
 	w.must(w.offer(ctx, m, service(k, 0), w.random), w.imported(ctx, k), w.willChangeAll(ctx, m))
-	w.watch.will(oracle.Silence, away.id, oracle.Key{})
-	w.must(away.agent.stop())
+	w.watch.will(oracle.Silence, stopped.id, oracle.Key{})
+	w.must(stopped.agent.stop())
 	hub, found := &member{Client: w.hubKube}, &hubv1alpha1.Member{}
 	found.Namespace, found.Name = "member-"+m.id, hubv1alpha1.MemberName
 	err := hub.edit(ctx, found, func() { found.Spec.Suspended = true })
-	w.must(err, w.hasNothingOf(ctx, w.members[0], m), away.agent.start(), w.hasNothingOf(ctx, away, m))
+	w.must(err, w.hasNothingOf(ctx, w.members[0], m), stopped.agent.start(), w.hasNothingOf(ctx, stopped, m))
 	err = hub.edit(ctx, found, func() { found.Spec.Suspended = false })
 	return errors.Join(err, w.imported(ctx, k), w.withdraw(ctx, m, k))
 }
@@ -143,7 +143,7 @@ func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			// Without a port, a slice only remembers what its missing record said.
+			// A slice without ports only has the identity of its missing record.
 			mirrored = slices.DeleteFunc(mirrored, func(s discoveryv1.EndpointSlice) bool { return len(s.Ports) == 0 })
 			if exports := m.index < 3 || i%3 == 0; exports && len(mirrored) == 0 {
 				return true, nil
@@ -153,8 +153,8 @@ func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 	return false, nil
 }
 
-// memberFlaps has an agent be away again and again, first for so short a time that nothing may come of it, then for so
-// long that its endpoints leave.
+// memberFlaps stops and starts an agent repeatedly: first for less than the time after which a member is silent, then for longer, so that its
+// endpoints are removed.
 func memberFlaps(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(2)]
 	for range 2 {

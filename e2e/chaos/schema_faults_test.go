@@ -45,7 +45,7 @@ func newerSchema(ctx context.Context, w *world) error {
 	}
 	err := errors.Join(w.crosses(ctx, w.members[0], w.members[1]), w.readsWhatItCan(ctx))
 	for i, kind := range recordKinds() {
-		err = errors.Join(err, w.forget(ctx, kind, befores[i]))
+		err = errors.Join(err, w.removeNextVersion(ctx, kind, befores[i]))
 	}
 	return errors.Join(err, w.crosses(ctx, w.members[0], w.members[1]))
 }
@@ -119,8 +119,8 @@ func (w *world) kept(ctx context.Context, kind recordKind, version string) error
 	})
 }
 
-// forget removes the next version of a kind: all records are kept in this one again first.
-func (w *world) forget(ctx context.Context, kind recordKind, before *unstructured.Unstructured) error {
+// removeNextVersion stores all records of a kind in the current version, and then removes the next one from its CRD.
+func (w *world) removeNextVersion(ctx context.Context, kind recordKind, before *unstructured.Unstructured) error {
 	this := hubv1alpha1.GroupVersion.Version
 	back := next(before)
 	for _, version := range back.Object["spec"].(map[string]any)["versions"].([]any) {

@@ -75,7 +75,7 @@ func rolledBack(ctx context.Context, w *world) error {
 	for _, path := range []string{old, w.members[0].agent.path} {
 		for i, m := range w.members {
 			other := w.members[(i+1)%len(w.members)]
-			if err := errors.Join(m.agent.become(path), w.speaks(ctx, m, path == old), w.crosses(ctx, m, other)); err != nil {
+			if err := errors.Join(m.agent.become(path), w.awaitVersion(ctx, m, path == old), w.crosses(ctx, m, other)); err != nil {
 				return fmt.Errorf("%s with %s: %w", m.id, filepath.Base(path), err)
 			}
 		}
@@ -83,8 +83,8 @@ func rolledBack(ctx context.Context, w *world) error {
 	return nil
 }
 
-// speaks returns when a member's heartbeat says that its agent is of the first version, or that it is not.
-func (w *world) speaks(ctx context.Context, m *member, asFirst bool) error {
+// awaitVersion returns when a member's heartbeat reports that its agent is of the first version, or of another one.
+func (w *world) awaitVersion(ctx context.Context, m *member, asFirst bool) error {
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}}
 	return shown(ctx, w.hubKube, client.ObjectKeyFromObject(beat), beat, func() error {
 		if (beat.Spec.AgentVersion == firstVersion) != asFirst {

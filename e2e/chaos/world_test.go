@@ -291,7 +291,7 @@ func shown(ctx context.Context, c client.Client, k client.ObjectKey, o client.Ob
 	})
 }
 
-// pause waits, while something goes on elsewhere that is to go on for so long.
+// pause waits for a time, while a fault lasts.
 func pause(ctx context.Context, d time.Duration) {
 	passed, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -44,7 +44,7 @@ func headlessAcrossNetworks(s *scene) {
 		for i := range want {
 			want[i] = "8080 " + want[i] + "." + s.name("db") + "."
 		}
-		from.await("SRV", "_http._tcp."+s.name("db"), "NOERROR "+strings.Join(want, " "), func(r records) string { return said(r.Rcode, targets(r.Answers)) })
+		from.await("SRV", "_http._tcp."+s.name("db"), "NOERROR "+strings.Join(want, " "), func(r records) string { return formatReply(r.Rcode, targets(r.Answers)) })
 	}
 	for _, from := range []*place{a, b} {
 		hasTargets(from, "db-0.a", "db-0.b", "db-1.a", "db-1.b")

@@ -50,7 +50,7 @@ func twoExporters(s *scene) {
 	for _, p := range s.members() {
 		p.awaitGone("web")
 	}
-	s.awaitForgotten("web")
+	s.awaitRecordsDeleted("web")
 	if took := time.Since(withdrawn); took > 30*time.Second {
 		s.Errorf("%s passed until all was gone everywhere, want seconds", took)
 	}

@@ -109,7 +109,7 @@ func (s *scene) serviceHasTargets(service string, endpoints ...string) {
 			}
 			slices.Sort(want)
 			p.await("SRV", port+s.name(service), "NOERROR "+strings.Join(want, " "), func(r records) string {
-				return said(r.Rcode, targets(r.Answers))
+				return formatReply(r.Rcode, targets(r.Answers))
 			})
 		}
 	}

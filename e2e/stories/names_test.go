@@ -79,7 +79,7 @@ var families = map[string]string{"A": "tcp4", "AAAA": "tcp6"}
 // records, or "NXDOMAIN". DNS remembers what it said for some seconds.
 func (p *place) awaitDNS(kind, name, want string) {
 	p.Helper()
-	p.await(kind, name, want, func(r records) string { return said(r.Rcode, r.Answers) })
+	p.await(kind, name, want, func(r records) string { return formatReply(r.Rcode, r.Answers) })
 }
 
 // await waits until what each pod of the cluster's DNS says of a name reads as wanted.
@@ -95,8 +95,8 @@ func (p *place) await(kind, name, want string, read func(records) string) {
 	})
 }
 
-// said puts a reply into a line. Records are sorted: DNS gives them in any order.
-func said(rcode string, records []string) string {
+// formatReply returns a DNS reply as one line, with sorted records.
+func formatReply(rcode string, records []string) string {
 	return strings.Join(append([]string{rcode}, slices.Sorted(slices.Values(records))...), " ")
 }
 
@@ -106,7 +106,7 @@ func addresses(kind string, pods ...corev1.Pod) string {
 	for _, pod := range pods {
 		all = append(all, podIP(kind, pod))
 	}
-	return said("NOERROR", all)
+	return formatReply("NOERROR", all)
 }
 
 // podIP returns a pod's address for an A or AAAA record.

@@ -112,11 +112,11 @@ func (p *place) awaitNoName(name string) {
 	})
 }
 
-// awaitForgotten waits until the hub has no record of a service.
-func (s *scene) awaitForgotten(name string) {
+// awaitRecordsDeleted waits until the hub has no record of a service.
+func (s *scene) awaitRecordsDeleted(name string) {
 	s.Helper()
 	hub := s.clients[s.Hub.Name]
-	s.eventually("the hub to forget "+name, func(ctx context.Context) error {
+	s.eventually("the hub to delete the records of "+name, func(ctx context.Context) error {
 		var services hubv1alpha1.PublishedServiceList
 		if err := hub.List(ctx, &services); err != nil {
 			return err

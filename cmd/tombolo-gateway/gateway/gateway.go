@@ -226,7 +226,7 @@ func (g *gateway) ready(*http.Request) error { return *g.problem.Load() }
 // itself.
 const proxyLag = 5 * time.Second
 
-// drain goes on accepting until no slice leads here and no kube-proxy sends clients here, at most for half of the time that is left, and
+// drain continues to accept connections until no slice leads here and no kube-proxy sends clients here, at most for half of the time that is left, and
 // then waits for the streams (G8).
 func (g *gateway) drain(ctx context.Context, peers *net.TCPListener) error {
 	g.setProblem(errors.New("the gateway shuts down"))

@@ -230,12 +230,12 @@ func line(source string, family discoveryv1.AddressType, port string, e discover
 	}
 	return fmt.Sprintf("%s %s %v at %s host=%s zone=%s node=%s for=%s ready=%s serving=%s terminating=%s", source, family, e.Addresses, port,
 		text(e.Hostname), text(e.Zone), text(e.NodeName), zone,
-		said(e.Conditions.Ready), said(e.Conditions.Serving), said(e.Conditions.Terminating))
+		formatBool(e.Conditions.Ready), formatBool(e.Conditions.Serving), formatBool(e.Conditions.Terminating))
 }
 
-func said(b *bool) string {
+func formatBool(b *bool) string {
 	if b == nil {
-		return "unsaid"
+		return "unset"
 	}
 	return strconv.FormatBool(*b)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// testTakenOver: what of ours somebody marks as their own is theirs: it is left as it is, what comes of that is told, and it is
-// ours again once their mark is taken away.
+// testTakenOver: a managed object that a user labels as managed by something else is not changed. The agent reports the effect, and manages
+// the object again when the label is removed.
 //
 // spec: I7, C6, D2
 func testTakenOver(t *testing.T, w *env) {

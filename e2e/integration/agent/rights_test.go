@@ -257,7 +257,7 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 			return err
 		}
 		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" }) {
-			return errors.New("nobody has told that it leads")
+			return errors.New("there is no Event LeaderElection")
 		}
 		return nil
 	})

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach knows which gateways of this cluster answer, and which other clusters each of them reaches (G8).
+// Package reach computes which gateways of this cluster answer, and which other clusters each of them reaches (G8).
 package reach
 
 import (
