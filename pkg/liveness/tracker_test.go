@@ -89,7 +89,7 @@ func TestSilentMember(t *testing.T) {
 }
 
 // spec: D9
-func TestNeverHeardOf(t *testing.T) {
+func TestNeverConnected(t *testing.T) {
 	h := newHub("a")
 	h.alive["a"] = false
 	h.pass(grace)

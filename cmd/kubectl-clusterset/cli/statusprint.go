@@ -110,7 +110,7 @@ func (p statusPrinter) members(members []survey.MemberStatus) *table {
 }
 
 var stateWords = map[survey.State]string{
-	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverHeard: "NO HEARTBEAT",
+	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverConnected: "NO HEARTBEAT",
 }
 
 // readyOf returns the numbers of ready endpoints and of all, as in "2/3".

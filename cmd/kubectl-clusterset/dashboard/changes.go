@@ -55,7 +55,7 @@ func changesOf(c survey.Changes) []change {
 }
 
 func memberText(m survey.MemberStatus) string {
-	states := map[survey.State]string{survey.StateConnected: "connected", survey.StateSilent: "silent", survey.StateNeverHeard: "no heartbeat"}
+	states := map[survey.State]string{survey.StateConnected: "connected", survey.StateSilent: "silent", survey.StateNeverConnected: "no heartbeat"}
 	text := fmt.Sprintf("%s, %d exports", states[m.State], m.Exports)
 	if m.Imports != nil {
 		text += fmt.Sprintf(", %d imports", *m.Imports)

@@ -218,7 +218,7 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
-	ReasonMemberSilent, ReasonMemberNeverHeard, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
+	ReasonMemberSilent, ReasonMemberNeverConnected, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
 	ReasonImportNotReady, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
 	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
 	ReasonNotExportedByLabel, ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNotEnforced, ReasonPublicationPartial,

@@ -38,7 +38,7 @@ func (h *Hub) lastHeartbeat(id clusterset.ClusterID) lastHeartbeat {
 func (l lastHeartbeat) state() State {
 	switch {
 	case !l.received:
-		return StateNeverHeard
+		return StateNeverConnected
 	case l.age > liveness.GracePeriods*l.interval:
 		return StateSilent
 	}

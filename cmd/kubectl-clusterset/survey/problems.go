@@ -23,9 +23,9 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 			Message: fmt.Sprintf("The hub has received no heartbeat of %s for %s. Other members use its endpoints only if no other exporter serves.", m.ID, m.Silence()),
 			Next:    a.nextStepForAgent(m),
 		})
-	case StateNeverHeard:
+	case StateNeverConnected:
 		a.add(Problem{
-			Severity: SeverityError, Reason: ReasonMemberNeverHeard, Member: m.ID,
+			Severity: SeverityError, Reason: ReasonMemberNeverConnected, Member: m.ID,
 			Message: fmt.Sprintf("%s has been admitted, but has never sent a heartbeat.", m.ID),
 			Next:    a.nextStepForAgent(m),
 		})
@@ -49,7 +49,7 @@ func (a *assessment) nextStepForAgent(m MemberStatus) string {
 	case !reached:
 		return fmt.Sprintf("Look whether cluster %s and its agent run: none of the contexts that were read leads there. If it no longer exists: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
 			m.ID, m.ID, a.hub.KubeContext.Name)
-	case objects.Agent == Missing && m.State == StateNeverHeard:
+	case objects.Agent == Missing && m.State == StateNeverConnected:
 		return fmt.Sprintf("It has no agent. Install it: kubectl clusterset join --context %s --cluster-id %s --hub-context %s", objects.Context, m.ID, a.hub.KubeContext.Name)
 	case objects.Agent == Missing:
 		return fmt.Sprintf("It has no agent of its own. If it is to run beside the hub, look there: kubectl -n %s get pods. Otherwise: kubectl clusterset join --context %s --cluster-id %s --hub-context %s",

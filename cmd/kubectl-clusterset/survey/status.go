@@ -55,31 +55,31 @@ type Reason string
 
 // The reasons, in the order in which they are listed.
 const (
-	ReasonMemberSilent       Reason = "MemberSilent"       // the hub has received no heartbeat for the grace period
-	ReasonMemberNeverHeard   Reason = "MemberNeverHeard"   // it is on the hub, but has never sent a heartbeat
-	ReasonRecordRefused      Reason = "RecordRefused"      // members refuse a record
-	ReasonExportInvalid      Reason = "ExportInvalid"      // a ServiceExport cannot be exported
-	ReasonExportFailed       Reason = "ExportFailed"       // the hub refuses an export
-	ReasonImportNotReady     Reason = "ImportNotReady"     // a ServiceImport cannot be used
-	ReasonImportObstructed   Reason = "ImportObstructed"   // an unmanaged ServiceImport has the name of an import
-	ReasonAliasNotReady      Reason = "AliasNotReady"      // an alias has no endpoints of its import
-	ReasonGatewayUnreachable Reason = "GatewayUnreachable" // no gateway of a member reaches those of another
-	ReasonRuleNotAccepted    Reason = "RuleNotAccepted"    // a rule about access is not valid
-	ReasonMemberUnreadable   Reason = "MemberUnreadable"   // it answers, but its objects cannot be read
-	ReasonNotKnown           Reason = "NotKnown"           // something was seen, and this program does not know whether it is a fault
-	ReasonDeletionPending    Reason = "DeletionPending"    // a cluster keeps imports until a member confirms their deletion
-	ReasonConflict           Reason = "Conflict"           // the exports of a service differ
-	ReasonNoReadyEndpoints   Reason = "NoReadyEndpoints"   // an exported service without ready endpoints
-	ReasonEndpointsLeftOut   Reason = "EndpointsLeftOut"   // an export without some of its endpoints
-	ReasonNotExportedByLabel Reason = "NotExportedByLabel" // a label asks for an export that does not exist
-	ReasonNoSource           Reason = "NoSource"           // no source of an import's ServiceImportRoutingPolicy has an available endpoint
-	ReasonFallback           Reason = "Fallback"           // a later source of the policy serves an import
-	ReasonSourceUnusable     Reason = "SourceUnusable"     // an import cannot use an exporter, or some of its ports
-	ReasonSettingsLeftOut    Reason = "SettingsLeftOut"    // an import without some of the service's settings
-	ReasonAliasIncomplete    Reason = "AliasIncomplete"    // an alias without some of its ports or endpoints
-	ReasonRuleNotEnforced    Reason = "RuleNotEnforced"    // a rule about access does not restrict all connections that it is about
-	ReasonPublicationPartial Reason = "PublicationPartial" // not all of its exports are on the hub
-	ReasonVersionSkew        Reason = "VersionSkew"        // agents of several versions
+	ReasonMemberSilent         Reason = "MemberSilent"         // the hub has received no heartbeat for the grace period
+	ReasonMemberNeverConnected Reason = "MemberNeverConnected" // it is on the hub, but has never sent a heartbeat
+	ReasonRecordRefused        Reason = "RecordRefused"        // members refuse a record
+	ReasonExportInvalid        Reason = "ExportInvalid"        // a ServiceExport cannot be exported
+	ReasonExportFailed         Reason = "ExportFailed"         // the hub refuses an export
+	ReasonImportNotReady       Reason = "ImportNotReady"       // a ServiceImport cannot be used
+	ReasonImportObstructed     Reason = "ImportObstructed"     // an unmanaged ServiceImport has the name of an import
+	ReasonAliasNotReady        Reason = "AliasNotReady"        // an alias has no endpoints of its import
+	ReasonGatewayUnreachable   Reason = "GatewayUnreachable"   // no gateway of a member reaches those of another
+	ReasonRuleNotAccepted      Reason = "RuleNotAccepted"      // a rule about access is not valid
+	ReasonMemberUnreadable     Reason = "MemberUnreadable"     // it answers, but its objects cannot be read
+	ReasonNotKnown             Reason = "NotKnown"             // something was seen, and this program does not know whether it is a fault
+	ReasonDeletionPending      Reason = "DeletionPending"      // a cluster keeps imports until a member confirms their deletion
+	ReasonConflict             Reason = "Conflict"             // the exports of a service differ
+	ReasonNoReadyEndpoints     Reason = "NoReadyEndpoints"     // an exported service without ready endpoints
+	ReasonEndpointsLeftOut     Reason = "EndpointsLeftOut"     // an export without some of its endpoints
+	ReasonNotExportedByLabel   Reason = "NotExportedByLabel"   // a label asks for an export that does not exist
+	ReasonNoSource             Reason = "NoSource"             // no source of an import's ServiceImportRoutingPolicy has an available endpoint
+	ReasonFallback             Reason = "Fallback"             // a later source of the policy serves an import
+	ReasonSourceUnusable       Reason = "SourceUnusable"       // an import cannot use an exporter, or some of its ports
+	ReasonSettingsLeftOut      Reason = "SettingsLeftOut"      // an import without some of the service's settings
+	ReasonAliasIncomplete      Reason = "AliasIncomplete"      // an alias without some of its ports or endpoints
+	ReasonRuleNotEnforced      Reason = "RuleNotEnforced"      // a rule about access does not restrict all connections that it is about
+	ReasonPublicationPartial   Reason = "PublicationPartial"   // not all of its exports are on the hub
+	ReasonVersionSkew          Reason = "VersionSkew"          // agents of several versions
 )
 
 // Problem is a problem of the clusterset, a member or a service.
@@ -100,9 +100,9 @@ type State string
 
 // Values of State.
 const (
-	StateConnected  State = "Connected"
-	StateSilent     State = "Silent"
-	StateNeverHeard State = "NeverHeard"
+	StateConnected      State = "Connected"
+	StateSilent         State = "Silent"
+	StateNeverConnected State = "NeverConnected"
 )
 
 // MemberStatus summarizes a member.

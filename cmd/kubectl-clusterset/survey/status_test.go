@@ -114,7 +114,7 @@ func TestHubAlone(t *testing.T) {
 		found[p.Reason]++
 	}
 	want := map[survey.Reason]int{
-		survey.ReasonMemberSilent: 2, survey.ReasonMemberNeverHeard: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
+		survey.ReasonMemberSilent: 2, survey.ReasonMemberNeverConnected: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
 		survey.ReasonNoReadyEndpoints: 1, survey.ReasonPublicationPartial: 1, survey.ReasonVersionSkew: 1,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {

@@ -85,7 +85,7 @@ func stateText(m survey.MemberStatus) string {
 	switch {
 	case m.State == survey.StateSilent:
 		return "silent for " + duration.HumanDuration(m.Silence())
-	case m.State == survey.StateNeverHeard:
+	case m.State == survey.StateNeverConnected:
 		return "no heartbeat yet"
 	case m.Imports == nil:
 		return "imports not known"

@@ -39,7 +39,7 @@ func drawn(members, services int) survey.Status {
 		case 2:
 			m.State, m.SilentSeconds = survey.StateSilent, &seconds
 		case 7:
-			m.State = survey.StateNeverHeard
+			m.State = survey.StateNeverConnected
 		}
 		ids = append(ids, m.ID)
 		s.Members = append(s.Members, m)

@@ -106,4 +106,4 @@ export const pathWords = {
 };
 
 // stateWords describe the states of members.
-export const stateWords = { Connected: "connected", Silent: "silent", NeverHeard: "no heartbeat" };
+export const stateWords = { Connected: "connected", Silent: "silent", NeverConnected: "no heartbeat" };
