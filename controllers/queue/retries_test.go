@@ -174,7 +174,8 @@ func TestRetriesProbe(t *testing.T) {
 	}
 	probed := func(want string) {
 		t.Helper()
-		if c.Step(probeInterval - 1); q.Len() > 0 {
+		c.Step(probeInterval - 1)
+		if q.Len() > 0 {
 			t.Errorf("%d are tried before five seconds are over", q.Len())
 		}
 		c.Step(1)
@@ -202,7 +203,8 @@ func TestRetriesProbe(t *testing.T) {
 	}
 	given["a"] = apply.ErrUnmanaged // it is not refused any more
 	try("a")
-	if c.Step(probeInterval); q.Len() > 0 {
+	c.Step(probeInterval)
+	if q.Len() > 0 {
 		t.Errorf("%d are tried, though none is refused", q.Len())
 	}
 }

@@ -101,7 +101,8 @@ func TestSelectorChanges(t *testing.T) {
 		"created without":       {nil, service(clusterset.ManagedBy, nil), false},
 		"the user's is created": {nil, service("", selector), false},
 	} {
-		changes, got := selectorChanges(), false
+		changes := selectorChanges()
+		var got bool
 		if test.before == nil {
 			got = changes.Create(event.TypedCreateEvent[*corev1.Service]{Object: test.after})
 		} else {

@@ -30,7 +30,7 @@ func TestFinBehindFullConnection(t *testing.T) {
 		}
 	})
 	conn := peer(t, both["east"], listener.Addr().String())
-	go conn.SendFrames(make([]byte, 64<<20)) //nolint:errcheck // it fails when the test ends
+	go conn.SendFrames(make([]byte, 64<<20)) // it fails when the test ends
 	<-full
 	client := listen(t)
 	serve(client, func(*net.TCPConn) {})
