@@ -172,8 +172,7 @@ func (r *membersRun) readBy(ctx context.Context, round int, d design, records []
 		s := records[i%len(records)]
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		// 151 is no divisor of the number of services, so that a slice has another address at each change.
-		s.record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(address(s.from.number, 100+i%151))
+		s.record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(address(s.from.number, s.from.nextAddress()))
 		return s.from.remote.Update(ctx, s.record)
 	})
 	pauseErr := pause(ctx, scaled(selectionTime, len(r.publishers), selectionSize))
