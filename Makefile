@@ -272,7 +272,7 @@ SIZE ?= 0
 ROUNDS ?= 0
 BENCH_PARTS := latency fanout restart reconnect scale propagation networks policy
 .PHONY: bench bench-members bench-selection $(addprefix bench-,$(BENCH_PARTS))
-bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (an hour; ROUNDS=)
+bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (ROUNDS=)
 	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
 
 bench-latency: # how long a change and a new export take to another cluster
