@@ -267,7 +267,7 @@ bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy
 	@$(BENCHSTAT) -col /who out/bench-gateway.txt
 	@$(MAKE) bench-networks BENCHFLAGS=
 
-# make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the size and the rounds of the targets.
+# make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the default size and rounds.
 SIZE ?= 0
 ROUNDS ?= 0
 BENCH_PARTS := latency fanout restart reconnect scale propagation networks policy
@@ -281,7 +281,7 @@ bench-restart: # how long a restarted agent takes until it is in sync, and what 
 bench-reconnect: # how 100 members reconnect to a hub that was restarted
 bench-members: # the hub with 10, 100, 300 and 1,000 members; BENCHFLAGS='-services 500 -rate 5' for less than 24 GB
 bench-selection: # the hub with 100 members that read all records, or those of a tenth of the namespaces; BENCHFLAGS='-services 500'
-bench-scale: # one agent of 100, with 250,000 endpoints of which 325 change per second
+bench-scale: # one agent of 30, with 75,000 endpoints; SIZE=10000: of 100, with 250,000, of which 325 change per second
 bench-networks: # the control plane of imports over gateways, beside flat imports
 bench-policy: # what a change of endpoints costs an importer with a policy
 bench-propagation: # how many services per second are exported and imported

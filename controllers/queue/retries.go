@@ -26,8 +26,8 @@ const (
 )
 
 // probeInterval is the time until one refused service is retried, whatever its delay. No event reports that an API server accepts what it
-// has refused: one that was restarted refuses every write until its policies have found their kinds, which takes up to 30 s. If nothing
-// has been accepted for long, the time is a probeShare of that.
+// has refused: one that was restarted refuses every write until its policies have found their kinds, which takes up to 30 s. If the
+// same services have been refused for long, the time is a probeShare of that.
 const (
 	probeInterval = 5 * time.Second
 	probeShare    = 20
@@ -44,9 +44,11 @@ type Retries struct {
 	refused []reconcile.Request
 	// queue is the controller's queue, in which refused services are enqueued; nil outside of a controller.
 	queue queue
-	// probing is set while a probe is due, and nothing has been accepted since a time.
-	probing bool
-	since   time.Time
+	// since is when a service was refused that was not refused before, or when a refused one was accepted.
+	since time.Time
+	// probe enqueues the next refused service at due; nil if there is none.
+	probe clock.Timer
+	due   time.Time
 }
 
 // NewRetries returns Retries for the errors of a Reconciler.
@@ -116,24 +118,32 @@ func (r *Retries) enqueueOldest() (reconcile.Request, bool) {
 	return first, true
 }
 
-// probeLater has the service at the front of refused retried after a time. If it is refused again, the next one follows after another
-// interval; if it is accepted, at once.
+// probeLater has the service at the front of refused retried after a time, unless a probe is due before. If the service is refused again,
+// the next one follows after another interval; if it is accepted, at once.
 func (r *Retries) probeLater() {
-	if r.queue == nil || r.probing || len(r.refused) == 0 {
+	if r.queue == nil || len(r.refused) == 0 {
 		return
 	}
-	r.probing = true
-	r.clock.AfterFunc(probeAfter(r.clock.Since(r.since)), func() {
+	now := r.clock.Now()
+	due := now.Add(probeAfter(now.Sub(r.since)))
+	if r.probe != nil {
+		if !due.Before(r.due) {
+			return
+		}
+		r.probe.Stop()
+	}
+	r.due = due
+	r.probe = r.clock.AfterFunc(due.Sub(now), func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.probing = false
+		r.probe = nil
 		r.enqueueOldest()
 	})
 }
 
-// probeAfter returns the time until the next probe if nothing has been accepted for a time.
-func probeAfter(unaccepted time.Duration) time.Duration {
-	return min(max(probeInterval, unaccepted/probeShare), maxRetryDelay)
+// probeAfter returns the time until the next probe if the same services have been refused for a time.
+func probeAfter(refused time.Duration) time.Duration {
+	return min(max(probeInterval, refused/probeShare), maxRetryDelay)
 }
 
 func (r *Retries) accept(request reconcile.Request) {
@@ -161,11 +171,9 @@ func (r *Retries) remove(request reconcile.Request) bool {
 func (r *Retries) refuse(request reconcile.Request) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.refused) == 0 {
-		r.since = r.clock.Now()
-	}
 	if !slices.Contains(r.refused, request) {
 		r.refused = append(r.refused, request)
+		r.since = r.clock.Now()
 	}
 	r.probeLater()
 	return r.backoff.When(request)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -107,16 +108,7 @@ func TestRetriesBackOff(t *testing.T) {
 func TestRetriesFreed(t *testing.T) {
 	t.Parallel()
 	given := answers{"a": errQuota, "b": errQuota, "c": errQuota, "d": errAway}
-	retries := NewRetries(given)
-	q := priorityqueue.New[reconcile.Request](t.Name())
-	defer q.ShutDown()
-	if err := retries.source().Start(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	try := func(name string) time.Duration {
-		result, _ := retries.Reconcile(t.Context(), requestOf(name))
-		return result.RequeueAfter
-	}
+	retries, q, try := queued(t, given, clock.RealClock{})
 	woken := func(want string) {
 		t.Helper()
 		item, _ := q.Get()
@@ -159,19 +151,8 @@ func TestRetriesFreed(t *testing.T) {
 // gets all of them soon. The delays of the others stay.
 func TestRetriesProbe(t *testing.T) {
 	t.Parallel()
-	given := answers{"a": errQuota, "b": errQuota}
-	retries := NewRetries(given)
-	c := clocktesting.NewFakeClock(time.Now())
-	retries.clock = c
-	q := priorityqueue.New[reconcile.Request](t.Name())
-	defer q.ShutDown()
-	if err := retries.source().Start(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	try := func(name string) time.Duration {
-		result, _ := retries.Reconcile(t.Context(), requestOf(name))
-		return result.RequeueAfter
-	}
+	given, c := answers{"a": errQuota, "b": errQuota}, clocktesting.NewFakeClock(time.Now())
+	_, q, try := queued(t, given, c)
 	probed := func(want string) {
 		t.Helper()
 		c.Step(probeInterval - 1)
@@ -209,14 +190,49 @@ func TestRetriesProbe(t *testing.T) {
 	}
 }
 
-// TestProbeAfter: a probe follows after five seconds, and less often if nothing has been accepted for long.
+// TestRetriesProbeNew: a service that is refused now is retried soon, though another one has been refused for long.
+func TestRetriesProbeNew(t *testing.T) {
+	t.Parallel()
+	c := clocktesting.NewFakeClock(time.Now())
+	_, q, try := queued(t, answers{"a": errQuota, "b": errQuota}, c)
+	try("a")
+	for range 3 { // the third probe is due when a has been refused for two days
+		c.Step(24 * time.Hour)
+		item, _ := q.Get()
+		q.Done(item)
+		try("a")
+	}
+	try("b")
+	c.Step(probeInterval)
+	if q.Len() != 1 {
+		t.Errorf("%d are tried five seconds after a new refusal, want 1", q.Len())
+	}
+}
+
+// queued returns Retries with a clock and a queue, and a function that reconciles a service and returns the delay of its next attempt.
+func queued(t *testing.T, given answers, c clock.WithDelayedExecution) (*Retries, priorityqueue.PriorityQueue[reconcile.Request], func(string) time.Duration) {
+	t.Helper()
+	retries := NewRetries(given)
+	retries.clock = c
+	q := priorityqueue.New[reconcile.Request](t.Name())
+	t.Cleanup(q.ShutDown)
+	if err := retries.source().Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	return retries, q, func(name string) time.Duration {
+		result, _ := retries.Reconcile(t.Context(), requestOf(name))
+		return result.RequeueAfter
+	}
+}
+
+// TestProbeAfter: a probe follows after five seconds, and less often if the same services have been refused for long.
 func TestProbeAfter(t *testing.T) {
 	t.Parallel()
-	for unaccepted, want := range map[time.Duration]time.Duration{
+	for refused, want := range map[time.Duration]time.Duration{
 		0: 5 * time.Second, 100 * time.Second: 5 * time.Second, time.Hour: 3 * time.Minute, 24 * time.Hour: 5 * time.Minute,
 	} {
-		if got := probeAfter(unaccepted); got != want {
-			t.Errorf("after %s without success: %s, want %s", unaccepted, got, want)
+		if got := probeAfter(refused); got != want {
+			t.Errorf("after %s: %s, want %s", refused, got, want)
 		}
 	}
 }

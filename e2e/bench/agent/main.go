@@ -52,7 +52,7 @@ const outFolder = "out"
 // who is measured.
 const agent, baseline = "agent", "baseline"
 
-// part is one of the benchmarks, with its full size and its number of rounds.
+// part is one of the benchmarks, with its default size and number of rounds.
 type part struct {
 	name         string
 	size, rounds int
@@ -77,7 +77,7 @@ var parts = []part{
 
 func main() {
 	var s settings
-	flag.IntVar(&s.size, "size", 0, "size, in the part's own unit; 0: the size of the targets")
+	flag.IntVar(&s.size, "size", 0, "size, in the part's own unit; 0: the default")
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")

@@ -30,21 +30,24 @@ func TouchDeletedCRDs(t *testing.T, cl client.Client) {
 	go func() {
 		defer close(done)
 		_ = wait.PollUntilContextCancel(ctx, stuckAfter/2, false, func(ctx context.Context) (bool, error) {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-			if err := cl.List(ctx, list); err != nil {
-				return false, nil //nolint:nilerr // the test finds an API server that does not answer
-			}
-			for i := range list.Items {
-				crd := &list.Items[i]
-				if crd.DeletionTimestamp == nil || time.Since(crd.DeletionTimestamp.Time) < stuckAfter {
-					continue
-				}
-				patch := client.MergeFrom(crd.DeepCopy())
-				metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "tombolo-mcs.io/touched", time.Now().String())
-				_ = cl.Patch(ctx, crd, patch) // it may be gone
-			}
+			touchStuck(ctx, cl)
 			return false, nil
 		})
 	}()
+}
+
+// touchStuck ignores errors: the test finds an API server that does not answer, and a CRD may be deleted meanwhile.
+func touchStuck(ctx context.Context, cl client.Client) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	_ = cl.List(ctx, list)
+	for i := range list.Items {
+		crd := &list.Items[i]
+		if crd.DeletionTimestamp == nil || time.Since(crd.DeletionTimestamp.Time) < stuckAfter {
+			continue
+		}
+		patch := client.MergeFrom(crd.DeepCopy())
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "tombolo-mcs.io/touched", time.Now().String())
+		_ = cl.Patch(ctx, crd, patch)
+	}
 }

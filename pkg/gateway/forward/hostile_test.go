@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
@@ -263,5 +265,19 @@ func TestCloseWhere(t *testing.T) {
 				t.Errorf("the client got %v, want a reset", err)
 			}
 		})
+	}
+}
+
+// TestUnknownCodes: another gateway cannot create series of metrics with codes of its choice.
+//
+// spec: G11, G12
+func TestUnknownCodes(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics("import")
+	for code := range 1000 {
+		m.refused("west", wire.Code(1000+code))
+	}
+	if got := testutil.CollectAndCount(m.refusedTotal); got != 1 {
+		t.Errorf("there are %d series, want 1", got)
 	}
 }

@@ -36,7 +36,8 @@ func DialTCP(ctx context.Context, address string, timeout time.Duration, permit 
 }
 
 // Prepare sets keepalive, so that middleboxes do not drop the connection while it is idle (G6), and has it closed within 40 s if its peer
-// is lost. A peer that does not read is not lost.
+// is lost, or within minutes if that was not reading before: the kernel sends probes of a closed window up to two minutes apart. A peer that
+// does not read is not lost.
 func Prepare(conn *net.TCPConn) error {
 	keepalive := net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 6, Count: 4}
 	err := conn.SetKeepAliveConfig(keepalive)
