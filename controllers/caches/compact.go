@@ -5,11 +5,13 @@ package caches
 
 import (
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -29,11 +31,15 @@ func StripManagedFields(object any) (any, error) {
 	return object, err
 }
 
-// Compact is StripManagedFields, and reduces the memory of EndpointSlices. Endpoints of managed slices are only compared, so a
-// digest is sufficient. From other slices, it removes unused fields, spare capacity and duplicate values. It returns its argument,
-// changed.
+// Compact is StripManagedFields, and reduces the memory of objects: all share the names of labels and annotations. Endpoints of managed
+// slices are only compared, so a digest is sufficient. From other slices, it removes unused fields, spare capacity and duplicate values. It
+// returns its argument, changed.
 func Compact(object any) (any, error) {
 	object, err := StripManagedFields(object)
+	if o, ok := object.(metav1.Object); ok {
+		shareNames(o.GetLabels())
+		shareNames(o.GetAnnotations())
+	}
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, err
@@ -57,6 +63,21 @@ func Compact(object any) (any, error) {
 		e.TargetRef, e.DeprecatedTopology = nil, nil
 	}
 	return slice, err
+}
+
+// sharedValues are the labels that have the same value in many objects.
+var sharedValues = map[string]bool{
+	discoveryv1.LabelManagedBy: true, clusterset.LabelManagedBy: true, mcsv1beta1.LabelSourceCluster: true,
+}
+
+// shareNames replaces the names, and the values that many objects have, by equal strings that all objects share.
+func shareNames(all map[string]string) {
+	for name, value := range all {
+		if sharedValues[name] {
+			value = unique.Make(value).Value()
+		}
+		all[unique.Make(name).Value()] = value // a map takes the new name, although it is equal
+	}
 }
 
 // NamespaceMetadata returns an empty Namespace of which only the metadata is read and stored.

@@ -5,8 +5,12 @@ package caches
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -40,14 +44,14 @@ func sliceOf(manager string, endpoints int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// compact returns what a cache holds instead of a slice.
-func compact(t *testing.T, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+// compactOf returns what a cache stores instead of an object.
+func compactOf[T any](t *testing.T, object T) T {
 	t.Helper()
-	held, err := Compact(slice)
+	stored, err := Compact(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return held.(*discoveryv1.EndpointSlice)
+	return stored.(T)
 }
 
 // other is a controller whose slices are not ours.
@@ -62,7 +66,7 @@ func TestCompact(t *testing.T) {
 		want.Endpoints[i].TargetRef = nil
 	}
 	slice.Endpoints[100].DeprecatedTopology = map[string]string{"a": "b"}
-	got := compact(t, slice)
+	got := compactOf(t, slice)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -73,7 +77,7 @@ func TestCompact(t *testing.T) {
 	if got.Endpoints[1].Addresses[0] == "more" {
 		t.Error("an endpoint's addresses run into the next one's")
 	}
-	if diff := cmp.Diff(want.Endpoints[1:], compact(t, got).Endpoints[1:]); diff != "" {
+	if diff := cmp.Diff(want.Endpoints[1:], compactOf(t, got).Endpoints[1:]); diff != "" {
 		t.Errorf("what is compact already changes (-want +got):\n%s", diff)
 	}
 	if something, err := Compact("a tombstone"); something != "a tombstone" || err != nil {
@@ -86,10 +90,10 @@ func TestCompactMirror(t *testing.T) {
 	slice := sliceOf(clusterset.ManagedBy, 100)
 	want := slice.DeepCopy()
 	want.Endpoints = plan.Condense(want.Endpoints)
-	if diff := cmp.Diff(want, compact(t, slice)); diff != "" {
+	if diff := cmp.Diff(want, compactOf(t, slice)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, compact(t, slice)); diff != "" {
+	if diff := cmp.Diff(want, compactOf(t, slice)); diff != "" {
 		t.Errorf("what is compact already changes (-want +got):\n%s", diff)
 	}
 }
@@ -109,6 +113,34 @@ func TestCompactLost(t *testing.T) {
 				t.Errorf("written by %s: lost %v, want %v; managed fields %v", manager, got, want, service.ManagedFields)
 			}
 		}
+	}
+}
+
+// TestCompactSharesNames: the names of labels and annotations, and the values that many objects have, are the same strings in all objects.
+func TestCompactSharesNames(t *testing.T) {
+	t.Parallel()
+	object := func() *corev1.Service {
+		return compactOf(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Labels:      map[string]string{strings.Clone(clusterset.LabelManagedBy): strings.Clone(clusterset.ManagedBy), "app": "web"},
+			Annotations: map[string]string{strings.Clone("a"): "b"},
+		}})
+	}
+	first, second := object(), object()
+	want := map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy, "app": "web"}
+	if diff := cmp.Diff(want, first.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	names := func(o *corev1.Service) []*byte {
+		var result []*byte
+		for _, all := range []map[string]string{o.Labels, o.Annotations} {
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				result = append(result, unsafe.StringData(name))
+			}
+		}
+		return append(result, unsafe.StringData(o.Labels[clusterset.LabelManagedBy]))
+	}
+	if !slices.Equal(names(first), names(second)) {
+		t.Error("two objects have copies of the same strings")
 	}
 }
 
@@ -139,7 +171,7 @@ func TestCompactTakesLess(t *testing.T) {
 		runtime.KeepAlive(held)
 		return (after.HeapAlloc - before.HeapAlloc) / (count * 100)
 	}
-	usual, less := heap(decode), heap(func() *discoveryv1.EndpointSlice { return compact(t, decode()) })
+	usual, less := heap(decode), heap(func() *discoveryv1.EndpointSlice { return compactOf(t, decode()) })
 	t.Logf("%d bytes an endpoint, %d when compact", usual, less)
 	if less > usual*4/5 {
 		t.Errorf("an endpoint takes %d bytes, %d when compact: that is no great difference", usual, less)

@@ -136,7 +136,7 @@ func (s *Store) missing(key clusterset.ServiceKey, have Imported) map[clusterset
 }
 
 func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, ids []string) Missing {
-	all := Missing{Export: true, Slices: slices.Sorted(slices.Values(ids))}
+	missing, all := Missing{Export: true, Slices: slices.Sorted(slices.Values(ids))}, s.records.of(key)
 	synced := s.synced()
 	switch {
 	case id == s.own && s.isListed(): // local exports are read from the local API server
@@ -145,18 +145,18 @@ func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, id
 		return Missing{}
 	case synced && (s.isUnused(id, key) || s.isDeleted(recordKey{cluster: id, key: key})):
 		return Missing{}
-	case s.members[id] == nil || s.services[key][id] == nil: // records without a Member are not used
-		return all
+	case s.members[id] == nil || all.service(id) == nil: // records without a Member are not used
+		return missing
 	}
-	return Missing{Slices: slices.DeleteFunc(all.Slices, func(slice string) bool {
-		_, stored := s.endpoints[key][id][record.EndpointsName(key, slice)]
+	return Missing{Slices: slices.DeleteFunc(missing.Slices, func(slice string) bool {
+		_, stored := find(all.endpoints, id, record.EndpointsName(key, slice))
 		return stored || synced && s.isDeleted(recordKey{id, key, slice})
 	})}
 }
 
 // isUnused reports whether a member has a record of a service that is inactive, refused or not granted to this cluster.
 func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) bool {
-	published, member := s.services[key][id], s.members[id]
+	published, member := s.records.of(key).service(id), s.members[id]
 	if published == nil || member == nil {
 		return false
 	}
@@ -253,9 +253,9 @@ func (s *Store) leave(id clusterset.ClusterID) []Event {
 // have priority, because the state of one member matters to these only.
 func (s *Store) serviceEvents(id clusterset.ClusterID) []Event {
 	events := s.waitingFor(id)
-	for key, records := range s.services {
-		if records[id] != nil {
-			events = append(events, Event{Key: key, Backlog: len(records) == 1})
+	for key, r := range s.records.all() {
+		if r.service(id) != nil {
+			events = append(events, Event{Key: key, Backlog: len(r.services) == 1})
 		}
 	}
 	return events

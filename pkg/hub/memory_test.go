@@ -94,7 +94,7 @@ func TestLargestRecords(t *testing.T) { //nolint:paralleltest // other tests wou
 		runtime.ReadMemStats(&after)
 		held := (after.HeapAlloc - before.HeapAlloc) / count
 		t.Logf("%s: %d bytes as JSON, %d in a store", name, len(text), held)
-		if len(f.services)+len(f.endpoints) != count || held > tc.most {
+		if len(f.Keys()) != count || held > tc.most {
 			t.Errorf("%s takes %d bytes, more than %d, or not %d are held", name, held, tc.most, count)
 		}
 	}

@@ -5,9 +5,6 @@ package hub
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -82,25 +79,22 @@ func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 }
 
 func (s *Store) service(key clusterset.ServiceKey) Service {
+	all := s.records.of(key)
 	result := Service{
-		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network,
-		LocalMember: s.members[s.own], Local: s.services[key][s.own], LocalExport: s.localExport(key), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
+		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network, LocalMember: s.members[s.own], Local: all.service(s.own),
+		LocalEndpoints: all.endpointsOf(s.own), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.endpoints[key][s.own])) {
-		result.LocalEndpoints = append(result.LocalEndpoints, s.endpoints[key][s.own][name])
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.services[key])) {
-		if id == s.own || s.members[id] == nil || s.isGone(id) || record.IsInactive(s.services[key][id]) {
-			continue
+	result.LocalExport = localExport(result.Local, result.LocalMember)
+	for _, e := range all.services {
+		if id := e.cluster; id != s.own && s.members[id] != nil && !s.isGone(id) && !record.IsInactive(e.record) {
+			s.addSource(&result, key, id, all)
 		}
-		s.addSource(&result, key, id)
 	}
 	return result
 }
 
 // localExport returns the export that other clusters decode from the local record; nil if there is no record, or they refuse it.
-func (s *Store) localExport(key clusterset.ServiceKey) *clusterset.Export {
-	own, member := s.services[key][s.own], s.members[s.own]
+func localExport(own *hubv1alpha1.PublishedService, member *hubv1alpha1.Member) *clusterset.Export {
 	if own == nil || record.IsInactive(own) || member == nil {
 		return nil
 	}
@@ -137,23 +131,23 @@ func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 }
 
 // addSource adds the records of one member to result.
-func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID) {
+func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID, all records) {
 	refused := refusals{cluster: id}
-	s.decode(result, &refused, key)
+	s.decode(result, &refused, key, all)
 	result.Refused = append(result.Refused, refused.list()...)
 	result.RefusedTotal += refused.total
 }
 
 // decode adds the export and the slices of one member to result, unless they are refused. Slices are used only if the
 // PublishedService is not refused. Slices that exceed the limits are not decoded.
-func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey) {
+func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey, all records) {
 	id := refused.cluster
 	p, err := record.NewPolicy(s.members[id], s.denied)
 	if err != nil {
 		refused.add(err)
 		return
 	}
-	published := s.services[key][id]
+	published := all.service(id)
 	export, err := record.DecodeService(published, p)
 	if err != nil {
 		refused.addRecord(published.Name, err)
@@ -172,10 +166,7 @@ func (s *Store) decode(result *Service, refused *refusals, key clusterset.Servic
 		}
 		return
 	}
-	records := slices.SortedFunc(maps.Values(s.endpoints[key][id]), func(a, b *hubv1alpha1.PublishedEndpoints) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-	bounded, err := clusterset.Bounded(records, record.CountEndpoints)
+	bounded, err := clusterset.Bounded(all.endpointsOf(id), record.CountEndpoints)
 	if err != nil {
 		refused.add(fmt.Errorf("refused of what cluster %s contributes to service %s: %w", id, key, err))
 	}

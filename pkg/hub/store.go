@@ -6,7 +6,6 @@ package hub
 import (
 	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +24,7 @@ type Store struct {
 	members           map[clusterset.ClusterID]*hubv1alpha1.Member
 	heartbeats        map[clusterset.ClusterID]*hubv1alpha1.Heartbeat
 	gateways          gatewayTable
-	services          map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService
-	endpoints         map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints
+	records           recordTable
 	listed            map[kind]bool
 	subscribers       []func(Event)
 	memberSubscribers []func(MemberEvent)
@@ -44,8 +42,6 @@ type Store struct {
 	seen map[kind]string
 	// published counts the PublishedServices of each member.
 	published map[clusterset.ClusterID]int
-	// inNamespace are the services with records, by namespace.
-	inNamespace map[string]map[clusterset.ServiceKey]struct{}
 	absences
 	// unreachable is set if the hub could not be read before the first list was complete.
 	unreachable bool
@@ -78,8 +74,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 		members:    map[clusterset.ClusterID]*hubv1alpha1.Member{},
 		heartbeats: map[clusterset.ClusterID]*hubv1alpha1.Heartbeat{},
 		gateways:   newGatewayTable(),
-		services:   map[clusterset.ServiceKey]map[clusterset.ClusterID]*hubv1alpha1.PublishedService{},
-		endpoints:  map[clusterset.ServiceKey]map[clusterset.ClusterID]map[string]*hubv1alpha1.PublishedEndpoints{},
+		records:    recordTable{},
 		listed:     map[kind]bool{},
 		properties: map[clusterset.ClusterID]map[string]string{},
 		renewals:   map[clusterset.ClusterID]string{},
@@ -87,8 +82,6 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 		published:  map[clusterset.ClusterID]int{},
 		absences:   newAbsences(),
 		waiting:    map[clusterset.ServiceKey][]clusterset.ClusterID{},
-
-		inNamespace: map[string]map[clusterset.ServiceKey]struct{}{},
 	}
 }
 
@@ -202,7 +195,7 @@ func (s *Store) Properties() map[clusterset.ClusterID]map[string]string {
 func (s *Store) Record(id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.services[key][id]
+	return s.records.of(key).service(id)
 }
 
 // Heartbeat returns the last Heartbeat of a cluster; nil if there is none. It must not be changed.
@@ -232,16 +225,11 @@ func (s *Store) LocalServices() (services, listing int) {
 func (s *Store) LocalKeys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	keys := map[clusterset.ServiceKey]struct{}{}
-	for key, records := range s.services {
-		if records[s.own] != nil {
-			keys[key] = struct{}{}
+	var keys []clusterset.ServiceKey
+	for key, r := range s.records.all() {
+		if r.service(s.own) != nil || len(r.endpointsOf(s.own)) > 0 {
+			keys = append(keys, key)
 		}
 	}
-	for key, records := range s.endpoints {
-		if records[s.own] != nil {
-			keys[key] = struct{}{}
-		}
-	}
-	return slices.Collect(maps.Keys(keys))
+	return keys
 }

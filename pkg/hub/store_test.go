@@ -194,8 +194,8 @@ func TestKeysIn(t *testing.T) {
 	want("with the service alone", key)
 	f.watch(kindService, table.Delete, recordOf("a", key))
 	want("without records")
-	if len(f.inNamespace) > 0 {
-		t.Errorf("the index holds %v", f.inNamespace)
+	if len(f.records[key.Namespace]) > 0 {
+		t.Errorf("the store has %v", f.records)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	record.Spec.Groups = append(make([]hubv1alpha1.EndpointGroup, 0, 150), hubv1alpha1.EndpointGroup{Addresses: addresses, Hostnames: hostnames})
 	want := record.DeepCopy()
 	f.list(kindEndpoints, record)
-	got := f.endpoints[key]["a"][record.Name]
+	got := f.records.of(key).endpointsOf("a")[0]
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the record has changed (-want +got):\n%s", diff)
 	}

@@ -5,9 +5,6 @@ package hub
 
 import (
 	"fmt"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,23 +137,15 @@ func (s *Store) clear(k kind) {
 		clear(s.heartbeats)
 	case kindGateway: // beginGatewayList
 	case kindService:
-		s.clearKeys(maps.Keys(s.services), func(key clusterset.ServiceKey) bool { return s.endpoints[key] == nil })
-		clear(s.services)
 		clear(s.published)
+		for key := range s.records.all() {
+			s.records.edit(key, func(r *records) { r.services = nil })
+		}
 	case kindEndpoints:
-		s.clearKeys(maps.Keys(s.endpoints), func(key clusterset.ServiceKey) bool { return s.services[key] == nil })
-		clear(s.endpoints)
-	}
-}
-
-// clearKeys removes the keys without records of the other kind from the index by namespace.
-func (s *Store) clearKeys(keys iter.Seq[clusterset.ServiceKey], lacks func(clusterset.ServiceKey) bool) {
-	for key := range keys {
-		if lacks(key) {
-			delete(s.inNamespace[key.Namespace], key)
+		for key := range s.records.all() {
+			s.records.edit(key, func(r *records) { r.endpoints = nil })
 		}
 	}
-	maps.DeleteFunc(s.inNamespace, func(_ string, keys map[clusterset.ServiceKey]struct{}) bool { return len(keys) == 0 })
 }
 
 // put stores an object of a member and returns the events for it.
@@ -185,20 +174,20 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		s.putGateway(o, id)
 	case *hubv1alpha1.PublishedService:
 		if key, ok := record.KeyOfService(o.Name); ok {
-			if s.services[key][id] == nil {
-				s.published[id]++
-			}
-			set(s, s.services, key, id, o)
+			compactService(o, key)
+			s.records.edit(key, func(r *records) {
+				var replaced bool
+				if r.services, replaced = with(r.services, id, o); !replaced {
+					s.published[id]++
+				}
+			})
 			s.deleted.Remove(recordKey{cluster: id, key: key})
 			return []Event{{Key: key, Cluster: id}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := record.KeyOfEndpoints(o.Name); ok {
-			if s.endpoints[key][id] == nil {
-				set(s, s.endpoints, key, id, map[string]*hubv1alpha1.PublishedEndpoints{})
-			}
-			clip(o)
-			s.endpoints[key][id][o.Name] = o
+			compactEndpoints(o, key)
+			s.records.edit(key, func(r *records) { r.endpoints, _ = with(r.endpoints, id, o) })
 			s.deleted.Remove(recordKey{id, key, sliceOfRecord(o.Name)})
 			return []Event{{Key: key, Cluster: id, Endpoints: true}}
 		}
@@ -212,20 +201,6 @@ func (s *Store) memberChangeEvents(id clusterset.ClusterID) []Event {
 		return []Event{{All: true}}
 	}
 	return s.serviceEvents(id)
-}
-
-// clip frees the spare capacity that decoding leaves in the address lists, which are most of the store.
-func clip(o *hubv1alpha1.PublishedEndpoints) {
-	groups := &o.Spec.Groups
-	if o.Spec.InNetwork != nil {
-		inNetwork := *o.Spec.InNetwork // a copy: others may read the object too
-		o.Spec.InNetwork, groups = &inNetwork, &inNetwork.Groups
-	}
-	*groups = slices.Clone(*groups)
-	for i := range *groups {
-		g := &(*groups)[i]
-		g.Addresses, g.Hostnames = slices.Clone(g.Addresses), slices.Clone(g.Hostnames)
-	}
 }
 
 // remove removes an object of a member and returns the events for it.
@@ -244,19 +219,16 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 		s.removeGateway(id)
 		return s.serviceEvents(id)
 	case *hubv1alpha1.PublishedService:
-		if key, ok := record.KeyOfService(o.Name); ok && s.services[key][id] != nil {
-			unset(s, s.services, key, id)
+		if key, ok := record.KeyOfService(o.Name); ok && s.records.of(key).service(id) != nil {
+			s.records.edit(key, func(r *records) { r.services = without(r.services, id, o.Name) })
 			s.published[id]--
 			s.deleted.Add(recordKey{cluster: id, key: key}, nil)
 			return []Event{{Key: key, Cluster: id, Deleted: true}}
 		}
 	case *hubv1alpha1.PublishedEndpoints:
 		if key, ok := record.KeyOfEndpoints(o.Name); ok {
-			delete(s.endpoints[key][id], o.Name)
+			s.records.edit(key, func(r *records) { r.endpoints = without(r.endpoints, id, o.Name) })
 			s.deleted.Add(recordKey{id, key, sliceOfRecord(o.Name)}, nil)
-			if len(s.endpoints[key][id]) == 0 {
-				unset(s, s.endpoints, key, id)
-			}
 			return []Event{{Key: key, Cluster: id, Endpoints: true, Deleted: true}}
 		}
 	}
@@ -265,27 +237,3 @@ func (s *Store) remove(object client.Object, id clusterset.ClusterID) []Event {
 
 // sliceOfRecord returns the ID of the slice of a PublishedEndpoints, which is the last part of its name.
 func sliceOfRecord(name string) string { return name[strings.LastIndex(name, ".")+1:] }
-
-func set[V any](s *Store, table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID, value V) {
-	if table[key] == nil {
-		table[key] = map[clusterset.ClusterID]V{}
-	}
-	table[key][id] = value
-	if s.inNamespace[key.Namespace] == nil {
-		s.inNamespace[key.Namespace] = map[clusterset.ServiceKey]struct{}{}
-	}
-	s.inNamespace[key.Namespace][key] = struct{}{}
-}
-
-func unset[V any](s *Store, table map[clusterset.ServiceKey]map[clusterset.ClusterID]V, key clusterset.ServiceKey, id clusterset.ClusterID) {
-	delete(table[key], id)
-	if len(table[key]) == 0 {
-		delete(table, key)
-	}
-	if s.services[key] == nil && s.endpoints[key] == nil {
-		delete(s.inNamespace[key.Namespace], key)
-		if len(s.inNamespace[key.Namespace]) == 0 {
-			delete(s.inNamespace, key.Namespace)
-		}
-	}
-}

@@ -53,16 +53,12 @@ func (s *Store) Keys() []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	written, endpoints := map[clusterset.ServiceKey]string{}, map[clusterset.ServiceKey]string{}
-	for key, records := range s.services {
-		for _, record := range records {
-			written[key] = latest(written[key], record.ResourceVersion)
+	for key, r := range s.records.all() {
+		for _, e := range r.services {
+			written[key] = latest(written[key], e.record.ResourceVersion)
 		}
-	}
-	for key, members := range s.endpoints {
-		for _, records := range members {
-			for _, record := range records {
-				endpoints[key] = latest(endpoints[key], record.ResourceVersion)
-			}
+		for _, e := range r.endpoints {
+			endpoints[key] = latest(endpoints[key], e.record.ResourceVersion)
 		}
 	}
 	rank := map[clusterset.ServiceKey]int{}
@@ -90,5 +86,9 @@ func byVersion(versions map[clusterset.ServiceKey]string) []clusterset.ServiceKe
 func (s *Store) KeysIn(namespace string) []clusterset.ServiceKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(maps.Keys(s.inNamespace[namespace]))
+	var keys []clusterset.ServiceKey
+	for name := range s.records[namespace] {
+		keys = append(keys, clusterset.ServiceKey{Namespace: namespace, Name: name})
+	}
+	return keys
 }
