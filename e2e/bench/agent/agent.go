@@ -158,9 +158,9 @@ func (a *agentProcess) cachesSynced() (time.Time, error) {
 	return workers, lines.Err()
 }
 
-// writeProfile writes ten seconds of the agent's CPU profile to a file.
-func (a *agentProcess) writeProfile(ctx context.Context, path string) error {
-	profile, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/profile?seconds=10")
+// writeProfile writes a profile of the agent to a file. of is its path, such as profile?seconds=10.
+func (a *agentProcess) writeProfile(ctx context.Context, of, path string) error {
+	profile, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/"+of)
 	if err != nil {
 		return err
 	}

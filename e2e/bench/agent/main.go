@@ -31,9 +31,12 @@ type settings struct {
 	size, rounds int
 	program      string
 	cpuProfile   bool
+	heapProfile  bool
 	// services and rate are the services and the changes per second of the part members.
 	services int
 	rate     float64
+	// stores is the number of members, in the part members, that store what they read.
+	stores int
 }
 
 // bench is the run of one part.
@@ -81,8 +84,10 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
+	flag.BoolVar(&s.heapProfile, "heapprofile", false, "in scale, write a profile of the agent's heap to bench-agent-heap.pprof")
 	flag.IntVar(&s.services, "services", membersServices, "in members and selection, the number of services")
 	flag.Float64Var(&s.rate, "rate", membersRate, "in members and selection, the changes of endpoints per second")
+	flag.IntVar(&s.stores, "stores", membersStores, "in members, how many of them decode and store what they read; the others only read")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,22 +32,20 @@ const (
 	membersServices = 5000
 	membersRate     = 50.0
 	membersTime     = 30 * time.Second
+	membersStores   = 100
 	importers       = 10
 )
 
-// membersRow is what is measured with a number of members. CPU is in percent of one core.
-type membersRow struct {
-	members, services               int
-	rate                            float64
-	apiServer, etcd, harness        float64 // CPU
-	apiServerMB, etcdMB             float64
-	heartbeats, events              float64 // watch events per second
-	p50, p99                        float64 // lag in milliseconds
-	connected, reconnected, rejects float64
-}
+// For slowTime, etcd runs for slowRuns of each slowPeriod only.
+const (
+	slowTime     = time.Minute
+	slowServices = 500 // with fewer, it is shorter
+	slowPeriod   = time.Second
+	slowRuns     = slowPeriod / 10
+)
 
-// members measures a hub with more and more members. Each member is a connection with a store and a presence of the agents' own
-// code, in this process: so the harness decodes for all of them what their machines would.
+// members measures a hub with more and more members. Some members are a connection with a store and a presence of the agents' own code, in
+// this process: so the harness decodes for them what their machines would. The others are receivers.
 func members(ctx context.Context, b *bench, w *world) (err error) {
 	var rows []membersRow
 	defer func() { err = errors.Join(err, printMembers(rows)) }()
@@ -82,6 +78,7 @@ type membersRun struct {
 	publishers  []*member
 	services    []*scaleService
 	connections []*connection
+	receivers   []*receiver
 }
 
 func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRow, err error) {
@@ -102,16 +99,21 @@ func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRo
 		for _, c := range r.connections {
 			<-c.ended
 		}
+		for _, c := range r.receivers {
+			c.running.Wait()
+		}
 		err = errors.Join(err, group.Wait())
 	}()
 	row.members, row.services = n, len(r.services)
 	if row.connected, err = r.connect(running); err != nil {
 		return row, err
 	}
-	if err := r.renew(running, &group); err != nil {
-		return row, err
-	}
-	if err := r.measure(ctx, &row); err != nil {
+	if err := r.withHeartbeats(running, &group, func() error {
+		if err := r.measure(ctx, &row); err != nil {
+			return err
+		}
+		return r.slowEtcd(ctx, &row)
+	}); err != nil {
 		return row, err
 	}
 	row.reconnected, row.rejects, err = r.restart(ctx)
@@ -121,22 +123,44 @@ func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRo
 // connect opens all connections, and returns after how many seconds each has read everything.
 func (r *membersRun) connect(ctx context.Context) (float64, error) {
 	began := time.Now()
-	for _, m := range r.publishers {
+	stores := min(r.stores, len(r.publishers))
+	for _, m := range r.publishers[:stores] {
 		c, err := openConnection(ctx, m)
 		if err != nil {
 			return 0, err
 		}
 		r.connections = append(r.connections, c)
 	}
-	err := awaitConnections(ctx, r.connections, hub.Reachable)
+	for _, m := range r.publishers[stores:] {
+		c, err := startReceiver(ctx, m)
+		if err != nil {
+			return 0, err
+		}
+		r.receivers = append(r.receivers, c)
+	}
+	err := r.awaitAll(ctx, hub.Reachable)
 	return time.Since(began).Seconds(), err
 }
 
-// renew starts the heartbeats of all members until ctx ends, spread over an interval, and returns after the last first one.
+// awaitAll returns when all members have read everything, or when all have found the hub unreachable.
+func (r *membersRun) awaitAll(ctx context.Context, state hub.Reachability) error {
+	return errors.Join(awaitConnections(ctx, r.connections, state), awaitConnections(ctx, r.receivers, state))
+}
+
+// withHeartbeats calls do while all members send heartbeats. Those of the connections go on until ctx ends.
+func (r *membersRun) withHeartbeats(ctx context.Context, group *errgroup.Group, do func() error) error {
+	stop, err := sendHeartbeats(ctx, r.publishers[len(r.connections):], liveness.Interval(heartbeatInterval, len(r.publishers)))
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.renew(ctx, group), do(), stop())
+}
+
+// renew starts the heartbeats of the connections until ctx ends, spread over an interval, and returns after the last first one.
 func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
-	spread := liveness.Interval(heartbeatInterval, len(r.publishers)) / time.Duration(len(r.publishers))
-	for i, m := range r.publishers {
-		c := r.connections[i]
+	spread := liveness.Interval(heartbeatInterval, len(r.publishers)) / time.Duration(len(r.connections))
+	for i, c := range r.connections {
+		m := r.publishers[i]
 		p := &presence.Presence{
 			Cluster: m.id, ClusterUID: "bench-" + string(m.id), Interval: heartbeatInterval, Grace: liveness.GracePeriods * heartbeatInterval,
 			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.id.HubNamespace()), Live: c, Progress: publication.NewProgress(),
@@ -152,18 +176,20 @@ func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
 
 // measure measures the hub while endpoints change at a steady rate.
 func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
-	lags := newLags(r.services, r.connections[:min(importers, len(r.connections))])
 	length := max(membersTime, liveness.Interval(heartbeatInterval, len(r.publishers)))
 	r.log("%d members: %.4g changes per second for %s", len(r.publishers), r.rate, length)
 	before, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
-	stop := startChanges(ctx, r.rate, lags.change)
-	err = pause(ctx, length)
-	made, stopErr := stop()
-	after, loadErr := r.load(ctx)
-	if err := errors.Join(err, stopErr, loadErr); err != nil {
+	var after hubLoad
+	made, all, err := r.change(ctx, func() error {
+		err := pause(ctx, length)
+		var loadErr error
+		after, loadErr = r.load(ctx)
+		return errors.Join(err, loadErr)
+	})
+	if err != nil {
 		return err
 	}
 	seconds, used := after.at.Sub(before.at).Seconds(), after.cpu.since(before.cpu)
@@ -171,9 +197,43 @@ func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 	row.apiServer, row.etcd, row.harness = 100*used["kube-apiserver"]/seconds, 100*used["etcd"]/seconds, 100*used[harness]/seconds
 	row.apiServerMB, row.etcdMB = after.memory["kube-apiserver"], after.memory["etcd"]
 	row.heartbeats, row.events = (after.heartbeats-before.heartbeats)/seconds, (after.events-before.events)/seconds
-	all, err := lags.awaitAll(ctx)
 	row.p50, row.p99 = results.Quantile(all, 0.5), results.Quantile(all, 0.99)
-	return err
+	return nil
+}
+
+// change changes endpoints at a steady rate while during runs. When all changes have arrived, it returns how many per second were made, and
+// the lags in milliseconds.
+func (r *membersRun) change(ctx context.Context, during func() error) (made float64, all []float64, err error) {
+	lags := newLags(r.services, r.connections[:min(importers, len(r.connections))])
+	stop := startChanges(ctx, r.rate, lags.change)
+	err = during()
+	made, stopErr := stop()
+	if err := errors.Join(err, stopErr); err != nil {
+		return 0, nil, err
+	}
+	all, err = lags.awaitAll(ctx)
+	return made, all, err
+}
+
+// slowEtcd measures the lag while the hub's etcd is slow, and how long after that all changes have arrived.
+func (r *membersRun) slowEtcd(ctx context.Context, row *membersRow) error {
+	length, etcd := scaled(slowTime, len(r.services), slowServices), r.w.hub.Etcd
+	r.log("%d members: etcd runs for %s of each %s, for %s", len(r.publishers), slowRuns, slowPeriod, length)
+	var ended time.Time
+	_, all, err := r.change(ctx, func() error {
+		for began := time.Now(); time.Since(began) < length; {
+			if err := errors.Join(etcd.Freeze(), pause(ctx, slowPeriod-slowRuns), etcd.Thaw(), pause(ctx, slowRuns)); err != nil {
+				return err
+			}
+		}
+		ended = time.Now()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("while etcd is slow: %w", err)
+	}
+	row.slowP50, row.slowP99, row.recovered = results.Quantile(all, 0.5), results.Quantile(all, 0.99), time.Since(ended).Seconds()
+	return nil
 }
 
 // restart restarts the hub's API server, and returns how many seconds after its start all were connected again, and the rejected requests.
@@ -182,11 +242,11 @@ func (r *membersRun) restart(ctx context.Context) (seconds, rejected float64, er
 	if err := errors.Join(r.w.hub.APIServer.Stop(ctx), pause(ctx, downTime)); err != nil {
 		return 0, 0, err
 	}
-	if err := awaitConnections(ctx, r.connections, hub.Unreachable); err != nil {
+	if err := r.awaitAll(ctx, hub.Unreachable); err != nil {
 		return 0, 0, err
 	}
 	began := time.Now() // members may be connected before the harness finds the API server ready
-	most, _, err := startHub(ctx, r.w.hub, r.connections)
+	most, _, err := startHub(ctx, r.w.hub, r.awaitAll)
 	return time.Since(began).Seconds(), most["rejected-requests"], err
 }
 
@@ -216,35 +276,4 @@ func (r *membersRun) load(ctx context.Context) (l hubLoad, err error) {
 	l.at = time.Now()
 	l.cpu, err = measureCPU(r.w)
 	return l, err
-}
-
-// addMembers adds the figures of a row.
-func (b *bench) addMembers(row membersRow) {
-	name := fmt.Sprintf("Members/members=%d", row.members)
-	for program, values := range map[string]map[string]float64{
-		"kube-apiserver": {
-			"cpu-percent": row.apiServer, "resident-MB": row.apiServerMB, "heartbeat-events/s": row.heartbeats, "watch-events/s": row.events,
-			"rejected-requests": row.rejects,
-		},
-		"etcd":  {"cpu-percent": row.etcd, "resident-MB": row.etcdMB},
-		harness: {"cpu-percent": row.harness},
-		agent: {
-			"changes/s": row.rate, "p50-ms": row.p50, "p99-ms": row.p99, "connected-s": row.connected, "reconnected-s": row.reconnected,
-		},
-	} {
-		for unit, value := range values {
-			b.Add(name, program, unit, value)
-		}
-	}
-}
-
-// printMembers prints a line for each number of members.
-func printMembers(rows []membersRow) error {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "members\tservices\tchanges/s\tCPU % API server\tetcd\tharness\tMB API server\tetcd\theartbeat events/s\tall events/s\tlag p50 ms\tp99\tconnected s\treconnected s\trejected\t")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%d\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t\n", r.members, r.services, r.rate,
-			r.apiServer, r.etcd, r.harness, r.apiServerMB, r.etcdMB, r.heartbeats, r.events, r.p50, r.p99, r.connected, r.reconnected, r.rejects)
-	}
-	return table.Flush()
 }

@@ -63,7 +63,7 @@ func TestParts(t *testing.T) {
 		t.Run(part.name, func(t *testing.T) {
 			w := *all
 			w.members = all.members[:part.members]
-			b := &bench{settings: settings{size: part.size, rounds: 1, program: program, services: 20, rate: 10}, log: t.Logf}
+			b := &bench{settings: settings{size: part.size, rounds: 1, program: program, services: 20, rate: 10, stores: 4}, log: t.Logf}
 			part.test(t, b, &w)
 			lab.Must(t, all.clear(t.Context()))
 		})
@@ -216,7 +216,10 @@ func testReconnect(t *testing.T, b *bench, w *world) {
 func testMembers(t *testing.T, b *bench, w *world) {
 	b.check(t, w, members)
 	name := fmt.Sprintf("Members/members=%d", b.size)
-	b.positive(t, name, agent, "changes/s", "p50-ms", "p99-ms", "connected-s", "reconnected-s")
+	b.positive(t, name, agent, "changes/s", "p50-ms", "p99-ms", "connected-s", "reconnected-s", "slow-etcd-p50-ms", "slow-etcd-p99-ms")
+	if got := b.Median(name, agent, "slow-etcd-p99-ms"); got < 500 {
+		t.Errorf("while etcd runs for a tenth of the time, the p99 of the lag is %.0f ms", got)
+	}
 	b.positive(t, name, "kube-apiserver", "cpu-percent", "resident-MB", "heartbeat-events/s", "watch-events/s")
 	b.positive(t, name, "etcd", "cpu-percent", "resident-MB")
 	least := float64(b.size*b.size) / (2 * heartbeatInterval.Seconds())

@@ -86,7 +86,7 @@ func (b *bench) exportWithAgents(ctx context.Context, w *world, services []*test
 	if b.cpuProfile {
 		for _, m := range w.members {
 			group.Go(func() error {
-				return m.agent.writeProfile(groupCtx, filepath.Join(outFolder, fmt.Sprintf("bench-agent-%s.pprof", m.id)))
+				return m.agent.writeProfile(groupCtx, "profile?seconds=10", filepath.Join(outFolder, fmt.Sprintf("bench-agent-%s.pprof", m.id)))
 			})
 		}
 	}

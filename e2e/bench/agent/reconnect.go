@@ -86,7 +86,9 @@ func (b *bench) restartHub(ctx context.Context, w *world, publishers []*member) 
 		return err
 	}
 	stopped := time.Now()
-	most, ready, err := startHub(ctx, w.hub, connections)
+	most, ready, err := startHub(ctx, w.hub, func(ctx context.Context, state hub.Reachability) error {
+		return awaitConnections(ctx, connections, state)
+	})
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (b *bench) restartHub(ctx context.Context, w *world, publishers []*member) 
 
 // startHub starts the hub, and returns the most requests that it had at any time until all were connected again, by the
 // name of the figure, and when it was ready.
-func startHub(ctx context.Context, c *lab.Cluster, connections []*connection) (most map[string]float64, ready time.Time, err error) {
+func startHub(ctx context.Context, c *lab.Cluster, await func(context.Context, hub.Reachability) error) (most map[string]float64, ready time.Time, err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	most = map[string]float64{}
@@ -109,7 +111,7 @@ func startHub(ctx context.Context, c *lab.Cluster, connections []*connection) (m
 		return nil, time.Time{}, err
 	}
 	ready = time.Now()
-	err = awaitConnections(ctx, connections, hub.Reachable)
+	err = await(ctx, hub.Reachable)
 	stop()
 	return most, ready, errors.Join(err, group.Wait())
 }
@@ -275,7 +277,7 @@ func (c *connection) hasState(state hub.Reachability) bool {
 }
 
 // awaitConnections returns when all have read everything, or when all have found the hub unreachable.
-func awaitConnections(ctx context.Context, all []*connection, state hub.Reachability) error {
+func awaitConnections[C interface{ hasState(hub.Reachability) bool }](ctx context.Context, all []C, state hub.Reachability) error {
 	missing := 0
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, roundTimeout, true, func(context.Context) (bool, error) {
 		missing = 0

@@ -35,7 +35,7 @@ func restart(ctx context.Context, b *bench, w *world) (err error) {
 	}); err != nil {
 		return err
 	}
-	stop, err := sendHeartbeats(ctx, w.members[:1])
+	stop, err := sendHeartbeats(ctx, w.members[:1], heartbeatInterval)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
@@ -42,7 +43,7 @@ func scale(ctx context.Context, b *bench, w *world) (err error) {
 		return err
 	}
 	r.services = newScaleServices(r.publishers)
-	stop, err := sendHeartbeats(ctx, r.publishers)
+	stop, err := sendHeartbeats(ctx, r.publishers, heartbeatInterval)
 	if err != nil {
 		return err
 	}
@@ -97,6 +98,9 @@ func (r *scaleRun) fill(ctx context.Context) error {
 		r.Add(name, agent, "resident-MB", now)
 		r.Add(name, agent, "KB/endpoint", 1000*(now-idle)/float64(n))
 		r.Limit(name, "KB/endpoint", agent, results.AtMost(mostPerEndpoint))
+	}
+	if r.heapProfile {
+		return r.importer.agent.writeProfile(ctx, "heap?gc=1", filepath.Join(outFolder, "bench-agent-heap.pprof"))
 	}
 	return nil
 }
