@@ -18,14 +18,24 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/walk"
 )
 
-// documents are followed at the same time, each on two clusters of its own.
-var documents = []struct {
+// document is a document whose commands are run word for word.
+type document struct {
 	story    string
 	networks map[string]string
 	follow   func(*testing.T, *stage)
-}{
-	{"a newcomer follows the quickstart, and loses a member", nil, newcomerFollowsTheQuickstart},
-	{"a newcomer connects two networks", map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks},
+}
+
+var (
+	quickstart  = document{"a newcomer follows the quickstart, and loses a member", nil, newcomerFollowsTheQuickstart}
+	twoNetworks = document{"a newcomer connects two networks", map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks}
+)
+
+// run runs the commands on two clusters, of which one becomes the hub, too.
+func (d document) run(t *testing.T, all *summary) {
+	st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: d.networks})
+	lab.Must(t, st.LoadConformanceImages(t.Context())) // the document's pods run one of them
+	defer all.time(t, st)()
+	d.follow(t, st)
 }
 
 // newcomerConnectsTwoNetworks: docs/gateways.md works word for word on two clusters with the same addresses, without Tombolo.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -65,52 +64,55 @@ var serial = []story{
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
-// TestStories runs the stories, and the commands of two documents on clusters of their own. STORY in the environment, a regular expression,
-// chooses some by their names.
+// group is a clusterset with the stories that run on it, and the document whose commands are run after it, on clusters of its own.
+type group struct {
+	name             string
+	start            func(*testing.T) *stage
+	parallel, serial []story
+	document         document
+}
+
+var groups = []group{
+	{"clusterset", newStage, parallel, serial, quickstart},
+	{"networks", newNetworks, nil, acrossNetworks, twoNetworks},
+}
+
+// TestStories runs the groups at the same time. STORY in the environment, a regular expression, chooses some stories by their names.
 //
 // spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, A5, P1, L1
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
-	var all summary
+	all := &summary{}
 	t.Cleanup(func() { all.print(t) })
-	runOn := func(name string, start func(*testing.T) *stage, parallel, serial []story) {
-		parallel, serial = choose(chosen, parallel), choose(chosen, serial)
-		if len(parallel)+len(serial) == 0 {
-			return
-		}
-		t.Run(name, func(t *testing.T) {
-			st := start(t)
-			t.Run("parallel", func(t *testing.T) {
-				for _, s := range parallel {
-					t.Run(s.name, func(t *testing.T) {
-						t.Parallel()
-						all.run(t, st, s)
-					})
-				}
-			})
-			for _, s := range serial {
-				t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
+	for _, g := range groups {
+		g.parallel, g.serial = choose(chosen, g.parallel), choose(chosen, g.serial)
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			if len(g.parallel)+len(g.serial) > 0 {
+				t.Run("stories", func(t *testing.T) { g.run(t, all) })
+			}
+			if chosen.MatchString(g.document.story) {
+				t.Run(g.document.story, func(t *testing.T) { g.document.run(t, all) })
 			}
 		})
 	}
-	runOn("clusterset", newStage, parallel, serial)
-	runOn("networks", newNetworks, nil, acrossNetworks)
-	t.Run("documents", func(t *testing.T) {
-		for _, d := range documents {
-			if !chosen.MatchString(d.story) {
-				continue
-			}
-			t.Run(d.story, func(t *testing.T) {
+}
+
+// run runs the stories of a group on its clusterset.
+func (g group) run(t *testing.T, all *summary) {
+	st := g.start(t)
+	t.Run("parallel", func(t *testing.T) {
+		for _, s := range g.parallel {
+			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				// Two clusters, of which one becomes the hub, too.
-				st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: d.networks})
-				lab.Must(t, st.LoadConformanceImages(t.Context())) // the document's pods run one of them
-				defer all.time(t, st)()
-				d.follow(t, st)
+				all.run(t, st, s)
 			})
 		}
 	})
+	for _, s := range g.serial {
+		t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
+	}
 }
 
 // choose returns the stories of such names.
