@@ -58,7 +58,7 @@ func (p *place) clientOf(name, account string, command ...string) *corev1.Pod {
 // awaitPhase waits until a pod has a phase, and returns its addresses.
 func (p *place) awaitPhase(pod *corev1.Pod, phase corev1.PodPhase) []corev1.PodIP {
 	p.Helper()
-	p.within(podPatience, fmt.Sprintf("pod %s in cluster %s is %s", pod.Name, p.cluster.Name, phase), func(ctx context.Context) error {
+	p.within(podWaitLimit, fmt.Sprintf("pod %s in cluster %s is %s", pod.Name, p.cluster.Name, phase), func(ctx context.Context) error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil || pod.Status.Phase == phase {
 			return err
 		}

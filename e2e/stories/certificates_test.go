@@ -24,7 +24,7 @@ import (
 )
 
 // certificatesAreRenewed: under load and with an open stream, the gateways of both clusters get new certificates, and then those of one
-// cluster certificates of a new authority. No request fails and the stream goes on. Connections that are made when the old authority has
+// cluster certificates of a new authority. No request fails and the stream continues. Connections that are made when the old authority has
 // ended work as well. The stored times of the authorities are changed, because the overlap takes days.
 func certificatesAreRenewed(s *scene) {
 	a, b := s.in("a"), s.in("b")
@@ -108,11 +108,11 @@ func (p *place) changeAuthorities(change func(identity.Rotation) identity.Rotati
 	p.reconcileGateways()
 }
 
-// reconcileGateways has the agent look at the Secrets of the gateways, which it does not watch: it does so by itself when they are due.
+// reconcileGateways has the agent reconcile the Secrets of the gateways, which it does not watch: it does so by itself when they are due.
 func (p *place) reconcileGateways() {
 	p.Helper()
 	_, err := p.Kubectl(p.Context(), "", "--context", p.cluster.Name, "-n", manifests.AgentNamespace, "annotate", "--overwrite",
-		"service", clusterset.GatewayService, "e2e.tombolo-mcs.io/looked-at="+strconv.FormatInt(time.Now().UnixNano(), 10))
+		"service", clusterset.GatewayService, "e2e.tombolo-mcs.io/reconciled-at="+strconv.FormatInt(time.Now().UnixNano(), 10))
 	lab.Must(p, err)
 }
 

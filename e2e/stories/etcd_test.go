@@ -117,14 +117,14 @@ func etcdAcrossNetworks(s *scene) {
 	}
 	put := func(from *place, to, key, value string) {
 		s.Helper()
-		from.within(podPatience, "write "+key, func(ctx context.Context) error {
+		from.within(podWaitLimit, "write "+key, func(ctx context.Context) error {
 			_, err := from.etcd(ctx, to, "kv/put", map[string]any{"key": encoded(key), "value": encoded(value)})
 			return err
 		})
 	}
 	has := func(from *place, to, key, value string) {
 		s.Helper()
-		from.within(podPatience, "read "+key, func(ctx context.Context) error {
+		from.within(podWaitLimit, "read "+key, func(ctx context.Context) error {
 			got, err := from.etcd(ctx, to, "kv/range", map[string]any{"key": encoded(key), "serializable": true}) // its own copy
 			if err == nil && !strings.Contains(got, encoded(value)) {
 				err = fmt.Errorf("member %s has %s", to, got)

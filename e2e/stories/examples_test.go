@@ -28,7 +28,7 @@ func exampleOfAStatefulSet(s *scene) {
 		p.awaitImport("db", "a", "b")
 		for _, pod := range []string{"db-0", "db-1"} {
 			name := fmt.Sprintf("%s.%s.%s", pod, to, s.name("db"))
-			p.within(podPatience, "an answer of "+name+" in cluster "+from, func(ctx context.Context) error {
+			p.within(podWaitLimit, "an answer of "+name+" in cluster "+from, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				got, err := s.Kubectl(ctx, "", "--context", from, "-n", s.namespace, "exec", "db-0", "--", "socat", "-u", "TCP4:"+name+":5432", "-")

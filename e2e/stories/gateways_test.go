@@ -105,7 +105,7 @@ const socatImage = "docker.io/alpine/socat:1.7.4.4"
 // megabytes is the size of a large transfer.
 const megabytes = 256
 
-// streamsAcrossNetworks: a server that sends without being asked is heard, a client that closes its sending side still gets the answer,
+// streamsAcrossNetworks: a server that sends without being asked is received, a client that closes its sending side still gets the answer,
 // and large transfers in both directions arrive as they were sent.
 func streamsAcrossNetworks(s *scene) {
 	a, b := s.in("a"), s.in("b")
@@ -224,7 +224,7 @@ func backendIsKilled(s *scene) {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{sender}},
 		})
-		a.within(podPatience, "a stream of "+name, func(ctx context.Context) error {
+		a.within(podWaitLimit, "a stream of "+name, func(ctx context.Context) error {
 			for _, server = range a.pods("web") {
 				if a.exec(ctx, server.Name, nil, io.Discard, "rm", "/tmp/open") == nil {
 					return nil

@@ -17,7 +17,7 @@ import (
 
 // aMemberJoinsThenLeaves: under load between two members a third cluster joins. It uses what they export, exports the same
 // service and has its share of the traffic. Then it leaves: no member sends it a request any more, and nothing that was imported
-// is left in it. Its own Service goes on, and no request fails anywhere.
+// is left in it. Its own Service continues to work, and no request fails anywhere.
 func aMemberJoinsThenLeaves(s *scene) {
 	a, b, c := s.in("a"), s.in("b"), s.in("c")
 	a.offer("web", 2)

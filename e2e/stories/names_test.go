@@ -50,7 +50,7 @@ func (p *place) resolveTimes(count int, kind, name string) []records {
 }
 
 // awaitName waits until a service is imported and has an address in the clusterset. Until it is imported no question is sent: each
-// pod of DNS would go on for a while to say that there is no such name.
+// pod of DNS would answer for a while that there is no such name.
 func (p *place) awaitName(service string) {
 	p.Helper()
 	p.eventually("the import of "+service+" in cluster "+p.cluster.Name, func(ctx context.Context) error {

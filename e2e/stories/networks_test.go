@@ -120,7 +120,7 @@ func oneClusterHasIPv4Only(s *scene) {
 }
 
 // memberMoves: c moves from the network of a to one of its own, and back, while a, b and c send requests. No request fails, and a
-// connection that was open before each move goes on.
+// connection that was open before each move continues.
 func memberMoves(s *scene) {
 	a, b, c := s.in("a"), s.in("b"), s.third()
 	a.offer("of-a", 2)

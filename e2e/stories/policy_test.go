@@ -82,7 +82,7 @@ func localTrafficStaysLocal(s *scene) {
 		}
 	}
 
-	// A Service of b's own with pods of another node. Its policy is what takes them away.
+	// A Service of b's own with pods of another node. Only its policy removes them.
 	elsewhere, itsName := service("elsewhere"), "elsewhere."+s.namespace+".svc.cluster.local"
 	elsewhere.Spec.Selector = nil
 	b.create(elsewhere)

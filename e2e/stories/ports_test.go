@@ -49,7 +49,7 @@ func portsThatDisagree(s *scene) {
 	}
 	a.awaitAnswers("tcp", s.name("same-name"), 80, "b")
 	running := a.load("tcp", s.name("same-name"), 80, 20)
-	b.outlive("different")
+	b.awaitNextSecond("different")
 	for _, o := range offers {
 		a.create(withPorts(o.service, o.inA), export(o.service))
 	}
@@ -113,8 +113,8 @@ func withPorts(name string, ports []corev1.ServicePort) *corev1.Service {
 	return s
 }
 
-// outlive waits until what is created now is younger than an export: their ages count in whole seconds.
-func (p *place) outlive(name string) {
+// awaitNextSecond waits until what is created now is younger than an export: their ages count in whole seconds.
+func (p *place) awaitNextSecond(name string) {
 	p.Helper()
 	var e mcsv1beta1.ServiceExport
 	p.shows("a second after the export of "+name, name, &e, func() error {

@@ -101,7 +101,7 @@ func follow(t *testing.T, shell *walk.Shell, text string) {
 func (s *stage) awaitStatus(t *testing.T, wanted ...string) {
 	t.Helper()
 	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, waitLimit, true, func(ctx context.Context) (bool, error) {
 		out, err := s.Kubectl(ctx, "", strings.Fields("clusterset status --hub-context east --contexts east")...)
 		last = out
 		return err == nil && hasLine(out, wanted), nil

@@ -103,7 +103,7 @@ func (p *place) awaitEnd(pod corev1.Pod) {
 	})
 }
 
-// followSlices returns a function that ends the look at a service's imported slices, and returns when each address was last
+// followSlices returns a function that ends the watch of a service's imported slices, and returns when each address was last
 // taken out of its ready endpoints.
 func (p *place) followSlices(service string) func() map[string]time.Time {
 	p.Helper()
@@ -133,7 +133,7 @@ func (p *place) followSlices(service string) func() map[string]time.Time {
 	return func() map[string]time.Time { stop(); return left }
 }
 
-// followEnds returns a function that ends the look at a workload's pods, and returns when the container of each, by its IPv4
+// followEnds returns a function that ends the watch of a workload's pods, and returns when the container of each, by its IPv4
 // address, ended: to the second, and not later.
 func (p *place) followEnds(name string) func() map[string]time.Time {
 	p.Helper()

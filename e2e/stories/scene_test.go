@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// patience is how long a person waits for what Tombolo does about a change, and podPatience for pods, which are not Tombolo's:
+	// waitLimit is the limit for what Tombolo does about a change, and podWaitLimit for pods, which are not Tombolo's:
 	// four clusters on two cores start some of them after two minutes.
-	patience    = 90 * time.Second
-	podPatience = 5 * time.Minute
+	waitLimit    = 90 * time.Second
+	podWaitLimit = 5 * time.Minute
 	// interval is the time between two looks.
 	interval = 200 * time.Millisecond
 )
@@ -79,7 +79,7 @@ func (s *scene) clear() {
 // eventually waits until check has nothing to complain of. The story fails with its last complaint.
 func (s *scene) eventually(what string, check func(context.Context) error) {
 	s.Helper()
-	s.within(patience, what, check)
+	s.within(waitLimit, what, check)
 }
 
 // within is eventually with another limit.
@@ -170,7 +170,7 @@ func (p *place) renewClient() {
 func (p *place) awaitClient() {
 	p.Helper()
 	var pod corev1.Pod
-	p.within(podPatience, "the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
+	p.within(podWaitLimit, "the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
 		pod = corev1.Pod{}
 		if err := p.client.Get(ctx, p.key(clientPod), &pod); err != nil {
 			return err

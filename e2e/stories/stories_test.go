@@ -60,7 +60,7 @@ var serial = []story{
 	{"the hub restarts unnoticed", hubRestartsUnnoticed},
 	{"an import that is deleted while the hub is unreachable keeps its connections", importDeletedWhileHubIsUnreachable},
 	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
-	{"a dead member is left out", deadMemberIsLeftOut},
+	{"the endpoints of a silent member are withheld", silentMemberIsWithheld},
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 

@@ -122,7 +122,7 @@ func (p *place) from(answers []answer) map[string]int {
 	return clusters
 }
 
-// load is traffic that goes on.
+// load is continuous traffic.
 type load struct {
 	place   *place
 	what    string

@@ -51,7 +51,7 @@ func agentsRestartUnnoticed(s *scene) {
 	t.endUnharmed("a")
 }
 
-// hubRestartsUnnoticed: under load from another cluster the hub's API server is away for a while. No request fails, and DNS
+// hubRestartsUnnoticed: under load from another cluster the hub's API server is down for a while. No request fails, and DNS
 // answers all along. When the hub is back, what was exported meanwhile arrives.
 func hubRestartsUnnoticed(s *scene) {
 	a, b := s.in("a"), s.in("b")
@@ -88,7 +88,7 @@ func (s *scene) stopHub() (start func()) {
 }
 
 // importDeletedWhileHubIsUnreachable: the hub's API server is stopped, an importer's agent is replaced, and a user deletes a
-// ServiceImport. It returns with its addresses, and a connection that was open all the time goes on.
+// ServiceImport. It returns with its addresses, and a connection that was open all the time continues.
 func importDeletedWhileHubIsUnreachable(s *scene) {
 	a, b := s.in("a"), s.in("b") // a may be the hub
 	a.offer("web", 2)
@@ -130,9 +130,9 @@ func dnsRestartsUnnoticed(s *scene) {
 	core.endUnharmed("a")
 }
 
-// deadMemberIsLeftOut: of two clusters that serve, one loses power. Requests to its pods fail until its endpoints leave, and
+// silentMemberIsWithheld: of two clusters that serve, one loses power. Requests to its pods fail until its endpoints leave, and
 // then none does any more. When it returns, so do its endpoints and its share of the traffic, without a failed request.
-func deadMemberIsLeftOut(s *scene) {
+func silentMemberIsWithheld(s *scene) {
 	a, b := s.in("a"), s.in("b") // a may be the hub
 	a.offer("web", 2)
 	b.offer("web", 2)
@@ -141,14 +141,14 @@ func deadMemberIsLeftOut(s *scene) {
 	a.reached("web", all)
 	during := a.load("tcp", s.name("web"), 80, 20)
 
-	died := time.Now()
+	stopped := time.Now()
 	s.Cleanup(func() { b.thaw() }) // so that the story can be explained
 	lab.Must(s, b.cluster.Node.Freeze(s.Context()))
 	a.awaitSources("web", "a")
-	s.Logf("the endpoints left after %.1f s", time.Since(died).Seconds())
+	s.Logf("the endpoints left after %.1f s", time.Since(stopped).Seconds())
 	a.awaitCalm("web")
 	total, failures := during.end()
-	s.sayOutage(total, failures, died)
+	s.sayOutage(total, failures, stopped)
 
 	a.renewClient()
 	after := a.load("tcp", s.name("web"), 80, 20)
@@ -189,7 +189,7 @@ func (s *scene) sayOutage(total totals, failures []string, since time.Time) {
 	s.Helper()
 	s.Logf("%d of %d requests failed; the last was sent after %.1f s", total.Failed, total.Requests, s.lastOf(failures).Sub(since).Seconds())
 	if total.Failed == 0 {
-		s.Error("no request failed: was the cluster dead?")
+		s.Error("no request failed: was the cluster down?")
 	}
 }
 

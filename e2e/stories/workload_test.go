@@ -95,7 +95,7 @@ func (p *place) scale(name string, replicas int32) {
 // awaitPods waits until a workload has so many pods, all ready and none about to end.
 func (p *place) awaitPods(name string, count int) {
 	p.Helper()
-	p.within(podPatience, fmt.Sprintf("%d pods of %s in cluster %s", count, name, p.cluster.Name), func(context.Context) error {
+	p.within(podWaitLimit, fmt.Sprintf("%d pods of %s in cluster %s", count, name, p.cluster.Name), func(context.Context) error {
 		pods := p.pods(name)
 		if len(pods) != count {
 			return fmt.Errorf("there are %d", len(pods))

@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 	policy := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("denied by a policy"))
 	policy.ErrStatus.Reason = "Invalid" // like the error of a ValidatingAdmissionPolicy
 	foreign := fmt.Errorf("create: %w", ErrUnmanaged)
-	away := errors.New("connection refused")
+	noAnswer := errors.New("connection refused")
 	type verdict struct{ final, refused, foreign bool }
 	for name, test := range map[string]struct {
 		err  error
@@ -94,12 +94,12 @@ func TestRefused(t *testing.T) {
 		"a refusal of a policy":      {writeError{policy}, verdict{refused: true}},
 		"a quota":                    {fmt.Errorf("publish: %w", quota), verdict{refused: true}},
 		"another's":                  {foreign, verdict{refused: true, foreign: true}},
-		"no answer":                  {away, verdict{}},
+		"no answer":                  {noAnswer, verdict{}},
 		"a schema and a quota":       {fmt.Errorf("publish: %w", errors.Join(invalid(1), quota)), verdict{refused: true}},
 		"two schemas":                {errors.Join(invalid(1), fmt.Errorf("create: %w", invalid(2))), verdict{final: true, refused: true}},
 		"another's and a quota":      {errors.Join(foreign, quota), verdict{refused: true}},
-		"a quota and no answer":      {errors.Join(quota, away), verdict{}},
-		"nested, one without answer": {errors.Join(invalid(1), fmt.Errorf("write: %w", errors.Join(foreign, away))), verdict{}},
+		"a quota and no answer":      {errors.Join(quota, noAnswer), verdict{}},
+		"nested, one without answer": {errors.Join(invalid(1), fmt.Errorf("write: %w", errors.Join(foreign, noAnswer))), verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -162,7 +162,7 @@ func TestOwnWrites(t *testing.T) {
 	creation := creationOf(unseen)
 	first := do(nil, []string{"POST"}, creation)
 	do(ErrStale, []string{"GET"}, creation)                                           // the cache has not seen it yet
-	do(ErrNameTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would tell the other import
+	do(ErrNameTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would enqueue the other import
 
 	must(t, admin.Delete(t.Context(), first.DeepCopy()))
 	again := do(nil, []string{"GET", "POST"}, creation) // by hand, before the cache saw anything

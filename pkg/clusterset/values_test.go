@@ -110,17 +110,17 @@ func TestHasLostMark(t *testing.T) {
 		fields []metav1.ManagedFieldsEntry
 		want   bool
 	}{
-		"a Service of ours":                    {&corev1.Service{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
-		"its mark is gone":                     {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, written}, true},
-		"its mark is empty":                    {&corev1.Service{}, clusterset.LabelManagedBy, "", []metav1.ManagedFieldsEntry{written, other}, true},
-		"somebody has marked it":               {&corev1.Service{}, clusterset.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written, other}, false},
-		"somebody's":                           {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other}, false},
-		"of nobody knows who":                  {&corev1.Service{}, "", "", nil, false},
-		"somebody's, of which we wrote status": {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, status}, false},
-		"a slice of ours":                      {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
-		"a slice's mark is gone":               {&discoveryv1.EndpointSlice{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, true},
-		"somebody has marked a slice":          {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written}, false},
-		"marked twice":                         {&discoveryv1.EndpointSlice{}, both, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+		"a Service of ours":                        {&corev1.Service{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+		"its label is missing":                     {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, written}, true},
+		"its label is empty":                       {&corev1.Service{}, clusterset.LabelManagedBy, "", []metav1.ManagedFieldsEntry{written, other}, true},
+		"another user has labelled it":             {&corev1.Service{}, clusterset.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written, other}, false},
+		"another user's":                           {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other}, false},
+		"of an unknown writer":                     {&corev1.Service{}, "", "", nil, false},
+		"another user's, of which we wrote status": {&corev1.Service{}, "", "", []metav1.ManagedFieldsEntry{other, status}, false},
+		"a slice of ours":                          {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
+		"a slice's label is missing":               {&discoveryv1.EndpointSlice{}, clusterset.LabelManagedBy, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, true},
+		"another user has labelled a slice":        {&discoveryv1.EndpointSlice{}, discoveryv1.LabelManagedBy, theirs, []metav1.ManagedFieldsEntry{written}, false},
+		"labelled twice":                           {&discoveryv1.EndpointSlice{}, both, clusterset.ManagedBy, []metav1.ManagedFieldsEntry{written}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,9 +263,9 @@ func TestServiceRanges(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		"none":     {},
-		"one":      {objects: []networkingv1.ServiceCIDR{object("kubernetes", "10.0.0.0/16", "fd01::/112")}, want: []string{"10.0.0.0/16", "fd01::/112"}},
-		"not told": {objects: []networkingv1.ServiceCIDR{object("added", "10.0.0.0/16")}},
+		"none":         {},
+		"one":          {objects: []networkingv1.ServiceCIDR{object("kubernetes", "10.0.0.0/16", "fd01::/112")}, want: []string{"10.0.0.0/16", "fd01::/112"}},
+		"not reported": {objects: []networkingv1.ServiceCIDR{object("added", "10.0.0.0/16")}},
 		"added ones come last": {
 			objects: []networkingv1.ServiceCIDR{object("added", "10.1.0.0/24"), object("kubernetes", "fd01::/112", "10.0.0.0/16"), object("more", "fd02::/112")},
 			want:    []string{"fd01::/112", "10.0.0.0/16", "10.1.0.0/24", "fd02::/112"},

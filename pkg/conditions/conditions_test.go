@@ -240,7 +240,7 @@ func TestAllConflictsFit(t *testing.T) {
 		t.Errorf("the API server refuses reason %s", got.Reason)
 	}
 	if n := strings.Count(got.Message, "1/5 clusters disagree."); n != len(reasons) {
-		t.Errorf("the message tells of %d conflicts, not of %d:\n%s", n, len(reasons), got.Message)
+		t.Errorf("the message reports %d conflicts, not %d:\n%s", n, len(reasons), got.Message)
 	}
 	if n := utf8.RuneCountInString(got.Message); n > 32768 {
 		t.Errorf("the API server refuses a message of %d characters", n)
@@ -347,36 +347,36 @@ func TestSet(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus, message string, generation int64, since metav1.Time) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Message: message, ObservedGeneration: generation, LastTransitionTime: since}
 	}
-	said := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+	newCondition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Message: message}
 	}
 	cases := map[string]struct {
 		existing, desired, want []metav1.Condition
 	}{
 		"the first ones": {
-			desired: []metav1.Condition{said("Valid", "True", "a"), said("Ready", "False", "b")},
+			desired: []metav1.Condition{newCondition("Valid", "True", "a"), newCondition("Ready", "False", "b")},
 			want:    []metav1.Condition{condition("Valid", "True", "a", 7, now), condition("Ready", "False", "b", 7, now)},
 		},
 		"the same again": {
 			existing: []metav1.Condition{condition("Valid", "True", "a", 7, then)},
-			desired:  []metav1.Condition{said("Valid", "True", "a")},
+			desired:  []metav1.Condition{newCondition("Valid", "True", "a")},
 			want:     []metav1.Condition{condition("Valid", "True", "a", 7, then)},
 		},
 		"another message and generation": {
 			existing: []metav1.Condition{condition("Valid", "True", "a", 6, then)},
-			desired:  []metav1.Condition{said("Valid", "True", "b")},
+			desired:  []metav1.Condition{newCondition("Valid", "True", "b")},
 			want:     []metav1.Condition{condition("Valid", "True", "b", 7, then)},
 		},
 		"another status": {
 			existing: []metav1.Condition{condition("Valid", "True", "a", 7, then)},
-			desired:  []metav1.Condition{said("Valid", "False", "a")},
+			desired:  []metav1.Condition{newCondition("Valid", "False", "a")},
 			want:     []metav1.Condition{condition("Valid", "False", "a", 7, now)},
 		},
 		"others stay where they are": {
 			existing: []metav1.Condition{
 				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 6, then), condition("Also theirs", "Unknown", "y", 2, then),
 			},
-			desired: []metav1.Condition{said("Ready", "True", "r"), said("Valid", "True", "a")},
+			desired: []metav1.Condition{newCondition("Ready", "True", "r"), newCondition("Valid", "True", "a")},
 			want: []metav1.Condition{
 				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 7, then), condition("Also theirs", "Unknown", "y", 2, then),
 				condition("Ready", "True", "r", 7, now),

@@ -73,8 +73,8 @@ func TestForwardMoves(t *testing.T) {
 	}
 }
 
-// TestMulticlusterIsThere: a zone that an administrator has added by hand does not change.
-func TestMulticlusterIsThere(t *testing.T) {
+// TestExistingMulticlusterZone: a zone that an administrator has added by hand does not change.
+func TestExistingMulticlusterZone(t *testing.T) {
 	text := ".:53 {\n  kubernetes cluster.local ClusterSet.Local. {\n    multicluster clusterset.LOCAL\n  }\n}\n"
 	if got := must(t)(corefile.AddMulticluster(text, zone)); got != text {
 		t.Errorf("-want +got:\n%s", cmp.Diff(text, got))

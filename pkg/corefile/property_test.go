@@ -42,7 +42,7 @@ func FuzzEdits(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.ContainsAny(text, "%$") || strings.Contains(strings.ReplaceAll(text, "\r", ""), "import") || len(text) > 4096 {
-			t.Skip("the parser would look at the environment and at files")
+			t.Skip("the parser would read the environment and files")
 		}
 		if _, err := parse(text); err != nil {
 			t.Skip("CoreDNS cannot read it either")
@@ -177,7 +177,7 @@ func drawCorefile(r *rapid.T) string {
 			) + "\n")
 		}
 		text.WriteString(one("close", "}\n", "  }\n", "} \n", "}"))
-		if !strings.HasSuffix(text.String(), "\n") && rapid.Bool().Draw(r, "goes on") {
+		if !strings.HasSuffix(text.String(), "\n") && rapid.Bool().Draw(r, "continues") {
 			text.WriteString("\n")
 		}
 	}

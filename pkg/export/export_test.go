@@ -278,7 +278,7 @@ func TestRejections(t *testing.T) {
 
 // The age is that of the ServiceExport, so that it does not change if the Service is created again.
 // spec: E6, R3
-func TestExportHealsWithItsAge(t *testing.T) {
+func TestRepairedExportKeepsAge(t *testing.T) {
 	t.Parallel()
 	later := service(func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(created.Add(time.Hour)) })
 	if _, rejection := export.Decide("berlin", serviceExport(), nil); rejection == nil {

@@ -101,13 +101,13 @@ func TestMissing(t *testing.T) {
 		"the heartbeat is renewed":              {steps{lists, beat(heartbeatOf("a", "6", complete))}, "nothing"},
 		"it was renewed before the last list":   {steps{lists, beat(heartbeatOf("a", "6", complete)), func(f *fill) { f.list(kindEndpoints) }}, "all"},
 		"the watch repeats the listed one":      {steps{lists, beat(heartbeatOf("a", "5", complete))}, "all"},
-		"it says Partial":                       {steps{lists, beat(heartbeatOf("a", "6", partial))}, "all"},
-		"it says Complete, and then Partial":    {steps{lists, beat(heartbeatOf("a", "6", complete)), beat(heartbeatOf("a", "7", partial))}, "nothing"},
+		"it reports Partial":                    {steps{lists, beat(heartbeatOf("a", "6", partial))}, "all"},
+		"it reports Complete, and then Partial": {steps{lists, beat(heartbeatOf("a", "6", complete)), beat(heartbeatOf("a", "7", partial))}, "nothing"},
 		"another member's is renewed":           {steps{lists, beat(heartbeatOf("b", "6", complete))}, "all"},
-		"it speaks of a later service":          {steps{lists, beat(beatOf("a", "6", 1, "7", ""))}, "all"},
-		"it speaks of later endpoints":          {steps{lists, beat(beatOf("a", "6", 1, "", "7"))}, "all"},
+		"it names a later service":              {steps{lists, beat(beatOf("a", "6", 1, "7", ""))}, "all"},
+		"it names later endpoints":              {steps{lists, beat(beatOf("a", "6", 1, "", "7"))}, "all"},
 		"and the watches come as far":           {steps{lists, beat(beatOf("a", "6", 1, "7", "7")), seen(kindService, "7"), seen(kindEndpoints, "8")}, "nothing"},
-		"it speaks of more services":            {steps{lists, beat(beatOf("a", "6", 2, "", ""))}, "all"},
+		"it names more services":                {steps{lists, beat(beatOf("a", "6", 2, "", ""))}, "all"},
 		"and another one arrives":               {steps{lists, beat(beatOf("a", "6", 2, "", "")), func(f *fill) { f.watch(kindService, table.Add, publishedBy(t, "a", services(3)[2])) }, seen(kindService, "7")}, "nothing"},
 		"the heartbeat is deleted":              {steps{lists, beat(heartbeatOf("a", "6", complete)), func(f *fill) { f.watch(kindHeartbeat, table.Delete, heartbeatOf("a", "6", complete)) }}, "nothing"},
 		"a heartbeat appears":                   {steps{lists, func(f *fill) { f.list(kindHeartbeat) }, beat(heartbeatOf("a", "1", complete))}, "nothing"},
@@ -142,10 +142,10 @@ func suspended(id clusterset.ClusterID) *hubv1alpha1.Member {
 	return m
 }
 
-// TestMissingHoweverMuch: the number of missing records makes no difference.
+// TestManyMissingRecords: the number of missing records makes no difference.
 //
 // spec: E3
-func TestMissingHoweverMuch(t *testing.T) {
+func TestManyMissingRecords(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 19, 21, 2000} {
 		keys := services(n)
@@ -160,7 +160,7 @@ func TestMissingHoweverMuch(t *testing.T) {
 		f.events = nil
 		f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", complete))
 		if len(f.events) != n {
-			t.Errorf("%d records: %d services are looked at", n, len(f.events))
+			t.Errorf("%d records: %d services are reconciled", n, len(f.events))
 		}
 		f.want("confirmed", keys[0], "nothing")
 	}

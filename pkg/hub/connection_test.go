@@ -32,18 +32,18 @@ func TestReturn(t *testing.T) {
 		c.handleResult(k, nil)
 	}
 	if store.InitialListDone() {
-		t.Error("the hub has been heard before it was read or missed")
+		t.Error("the first list is done before any request")
 	}
-	away := errors.New("connection refused")
-	c.handleResult(kindService, away)
-	c.handleResult(kindMember, away)
+	noAnswer := errors.New("connection refused")
+	c.handleResult(kindService, noAnswer)
+	c.handleResult(kindMember, noAnswer)
 	c.handleResult(kindMember, nil)
 	if store.InitialListDone() {
-		t.Error("a hub that answers most requests is taken to be away")
+		t.Error("a hub that answers most requests is taken to be unreachable")
 	}
-	c.handleResult(kindService, away)
+	c.handleResult(kindService, noAnswer)
 	if !store.InitialListDone() {
-		t.Error("that the hub is away is not noticed")
+		t.Error("that the hub is unreachable is not noticed")
 	}
 	all := Event{All: true, Backlog: true}
 	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
@@ -59,19 +59,19 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// TestAway: a hub is unreachable as soon as the requests for all kinds have failed, also after the start.
-func TestAway(t *testing.T) {
+// TestUnreachable: a hub is unreachable as soon as the requests for all kinds have failed, also after the start.
+func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	store := NewStore("own", clusterset.AddressRanges{})
 	c := NewConnection(store, nil, logr.Discard(), func(Reachability) {})
 	for i, k := range kinds {
 		if store.InitialListDone() {
-			t.Errorf("the hub is away after %d of %d requests have failed", i, len(kinds))
+			t.Errorf("the hub is unreachable after %d of %d requests have failed", i, len(kinds))
 		}
 		c.handleResult(k, errors.New("connection refused"))
 	}
 	if !store.InitialListDone() {
-		t.Error("that the hub is away is not noticed")
+		t.Error("that the hub is unreachable is not noticed")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestFirstList(t *testing.T) {
 		t.Fatal(err)
 	}
 	stub.err = nil
-	want("while the hub has been away", false)
+	want("while the hub was unreachable", false)
 	if _, err := source.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,9 @@ func TestDeadlines(t *testing.T) {
 		"a deadline of its own, longer":      {own: 2 * time.Minute, hub: silent{time.Minute, 0}, after: time.Minute},
 		"a deadline of its own, shorter":     {own: time.Second, hub: silent{never, 0}, after: time.Second, err: "context deadline exceeded"},
 		"a watch that the hub ends":          {query: "watch=true&timeoutSeconds=300", hub: silent{time.Second, 300 * time.Second}, after: 301 * time.Second},
-		"a watch that nobody ends":           {query: "watch=true&timeoutSeconds=300", hub: silent{time.Second, never}, after: 331 * time.Second, err: "the hub has not answered within 30s"},
+		"a watch that is never ended":        {query: "watch=true&timeoutSeconds=300", hub: silent{time.Second, never}, after: 331 * time.Second, err: "the hub has not answered within 30s"},
 		"a watch without an answer":          {query: "watch=true&timeoutSeconds=300", hub: silent{never, 0}, after: 30 * time.Second, err: "the hub has not answered within 30s"},
-		"a watch that is to go on for good":  {query: "watch=true", hub: silent{time.Second, time.Hour}, after: time.Hour + time.Second},
+		"a watch without a time limit":       {query: "watch=true", hub: silent{time.Second, time.Hour}, after: time.Hour + time.Second},
 		"a watch from which nothing is read": {query: "watch=true&timeoutSeconds=1", hub: silent{0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,12 +109,12 @@ func TestOwnGateway(t *testing.T) {
 	if got := f.Gateways(); !got.Listed || got.Own != own || len(got.Usable)+len(got.Refused)+len(got.Revoked) > 0 {
 		t.Errorf("after the list: %+v", got)
 	}
-	f.signs = nil
+	f.memberEvents = nil
 	f.list(kindGateway)
 	if got := f.Gateways(); got.Own != nil {
 		t.Errorf("the hub has lost the record: %+v", got)
 	}
-	if diff := cmp.Diff([]MemberEvent{{"own", GatewayChanged}}, f.signs); diff != "" {
+	if diff := cmp.Diff([]MemberEvent{{"own", GatewayChanged}}, f.memberEvents); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -176,16 +176,16 @@ func TestRefusalsAreCounted(t *testing.T) {
 	f.list(kindEndpoints, endpoints...)
 
 	got := f.Service(testKey)
-	told := map[clusterset.ClusterID][]string{}
+	messages := map[clusterset.ClusterID][]string{}
 	for _, err := range got.Refused {
 		var refused RefusalError
 		if !errors.As(err, &refused) {
-			t.Fatalf("it is not said whose record is refused: %v", err)
+			t.Fatalf("the error does not name the cluster: %v", err)
 		}
 		if len(err.Error()) > 1000 {
 			t.Errorf("a refusal of %d bytes", len(err.Error()))
 		}
-		told[refused.Cluster] = append(told[refused.Cluster], err.Error())
+		messages[refused.Cluster] = append(messages[refused.Cluster], err.Error())
 	}
 	refusal := func(id, record string) string {
 		return "record member-" + id + "/shop.web." + record + " on the hub is refused: 192.0.2.1 is outside the cluster's pod and node CIDRs"
@@ -194,14 +194,14 @@ func TestRefusalsAreCounted(t *testing.T) {
 		"refused of what cluster a contributes to service shop/web: 1 of 101 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10100",
 	}, slices.Repeat([]string{refusal("a", "0000000000")}, 9)...)
 	wantA = append(wantA, "9991 more records and endpoints of cluster a are refused")
-	if diff := cmp.Diff(wantA, told["a"]); diff != "" {
+	if diff := cmp.Diff(wantA, messages["a"]); diff != "" {
 		t.Errorf("refused of a (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(slices.Repeat([]string{refusal("b", "0000000000")}, 3), told["b"]); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]string{refusal("b", "0000000000")}, 3), messages["b"]); diff != "" {
 		t.Errorf("refused of b (-want +got):\n%s", diff)
 	}
-	if len(told["c"]) != 1 || !strings.HasPrefix(told["c"][0], `record member-c/shop.web on the hub is refused: label "xxx`) {
-		t.Errorf("refused of c: %v", told["c"])
+	if len(messages["c"]) != 1 || !strings.HasPrefix(messages["c"][0], `record member-c/shop.web on the hub is refused: label "xxx`) {
+		t.Errorf("refused of c: %v", messages["c"])
 	}
 	if want := 10_001 + 3 + 1; got.RefusedTotal != want {
 		t.Errorf("%d refused, want %d", got.RefusedTotal, want)

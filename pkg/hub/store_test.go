@@ -23,16 +23,16 @@ import (
 // fill is a Store of member "own", with methods that act as the reflectors do.
 type fill struct {
 	*Store
-	t      *testing.T
-	events []Event
-	signs  []MemberEvent
+	t            *testing.T
+	events       []Event
+	memberEvents []MemberEvent
 }
 
 func newFill(t *testing.T) *fill {
 	t.Helper()
 	f := &fill{Store: NewStore("own", clusterset.AddressRanges{}), t: t}
 	f.Subscribe(func(e Event) { f.events = append(f.events, e) })
-	f.SubscribeMembers(func(s MemberEvent) { f.signs = append(f.signs, s) })
+	f.SubscribeMembers(func(s MemberEvent) { f.memberEvents = append(f.memberEvents, s) })
 	return f
 }
 
@@ -101,9 +101,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestSigns: the first heartbeat that is read may be old. A later version is a renewal, also in a list. The version that a restored
+// TestMemberEvents: the first heartbeat that is read may be old. A later version is a renewal, also in a list. The version that a restored
 // hub has is not, but the next one is. A Member leaves only by a watched deletion.
-func TestSigns(t *testing.T) {
+func TestMemberEvents(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
 	f.list(kindMember, memberOf("a"))
@@ -116,8 +116,8 @@ func TestSigns(t *testing.T) {
 	f.list(kindMember)
 	f.watch(kindMember, table.Delete, memberOf("a"))
 	want := []MemberEvent{{"a", MemberSeen}, {"a", MemberSeen}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", MemberLeft}}
-	if diff := cmp.Diff(want, f.signs); diff != "" {
-		t.Errorf("signs (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, f.memberEvents); diff != "" {
+		t.Errorf("memberEvents (-want +got):\n%s", diff)
 	}
 }
 
@@ -129,12 +129,12 @@ func TestLocalHeartbeatLost(t *testing.T) {
 	f.list(kindMember, memberOf("own"), memberOf("a"))
 	lost := []*hubv1alpha1.Heartbeat{heartbeatOf("own", "1", hubv1alpha1.PublicationPartial), heartbeatOf("a", "1", hubv1alpha1.PublicationComplete)}
 	f.list(kindHeartbeat, lost[0], lost[1])
-	f.signs = nil
+	f.memberEvents = nil
 	for _, heartbeat := range lost {
 		f.watch(kindHeartbeat, table.Delete, heartbeat)
 	}
-	if diff := cmp.Diff([]MemberEvent{{"own", MemberSeen}}, f.signs); diff != "" {
-		t.Errorf("signs (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]MemberEvent{{"own", MemberSeen}}, f.memberEvents); diff != "" {
+		t.Errorf("memberEvents (-want +got):\n%s", diff)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestInterval(t *testing.T) {
 func TestLongerLocalInterval(t *testing.T) {
 	const long = 10 * interval
 	h := newHub("short", "long")
-	clear(h.alive)
+	clear(h.renewing)
 	renew := func(n int, ids ...clusterset.ClusterID) (changed []clusterset.ClusterID) {
 		for range n {
 			h.now = h.now.Add(long)

@@ -86,7 +86,7 @@ func TestServing(t *testing.T) {
 			sources: []liveness.Source{source("a", silent, v4, "http"), source("b", live, v4, "lost")},
 			want:    []string{"a IPv4 http", "b IPv4 lost"},
 		},
-		"nobody alive": {
+		"no member live": {
 			sources: []liveness.Source{source("a", silent, v4, "http"), source("b", silent, v4, "http")},
 			want:    []string{"a IPv4 http", "b IPv4 http"},
 		},
@@ -102,7 +102,7 @@ func TestServing(t *testing.T) {
 			sources: []liveness.Source{source("a", unknown, v4, "http"), source("b", live, v4, "http")},
 			want:    []string{"b IPv4 http"},
 		},
-		"unless nobody else serves": {
+		"unless no other member serves": {
 			sources: []liveness.Source{source("a", unknown, v4, "http")},
 			want:    []string{"a IPv4 http"},
 		},
@@ -191,7 +191,7 @@ func TestKeptPorts(t *testing.T) {
 		"silent":                  {liveness.Withdraw, liveness.Silent, v4, []string{"admin"}},
 		"silent, another family":  {liveness.Withdraw, liveness.Silent, v6, []string{"http", "admin"}},
 		"silent, to be kept":      {liveness.Keep, liveness.Silent, v4, []string{"http", "admin"}},
-		"alive":                   {liveness.Withdraw, liveness.Live, v4, []string{"http", "admin"}},
+		"live":                    {liveness.Withdraw, liveness.Live, v4, []string{"http", "admin"}},
 		"unknown since the start": {liveness.Withdraw, liveness.Unknown, v4, []string{"http", "admin"}},
 	} {
 		kept := liveness.Kept{State: test.state, Family: test.family, Ports: []string{"http", "admin"}}

@@ -21,19 +21,19 @@ const (
 // hub simulates a hub on which all members renew their heartbeats every interval.
 type hub struct {
 	*liveness.Tracker
-	now   time.Time
-	alive map[clusterset.ClusterID]bool
+	now      time.Time
+	renewing map[clusterset.ClusterID]bool
 }
 
 func newHub(others ...clusterset.ClusterID) *hub {
 	h := &hub{
-		Tracker: liveness.NewTracker(interval, grace),
-		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		alive:   map[clusterset.ClusterID]bool{},
+		Tracker:  liveness.NewTracker(interval, grace),
+		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		renewing: map[clusterset.ClusterID]bool{},
 	}
 	for _, id := range others {
 		h.Track(id, 0)
-		h.alive[id] = true
+		h.renewing[id] = true
 	}
 	h.LocalRenewed(h.now, 0)
 	return h
@@ -45,8 +45,8 @@ func (h *hub) pass(d time.Duration) []clusterset.ClusterID {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(interval)
 		changed = append(changed, h.LocalRenewed(h.now, 0)...)
-		for id, alive := range h.alive {
-			if alive && h.Renewed(id, 0) {
+		for id, renewing := range h.renewing {
+			if renewing && h.Renewed(id, 0) {
 				changed = append(changed, id)
 			}
 		}
@@ -68,7 +68,7 @@ func TestSilentMember(t *testing.T) {
 	h.pass(interval)
 	h.want(t, "a", liveness.Live)
 
-	h.alive["a"] = false
+	h.renewing["a"] = false
 	if changed := h.pass(grace); changed != nil {
 		t.Errorf("%v changed within the grace period", changed)
 	}
@@ -81,7 +81,7 @@ func TestSilentMember(t *testing.T) {
 		t.Errorf("silent (-want +got):\n%s", diff)
 	}
 
-	h.alive["a"] = true
+	h.renewing["a"] = true
 	h.pass(interval)
 	h.want(t, "a", liveness.Silent) // one renewal is not enough
 	h.pass(interval)
@@ -91,7 +91,7 @@ func TestSilentMember(t *testing.T) {
 // spec: D9
 func TestNeverConnected(t *testing.T) {
 	h := newHub("a")
-	h.alive["a"] = false
+	h.renewing["a"] = false
 	h.pass(grace)
 	h.want(t, "a", liveness.Unknown)
 	h.pass(interval)
@@ -99,17 +99,17 @@ func TestNeverConnected(t *testing.T) {
 	h.want(t, "stranger", liveness.Unknown)
 }
 
-// TestNobodyAgesWithoutTheHub: no member becomes silent while the local heartbeat is not read back.
+// TestNoMemberSilentWithoutHub: no member becomes silent while the local heartbeat is not read back.
 //
 // spec: D9
-func TestNobodyAgesWithoutTheHub(t *testing.T) {
+func TestNoMemberSilentWithoutHub(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
-	h.alive["a"] = false
+	h.renewing["a"] = false
 	for range 10 { // unreachable for an hour, reachable for one heartbeat, repeatedly
 		h.now = h.now.Add(time.Hour)
 		if changed := h.LocalRenewed(h.now, 0); changed != nil {
-			t.Fatalf("%v changed though the hub was away", changed)
+			t.Fatalf("%v changed though the hub was unreachable", changed)
 		}
 	}
 	h.want(t, "a", liveness.Live)
@@ -136,9 +136,9 @@ func TestFlapping(t *testing.T) {
 	h.pass(interval)
 	returns := 0
 	for elapsed := time.Duration(0); elapsed < 10*time.Minute; elapsed += 90 * time.Second {
-		h.alive["a"] = false
+		h.renewing["a"] = false
 		h.pass(time.Minute)
-		h.alive["a"] = true
+		h.renewing["a"] = true
 		for _, id := range h.pass(30 * time.Second) {
 			if h.State(id) == liveness.Live {
 				returns++
@@ -151,10 +151,10 @@ func TestFlapping(t *testing.T) {
 	h.pass(interval)
 	h.want(t, "a", liveness.Live) // the fourth renewal
 	h.pass(time.Hour)
-	h.alive["a"] = false
+	h.renewing["a"] = false
 	h.pass(grace + interval)
 	h.want(t, "a", liveness.Silent)
-	h.alive["a"] = true
+	h.renewing["a"] = true
 	h.pass(2 * interval)
 	h.want(t, "a", liveness.Live) // the number of renewals is reset
 }
@@ -168,10 +168,10 @@ func TestEachReturnTakesLonger(t *testing.T) {
 	h.pass(interval)
 	returns := func(renewals int) {
 		t.Helper()
-		h.alive["a"] = false
+		h.renewing["a"] = false
 		h.pass(grace + interval)
 		h.want(t, "a", liveness.Silent)
-		h.alive["a"] = true
+		h.renewing["a"] = true
 		h.pass(time.Duration(renewals-1) * interval)
 		h.want(t, "a", liveness.Silent)
 		h.pass(interval)
@@ -192,10 +192,10 @@ func TestHoldIsBounded(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
 	for range 20 {
-		h.alive["a"] = false
+		h.renewing["a"] = false
 		h.pass(grace + interval)
 		h.want(t, "a", liveness.Silent)
-		h.alive["a"] = true
+		h.renewing["a"] = true
 		h.pass(32 * interval)
 		h.want(t, "a", liveness.Live)
 	}
@@ -205,7 +205,7 @@ func TestLeft(t *testing.T) {
 	h := newHub("a")
 	h.pass(interval)
 	h.Remove("a")
-	delete(h.alive, "a")
+	delete(h.renewing, "a")
 	h.want(t, "a", liveness.Unknown)
 	if changed := h.pass(time.Hour); changed != nil {
 		t.Errorf("%v changed though it had left", changed)
@@ -239,17 +239,17 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestEachByItself: the state of one member does not affect another.
-func TestEachByItself(t *testing.T) {
+// TestMembersAreIndependent: the state of one member does not affect another.
+func TestMembersAreIndependent(t *testing.T) {
 	h := newHub("a", "b", "c", "d")
 	h.pass(interval)
-	h.alive["b"], h.alive["d"] = false, false
+	h.renewing["b"], h.renewing["d"] = false, false
 	if diff := cmp.Diff([]clusterset.ClusterID{"b", "d"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
-	h.alive["d"] = true
+	h.renewing["d"] = true
 	h.pass(2 * interval)
-	h.alive["a"], h.alive["d"] = false, false
+	h.renewing["a"], h.renewing["d"] = false, false
 	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
 	}
@@ -271,20 +271,20 @@ func TestSlowMember(t *testing.T) {
 	h := newHub()
 	h.Track("slow", slow)
 	h.Track("fast", time.Second)
-	h.Renewed("heard", slow)
+	h.Renewed("renewed", slow)
 	if diff := cmp.Diff([]clusterset.ClusterID{"fast"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed after the usual grace period (-want +got):\n%s", diff)
 	}
 	h.pass(4*slow - grace - interval)
 	h.want(t, "slow", liveness.Unknown)
-	h.want(t, "heard", liveness.Live)
-	if diff := cmp.Diff([]clusterset.ClusterID{"heard", "slow"}, h.pass(interval)); diff != "" {
+	h.want(t, "renewed", liveness.Live)
+	if diff := cmp.Diff([]clusterset.ClusterID{"renewed", "slow"}, h.pass(interval)); diff != "" {
 		t.Errorf("changed after the members' own (-want +got):\n%s", diff)
 	}
-	h.Renewed("heard", 0) // it reports no interval any more
-	h.Renewed("heard", 0)
-	h.want(t, "heard", liveness.Live)
-	if diff := cmp.Diff([]clusterset.ClusterID{"heard"}, h.pass(grace+interval)); diff != "" {
+	h.Renewed("renewed", 0) // it reports no interval any more
+	h.Renewed("renewed", 0)
+	h.want(t, "renewed", liveness.Live)
+	if diff := cmp.Diff([]clusterset.ClusterID{"renewed"}, h.pass(grace+interval)); diff != "" {
 		t.Errorf("changed after a heartbeat without an interval (-want +got):\n%s", diff)
 	}
 }
@@ -306,10 +306,10 @@ func TestFlapWindow(t *testing.T) {
 			h := newHub("a")
 			h.pass(interval)
 			silence := func() {
-				h.alive["a"] = false
+				h.renewing["a"] = false
 				h.pass(grace + interval)
 				h.want(t, "a", liveness.Silent)
-				h.alive["a"] = true
+				h.renewing["a"] = true
 			}
 			silence()
 			h.pass(2 * interval)

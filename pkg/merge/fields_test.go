@@ -18,13 +18,13 @@ import (
 // spec: R1, R3
 func TestFields(t *testing.T) {
 	t.Parallel()
-	type said = map[clusterset.ClusterID]string
+	type byCluster = map[clusterset.ClusterID]string
 	old, young := exported("a", 1, ports(tcp("http", 80))), exported("b", 2, ports(tcp("http", 80), tcp("admin", 90)))
 	young.Type = mcsv1beta1.Headless
 	got := merge.Fields([]clusterset.Export{young, old})
 	want := []merge.Field{
-		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Values: said{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
-		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Values: said{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
+		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Values: byCluster{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
+		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Values: byCluster{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
 	}
 	if diff := cmp.Diff(want, got[:2]); diff != "" {
 		t.Errorf("the first fields (-want +got):\n%s", diff)

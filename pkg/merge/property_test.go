@@ -162,8 +162,8 @@ func TestConflictsNameWhoDisagrees(t *testing.T) {
 		oldest := exports[slices.IndexFunc(exports, func(e clusterset.Export) bool { return e.Cluster == merged.Oldest })]
 		want := map[string][]clusterset.ClusterID{}
 		for _, other := range exports {
-			for reason, said := range statements(other, oldest) {
-				if said[0] != said[1] {
+			for reason, pair := range statements(other, oldest) {
+				if pair[0] != pair[1] {
 					want[reason] = append(want[reason], other.Cluster)
 				}
 			}
@@ -195,13 +195,13 @@ func statements(other, oldest clusterset.Export) map[string][2]string {
 		return fmt.Sprint(list) // fmt sorts maps
 	}
 	appProtocols := func(e clusterset.Export) string {
-		said := map[clusterset.PortID]string{}
+		protocols := map[clusterset.PortID]string{}
 		for _, port := range e.Ports {
-			said[port.ID()] = port.AppProtocol
+			protocols[port.ID()] = port.AppProtocol
 		}
-		return fmt.Sprint(said)
+		return fmt.Sprint(protocols)
 	}
-	said := map[string][2]string{
+	result := map[string][2]string{
 		"PortConflict":                  {sorted(other.Ports) + appProtocols(other), sorted(oldest.Ports) + appProtocols(oldest)},
 		"TypeConflict":                  {string(other.Type), string(oldest.Type)},
 		"LabelsConflict":                {sorted(other.Labels), sorted(oldest.Labels)},
@@ -211,10 +211,10 @@ func statements(other, oldest clusterset.Export) map[string][2]string {
 		"IPFamilyConflict":              {sorted(other.IPFamilies), sorted(oldest.IPFamilies)},
 	}
 	if other.Type == mcsv1beta1.ClusterSetIP && oldest.Type == mcsv1beta1.ClusterSetIP {
-		said["SessionAffinityConflict"] = [2]string{string(other.Affinity.Mode), string(oldest.Affinity.Mode)}
-		said["SessionAffinityConfigConflict"] = [2]string{fmt.Sprint(other.Affinity.TimeoutSeconds), fmt.Sprint(oldest.Affinity.TimeoutSeconds)}
+		result["SessionAffinityConflict"] = [2]string{string(other.Affinity.Mode), string(oldest.Affinity.Mode)}
+		result["SessionAffinityConfigConflict"] = [2]string{fmt.Sprint(other.Affinity.TimeoutSeconds), fmt.Sprint(oldest.Affinity.TimeoutSeconds)}
 	}
-	return said
+	return result
 }
 
 // FuzzMerge draws exports from the fuzzer's bytes, so that coverage leads it to rare collisions of ports.

@@ -337,7 +337,7 @@ func TestService(t *testing.T) {
 			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
 			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
 		},
-		"somebody's edits are reverted": {
+		"another user's edits are reverted": {
 			desired: service(),
 			observed: []*corev1.Service{allocated(service(func(s *corev1.Service) {
 				s.Spec.PublishNotReadyAddresses, s.Spec.ExternalIPs = true, []string{"192.0.2.1"}

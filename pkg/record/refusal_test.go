@@ -116,7 +116,7 @@ func TestServiceRefusals(t *testing.T) {
 			func(r *record) { r.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + long[:63]) },
 			`"a/` + long[:63] + `" is no traffic distribution`,
 		},
-		"a traffic distribution that is told in part": {
+		"a traffic distribution that is reported in part": {
 			func(r *record) { r.Spec.TrafficDistribution = hubv1alpha1.Setting(strings.Repeat("\n", 5000)) },
 			`"` + strings.Repeat(`\n`, 100) + `" is no traffic distribution`,
 		},

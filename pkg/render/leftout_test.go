@@ -145,7 +145,7 @@ func TestFindUnknownSettings(t *testing.T) {
 		"what is known to be unknown is refused": {
 			"Near", "Far", map[clusterset.Setting]bool{far: true}, []string{"spec.trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{},
 		},
-		"what nobody asks for is refused": {"Near", "", nil, []string{"spec.trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{}},
+		"what no export requests is refused": {"Near", "", nil, []string{"spec.trafficDistribution"}, nil, []clusterset.Setting{}, []clusterset.Setting{}},
 		"one is left out": {
 			"Near", "Far", nil, nil, func(s *corev1.Service) { s.Spec.TrafficDistribution = nil }, []clusterset.Setting{}, []clusterset.Setting{far},
 		},

@@ -96,7 +96,7 @@ func TestFamilies(t *testing.T) {
 		"an established family stays first":                   {v6v4, v4v6, v4, v4v6, true, v4v6},
 		"the second exporter's family is added":               {v4v6, v4v6, v4, v4v6, true, v4v6},
 		"the second family goes":                              {v4, v4v6, v4v6, v4, true, v4},
-		"the first stays though nobody exports it":            {v6, v4v6, v4v6, v4v6, true, v4v6},
+		"the first stays though no cluster exports it":        {v6, v4v6, v4v6, v4v6, true, v4v6},
 		"the same, where it was the only one":                 {v6, v4v6, v4, v4v6, true, v4v6},
 		"this cluster lost the second family":                 {v4v6, v4, v4v6, v4, true, v4v6},
 		"this cluster lost the first, but a Service keeps it": {v4v6, v6, v4v6, v4v6, true, v4v6},
@@ -155,7 +155,7 @@ func familiesOf(s *corev1.Service) []corev1.IPFamily {
 }
 
 // spec: I5, I6
-func TestAddressesComeBack(t *testing.T) {
+func TestAddressesAreRestored(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		exporters, established []corev1.IPFamily

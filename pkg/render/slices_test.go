@@ -362,7 +362,7 @@ func TestSliceNamesNeverCollide(t *testing.T) {
 			source(from.cluster, from.id, "http", at("10.1.0.1")),
 		}) {
 			if other, taken := names[slice.Name]; taken {
-				t.Errorf("%s stands for %+v and for %+v", slice.Name, other, from)
+				t.Errorf("%s is for %+v and for %+v", slice.Name, other, from)
 			}
 			names[slice.Name] = from
 		}

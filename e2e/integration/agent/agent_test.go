@@ -30,10 +30,10 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// TestHubAway: an agent starts and works while the hub is away, and joins in when it comes; nothing is lost meanwhile.
+// TestHubUnreachable: an agent starts and works while the hub is unreachable, and publishes when it is reachable.
 //
 // spec: C2, C3, I1
-func TestHubAway(t *testing.T) {
+func TestHubUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newPair(t)
 	a, b := w.members["a"], w.members["b"]
@@ -72,7 +72,7 @@ func TestHubAway(t *testing.T) {
 	}
 	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
 	b.Gauge(t, "tombolo_hub_connected", 0)
-	moved := world.Slice(service, "v4", "10.1.0.2") // in its own cluster a service goes on
+	moved := world.Slice(service, "v4", "10.1.0.2") // in its own cluster a service continues to work
 	lab.Must(t, a.Update(t.Context(), moved))
 	a.Endpoints(t, k, "a 10.1.0.2:http:8080")
 	extra := world.Slice(service, "extra", "10.1.0.3")

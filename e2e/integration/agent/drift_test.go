@@ -90,7 +90,7 @@ func editedStatus[T client.Object](object T, edit func(T)) drift {
 	}}
 }
 
-// withoutLabel takes a label away.
+// withoutLabel removes a label.
 func withoutLabel(name string) func(client.Object) {
 	return func(o client.Object) {
 		labels := o.GetLabels()

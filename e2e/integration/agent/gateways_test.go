@@ -28,7 +28,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 
-// inAgentNamespace tells an agent its namespace, which is also that of the gateways.
+// inAgentNamespace sets the namespace of an agent, which is also that of the gateways.
 func inAgentNamespace(o *agent.Options) { o.Namespace = manifests.AgentNamespace }
 
 // gatewayKey is the key of the Service of a member's gateways.

@@ -98,8 +98,8 @@ func TestForeignID(t *testing.T) {
 	t.Run("with its own token", func(t *testing.T) {
 		stop := b.Start(t, func(o *agent.Options) { o.ClusterID = "a" })
 		world.Eventually(t, func(context.Context) error {
-			if said := b.Output.Tail(80); !strings.Contains(said, `the token for the hub is that of member \"b\", but this cluster says that it is \"a\"`) {
-				return fmt.Errorf("the agent says:\n%s", said)
+			if output := b.Output.Tail(80); !strings.Contains(output, `the token for the hub is that of member \"b\", but this cluster says that it is \"a\"`) {
+				return fmt.Errorf("the agent says:\n%s", output)
 			}
 			return nil
 		})

@@ -44,7 +44,7 @@ func testTakenOver(t *testing.T, w *env) {
 		t.Helper()
 		left := object.DeepCopyObject().(client.Object)
 		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
-		lab.Equal(t, "somebody else's object changed", object, left)
+		lab.Equal(t, "another user's object changed", object, left)
 		withoutLabel(label)(left)
 		lab.Must(t, b.Update(t.Context(), left))
 	}
@@ -70,7 +70,7 @@ func testTakenOver(t *testing.T, w *env) {
 	take(derived, clusterset.LabelManagedBy)
 	world.Eventually(t, func(context.Context) error {
 		if _, other := b.Imported(t, k); other.Name == derived.Name {
-			return errors.New("the import still has somebody else's Service")
+			return errors.New("the import still has another user's Service")
 		}
 		return nil
 	})

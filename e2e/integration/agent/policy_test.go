@@ -120,7 +120,7 @@ func TestAdmissionPolicy(t *testing.T) {
 			lab.Must(t, admin.Get(ctx, client.ObjectKeyFromObject(own), own))
 			marked := own.GetLabels()
 			own.SetLabels(nil)
-			lab.Must(t, admin.Update(ctx, own)) // somebody removes the label
+			lab.Must(t, admin.Update(ctx, own)) // another user removes the label
 			check("delete one without its label", attacker.Delete(ctx, own), changes)
 			own.SetLabels(marked)
 			check("restore the label", attacker.Update(ctx, own), "")

@@ -145,7 +145,7 @@ func (w *env) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha1.
 	return found
 }
 
-// testUnknownRecords: a record that lies in a member's namespace and that the member does not export is removed.
+// testUnknownRecords: a record that is in a member's namespace and that the member does not export is removed.
 //
 // spec: E1, E3
 func testUnknownRecords(t *testing.T, w *env) {

@@ -166,7 +166,7 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 	lab.Must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))
 	for _, s := range list.Items {
 		if s.Labels[mcsv1beta1.LabelServiceName] == "" {
-			t.Errorf("slice %s of nobody is left", s.Name)
+			t.Errorf("slice %s of no member is left", s.Name)
 		}
 	}
 	b.Gone(t, d.key("unexported"))

@@ -33,7 +33,7 @@ import (
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
-	w.unfence(t) // an API server that was restarted may take half a minute until its policies find the Members again
+	w.removePolicies(t) // an API server that was restarted may take half a minute until its policies find the Members again
 	a, b := w.members["a"], w.members["b"]
 	a.Start(t)
 	b.Start(t)
@@ -107,8 +107,8 @@ func (m *member) move(t *testing.T, k key, address string) {
 	lab.Must(t, m.Update(t.Context(), s))
 }
 
-// unfence removes the hub's policies and waits until they are out of force.
-func (w *env) unfence(t *testing.T) {
+// removePolicies removes the hub's policies and waits until they are out of force.
+func (w *env) removePolicies(t *testing.T) {
 	t.Helper()
 	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
 	probe := &hubv1alpha1.Heartbeat{

@@ -35,7 +35,7 @@ import (
 // hubSecret is where the manifests have the agent's token for the hub.
 var hubSecret = key{Namespace: manifests.AgentNamespace, Name: "tombolo-hub"}
 
-// TestRights drives the agents down every path on which they write, delete or tell something, and compares what the audit
+// TestRights drives the agents down every path on which they write, delete or report something, and compares what the audit
 // logs say that they asked for with the rights that the manifests give: each is used, and nothing is refused.
 //
 //nolint:tparallel // one story after the other
@@ -265,7 +265,7 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 	<-ended
 }
 
-// testHubUnreachable: the hub goes away and comes back.
+// testHubUnreachable: the hub becomes unreachable and reachable again.
 func testHubUnreachable(t *testing.T, w *env) {
 	lab.Must(t, w.Hub.APIServer.Stop(t.Context()))
 	for _, m := range w.members {

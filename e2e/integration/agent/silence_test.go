@@ -44,7 +44,7 @@ func TestSilentMember(t *testing.T) {
 	b.Gauge(t, "tombolo_member_live", 0)
 	b.Endpoints(t, both, "b 10.2.0.1:http:8080")
 	more := world.Slice(world.Headless(headless, world.Port("http", 80)), "more", "10.2.0.3")
-	lab.Must(t, b.Create(t.Context(), more)) // b looks at it again, and at the other
+	lab.Must(t, b.Create(t.Context(), more)) // b reconciles it again, and the other
 	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")
 	after, _ := b.Imported(t, both)

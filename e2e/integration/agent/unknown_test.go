@@ -97,7 +97,7 @@ func testForgedSettings(t *testing.T, w *env) {
 		t.Errorf("versions %s and %s became %s and %s without need", serviceBefore, importBefore, serviceAfter, importAfter)
 	}
 	if n := b.events(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]; n != 1 {
-		t.Errorf("it was said %d times that something is left out", n)
+		t.Errorf("it was reported %d times that something is left out", n)
 	}
 	if n := b.refused(t); n < 2 || n > 3 { // both services may be tried at once
 		t.Errorf("the API server refused %d writes, want 2 or 3", n)
@@ -209,10 +209,10 @@ func (m *member) distributes(t *testing.T, k key, want, message string) {
 		if d := serviceImport.Spec.TrafficDistribution; d != nil {
 			inImport = *d
 		}
-		said := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready").Message
-		if inImport != want || distribution(derived) != want || said != message {
+		gotMessage := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready").Message
+		if inImport != want || distribution(derived) != want || gotMessage != message {
 			return fmt.Errorf("%s: traffic distributions of %s are %q and %q, want %q; message %q\nwant    %q",
-				m.ID, k, inImport, distribution(derived), want, said, message)
+				m.ID, k, inImport, distribution(derived), want, gotMessage, message)
 		}
 		return nil
 	})
@@ -225,7 +225,7 @@ func distribution(service *corev1.Service) string {
 	return *service.Spec.TrafficDistribution
 }
 
-// hints waits until each address that is mirrored for an import has a hint for this zone, or none where it is empty.
+// hints waits until each address that is mirrored for an import has a hint for this zone, or none if it is empty.
 func (m *member) hints(t *testing.T, k key, want map[string]string) {
 	t.Helper()
 	world.Eventually(t, func(ctx context.Context) error {

@@ -29,7 +29,7 @@ import (
 const exports = 60
 
 // TestWrites counts what the API servers are asked to write, refused requests included: what a service costs when it is
-// exported, changed and withdrawn, and that nothing is written, nor said, where nothing changes, of whatever kind a service is.
+// exported, changed and withdrawn, and that no object and no Event is written if nothing changes, of whatever kind a service is.
 //
 // spec: C3, D7
 func TestWrites(t *testing.T) {
@@ -70,10 +70,10 @@ func TestWrites(t *testing.T) {
 		b.Endpoints(t, k, want...)
 	}
 	exported := w.settled(t)
-	const said = "a serviceexports/status PUT 200" // "exported", and before that "pending" where the hub took more than five seconds
+	const statusWrites = "a serviceexports/status PUT 200" // "exported", and before that "pending" where the hub took more than five seconds
 	want := writes{
 		"a serviceexports POST 201":      exports, // by this test
-		said:                             max(exports, min(2*exports, exported.since(unchanged)[said])),
+		statusWrites:                     max(exports, min(2*exports, exported.since(unchanged)[statusWrites])),
 		"hub publishedservices POST 201": exports, "hub publishedendpoints POST 201": sources,
 		"a services POST 201": exports, "a serviceimports POST 201": exports, "a serviceimports/status PUT 200": exports, "a endpointslices POST 201": sources,
 		"b services POST 201": exports, "b serviceimports POST 201": exports, "b serviceimports/status PUT 200": exports, "b endpointslices POST 201": sources,
@@ -224,9 +224,9 @@ func (w writes) String() string {
 	return text.String()
 }
 
-// aside are the resources that are written without a change of any service: by the agents to show that they live, by the
+// backgroundResources are the resources that are written without a change of any service: by the agents to show that they live, by the
 // controllers of the hub, and by the API servers for themselves.
-var aside = []string{
+var backgroundResources = []string{
 	"leases", "heartbeats", "events", "serviceaccounts/token", "resourcequotas", "resourcequotas/status", "ipaddresses",
 	"subjectaccessreviews", "tokenreviews",
 }
@@ -255,7 +255,7 @@ func (w writes) count(ctx context.Context, name string, cluster *lab.Cluster) er
 		return err
 	}
 	for _, r := range all {
-		if slices.Contains(changing, r.Verb) && !slices.Contains(aside, r.Resource) {
+		if slices.Contains(changing, r.Verb) && !slices.Contains(backgroundResources, r.Resource) {
 			w[fmt.Sprintf("%s %s %s %s", name, r.Resource, r.Verb, r.Code)] += r.Count
 		}
 	}

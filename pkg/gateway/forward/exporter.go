@@ -190,7 +190,7 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 	}
 	s := &stream{
 		local: to.backend, bytes: record.counting(e.Metrics.bytes(c.conn.Cluster)), conn: c.conn, number: c.number, state: open, over: make(chan struct{}),
-		forget: to.forget,
+		unregister: to.unregister,
 	}
 	c.current = s
 	c.conn.SetUnblock(to.backend.StopWriting)
@@ -214,8 +214,8 @@ func (c *accepted) open(ctx context.Context, frame tunnel.Frame) error {
 // connected is a connection to a backend.
 type connected struct {
 	backend *tunnel.Local
-	// forget is called when the stream has ended, and release when nothing is left of it; release calls forget.
-	forget, release func()
+	// unregister is called when the stream has ended, and release when nothing is left of it; release calls unregister.
+	unregister, release func()
 }
 
 // connect returns a connection to a backend, or why there is none.
@@ -228,16 +228,16 @@ func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.
 	if refusal != nil {
 		return connected{}, refusal
 	}
-	forget, refusal := e.Permissions.admit(cluster, request, func(*wire.Refusal) { from.Close() })
+	unregister, refusal := e.Permissions.admit(cluster, request, func(*wire.Refusal) { from.Close() })
 	if refusal != nil {
 		return connected{}, refusal
 	}
 	freeStream, err := e.Limits.acquire(string(cluster))
 	if err != nil {
-		forget()
+		unregister()
 		return connected{}, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
 	}
-	free := func() { freeStream(); forget() }
+	free := func() { freeStream(); unregister() }
 	conn, leave, refusal := e.dial(ctx, e.balancer.order(endpoints, cluster, request.Client))
 	if refusal != nil {
 		free()
@@ -251,7 +251,7 @@ func (e *Exporter) connect(ctx context.Context, from *tunnel.Conn, request wire.
 		release()
 		return connected{}, &wire.Refusal{Code: wire.CodeInternal, Text: "the connection to the endpoint cannot be used"}
 	}
-	return connected{local, forget, release}, nil
+	return connected{local, unregister, release}, nil
 }
 
 // dial connects to the first endpoint that accepts. The second result is to be called at the end of the connection.

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxKept is the number of client bytes that are sent without an answer, and kept for another attempt.
-	maxKept = 64 << 10
+	// maxBuffered is the number of client bytes that are sent without an answer, and buffered for another attempt.
+	maxBuffered = 64 << 10
 	// maxAttempts is the number of connections on which a stream is tried.
 	maxAttempts = 4
 	// openTimeout is the time in which a stream must be open, with all attempts.
@@ -90,13 +90,13 @@ type outgoing struct {
 	started  time.Time
 	ctx      context.Context //nolint:containedctx // of the attempts, which several goroutines make
 
-	// sending is held, before mu, while client bytes are sent that are also kept.
+	// sending is held, before mu, while client bytes are sent that are also buffered.
 	sending sync.Mutex
 	// changed says that the state is no longer opening.
 	changed *sync.Cond
-	// kept are the client's bytes until the stream is open, and eof says that it has sent all.
-	kept []byte
-	eof  bool
+	// buffered are the client's bytes until the stream is open, and eof says that it has sent all.
+	buffered []byte
+	eof      bool
 	// sent is set if the current connection may have carried client bytes.
 	sent bool
 	// unanswered calls replace answerTimeout after OPEN was sent, which was at asked. silent is set if it has closed the connection.
@@ -125,7 +125,7 @@ func (o *outgoing) attempt(cause error) {
 	}
 }
 
-// start sends OPEN and the bytes that are kept. It returns false if another connection is needed, because this one was lost while idle.
+// start sends OPEN and the bytes that are buffered. It returns false if another connection is needed, because this one was lost while idle.
 func (o *outgoing) start(l *link) bool {
 	o.sending.Lock()
 	defer o.sending.Unlock()
@@ -147,12 +147,12 @@ func (o *outgoing) firstFrames(l *link) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	o.conn, o.number, o.sent, o.silent = l.conn, number, len(o.kept) > 0, false
+	o.conn, o.number, o.sent, o.silent = l.conn, number, len(o.buffered) > 0, false
 	o.asked = time.Now()
 	o.unanswered.Reset(o.answerTimeout)
 	frames := wire.Append(nil, wire.TypeOpen, number, o.request.Encode())
-	if len(o.kept) > 0 {
-		frames = wire.Append(frames, wire.TypeData, number, o.kept)
+	if len(o.buffered) > 0 {
+		frames = wire.Append(frames, wire.TypeData, number, o.buffered)
 	}
 	if o.eof {
 		frames = wire.Append(frames, wire.TypeFin, number, nil)
@@ -164,10 +164,10 @@ func (o *outgoing) firstFrames(l *link) ([]byte, bool) {
 func (o *outgoing) sendEarly() state {
 	for {
 		o.mu.Lock()
-		for o.state == opening && (o.eof || len(o.kept) == maxKept) {
+		for o.state == opening && (o.eof || len(o.buffered) == maxBuffered) {
 			o.changed.Wait()
 		}
-		current, limit := o.state, maxKept-len(o.kept)
+		current, limit := o.state, maxBuffered-len(o.buffered)
 		o.mu.Unlock()
 		if current != opening {
 			return current
@@ -191,7 +191,7 @@ func (o *outgoing) keep(chunk tunnel.Chunk) {
 	defer o.sending.Unlock()
 	o.mu.Lock()
 	if o.state == opening {
-		o.kept = append(o.kept, chunk.Bytes()...)
+		o.buffered = append(o.buffered, chunk.Bytes()...)
 		o.sent = true
 	}
 	conn, number := o.connNow()
@@ -236,7 +236,7 @@ func (o *outgoing) isOpen() error {
 	}
 	switch o.state {
 	case opening:
-		o.state, o.kept = open, nil
+		o.state, o.buffered = open, nil
 		o.conn.SetUnblock(o.local.StopWriting)
 		o.closed = o.importer.Metrics.opened(o.cluster)
 		o.changed.Broadcast()

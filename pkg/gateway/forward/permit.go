@@ -84,11 +84,11 @@ func (p *Permissions) Recheck() {
 // begin makes the first attempt if the client is allowed to use the service. It resets the client if it is not, now or until the result
 // is called.
 func (o *outgoing) begin() func() {
-	forget, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
+	unregister, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
 	if refusal != nil {
 		o.fail(refusal)
 		return func() {}
 	}
 	go o.attempt(nil)
-	return forget
+	return unregister
 }

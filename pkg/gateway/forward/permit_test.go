@@ -14,7 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// Each side denies new streams, and ends open ones when its rules change. Other streams go on.
+// Each side denies new streams, and ends open ones when its rules change. Other streams continue.
 //
 // spec: A2, A4
 func TestPermissions(t *testing.T) {

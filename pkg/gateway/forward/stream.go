@@ -24,7 +24,7 @@ const resetTimeout = 5 * time.Second
 type state int
 
 const (
-	opening state = iota // the client's bytes are kept
+	opening state = iota // the client's bytes are buffered
 	open
 	ended // all bytes were forwarded, or the stream was reset
 )
@@ -47,8 +47,8 @@ type stream struct {
 	result     Result // how it has ended
 	// over is closed when the stream has ended.
 	over chan struct{}
-	// forget is called before the importing side may open another stream on the connection; it is used on the exporting side.
-	forget func()
+	// unregister is called before the importing side may open another stream on the connection; it is used on the exporting side.
+	unregister func()
 }
 
 // send copies from the local connection until its peer has sent all, or the stream has ended. The stream is open.
@@ -160,7 +160,7 @@ func (s *stream) finish() error {
 		return nil
 	}
 	s.end()
-	s.forget()
+	s.unregister()
 	if err := s.conn.SetReadDeadline(time.Now().Add(idleTimeout)); err != nil {
 		return err
 	}

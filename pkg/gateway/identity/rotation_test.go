@@ -58,7 +58,7 @@ func TestRotation(t *testing.T) {
 			rotation = rotation.Pruned(at)
 			signer := rotation.Signer(at)
 			if signer < 0 {
-				t.Fatalf("at %s nobody signs", at)
+				t.Fatalf("at %s no authority signs", at)
 			}
 			issues = append(issues, issue{at, rotation[signer].Certificate})
 			bundles = append(bundles, rotation.Authorities())
