@@ -63,7 +63,7 @@ func killedInALife(ctx context.Context, w *world) error {
 
 // life exports a service, changes it in every way, and withdraws it.
 func (w *world) life(ctx context.Context, m *member, random *rand.Rand) error {
-	k := oracle.Key{Namespace: aside, Name: "life"}
+	k := oracle.Key{Namespace: scratch, Name: "life"}
 	s, slice, export := service(k, 0), &discoveryv1.EndpointSlice{ObjectMeta: meta(k)}, framework.Export(k)
 	slice.Name += "-v4"
 	for _, step := range []func() error{
@@ -124,7 +124,7 @@ func (w *world) resumed(ctx context.Context, m *member, first, second *agent) er
 	w.must(first.send(syscall.SIGCONT))
 	return eventually(ctx, func(context.Context) error {
 		if first.ends() == 0 {
-			return fmt.Errorf("the leader that was frozen goes on: %w", errNoEffect)
+			return fmt.Errorf("the leader that was frozen continues: %w", errNoEffect)
 		}
 		return nil
 	})
@@ -171,7 +171,7 @@ func memberSlow(ctx context.Context, w *world) error {
 // conflictsAtOnce has all members export the same services, no two alike: 1,000 exports that report a conflict.
 func conflictsAtOnce(ctx context.Context, w *world) error {
 	services := (1000 + len(w.members) - 1) / len(w.members)
-	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("conflict-%03d", i)} }
+	key := func(i int) oracle.Key { return oracle.Key{Namespace: scratch, Name: fmt.Sprintf("conflict-%03d", i)} }
 	err := atOnce(services, func(i int) error {
 		for shape, m := range w.members {
 			w.watch.will(oracle.Source, m.id, key(i))
@@ -185,7 +185,7 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 	for _, m := range w.members {
 		err := eventually(ctx, func(ctx context.Context) error {
 			list := &mcsv1beta1.ServiceExportList{}
-			if err := m.List(ctx, list, client.InNamespace(aside)); err != nil {
+			if err := m.List(ctx, list, client.InNamespace(scratch)); err != nil {
 				return err
 			}
 			reported := 0

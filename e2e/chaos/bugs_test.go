@@ -45,13 +45,13 @@ func bugs() []bug {
 		{"sources-take-all-slices", oracle.Unexported, nothingMore},
 		{"hub-takes-missing-for-deleted", oracle.ImportKept, lossScene},
 		{"imports-need-a-serviceimport", oracle.ImportKept, cutOffScene},
-		{"publish-drops-inactive-records", oracle.AgeKept, anewScene},
-		{"liveness-revives-ports", oracle.Withheld, downScene},
+		{"publish-drops-inactive-records", oracle.AgeKept, recreatedScene},
+		{"liveness-revives-ports", oracle.Withheld, stoppedScene},
 		{"status-writes-enqueue-their-writer", oracle.FewWrites, invalidExport},
 		{"presence-counts-silence-of-a-frozen-hub", oracle.EndpointKept, frozenScene},
 		{"apply-adopts-unmanaged-objects", oracle.Unmanaged, foreignScene},
 		{"render-changes-names", oracle.Name, nothingMore},
-		{"imports-lose-addresses", oracle.Address, handScene},
+		{"imports-lose-addresses", oracle.Address, editedScene},
 		{dnsBug, oracle.Answered, nothingMore},
 	}
 }
@@ -77,7 +77,7 @@ func testBugs() []testBug {
 	}
 }
 
-// chosenBugs returns the bugs that CHAOS_BUGS names, separated by commas; all where it is 1.
+// chosenBugs returns the bugs that CHAOS_BUGS names, separated by commas; all if it is 1.
 func chosenBugs() []bug {
 	names := os.Getenv("CHAOS_BUGS")
 	if names == "1" {
@@ -171,7 +171,7 @@ func TestBugs(t *testing.T) {
 			}
 			t.Logf("findings by rule: %v", seen)
 			lab.Must(t, w.resolver.become(goodDNS))
-			lab.Must(t, w.with(good, w.tidy))
+			lab.Must(t, w.with(good, w.cleanUp))
 		})
 	}
 }
@@ -228,7 +228,7 @@ func (w *world) play(ctx context.Context, path string, scene func(context.Contex
 	if err := w.with(path, nil); err != nil {
 		return nil, err
 	}
-	k := oracle.Key{Namespace: aside, Name: "web"}
+	k := oracle.Key{Namespace: scratch, Name: "web"}
 	for _, m := range w.members {
 		if err := w.offer(ctx, m, service(k, uint(m.index)), w.random); err != nil {
 			return nil, err
@@ -252,7 +252,7 @@ func (w *world) play(ctx context.Context, path string, scene func(context.Contex
 func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
 	var last []oracle.Finding
 	since := time.Now()
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		seen, err := w.look(ctx)
 		if err != nil {
 			return false, err
@@ -265,11 +265,11 @@ func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
 	return last, err
 }
 
-// tidy takes away what scenes have made.
-func (w *world) tidy(ctx context.Context) error {
+// cleanUp deletes what scenes have made.
+func (w *world) cleanUp(ctx context.Context) error {
 	for _, m := range w.members {
 		for _, name := range []string{"web", "theirs"} {
-			w.must(w.withdraw(ctx, m, oracle.Key{Namespace: aside, Name: name}))
+			w.must(w.withdraw(ctx, m, oracle.Key{Namespace: scratch, Name: name}))
 		}
 	}
 	return nil
@@ -280,21 +280,21 @@ func nothingMore(context.Context, *world) error { return nil }
 // lostPortScene has members export a service whose ports bear one name and two numbers: one of them loses.
 func lostPortScene(ctx context.Context, w *world) error {
 	for i, m := range w.members {
-		w.must(w.offer(ctx, m, service(oracle.Key{Namespace: aside, Name: "theirs"}, uint(i)), w.random))
+		w.must(w.offer(ctx, m, service(oracle.Key{Namespace: scratch, Name: "theirs"}, uint(i)), w.random))
 	}
 	return nil
 }
 
 func withdrawnScene(ctx context.Context, w *world) error {
-	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
+	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: scratch, Name: "web"})
 }
 
 // lossScene has the hub lose records while no agent runs, without the proof that it is noticed, which the bug would have fail.
 func lossScene(ctx context.Context, w *world) error {
 	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
-	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "theirs"}
-	w.must(w.offer(ctx, m, service(k, 0), w.random), w.rests(ctx, m, k))
+	m, k := w.members[0], oracle.Key{Namespace: scratch, Name: "theirs"}
+	w.must(w.offer(ctx, m, service(k, 0), w.random), w.awaitStable(ctx, m, k))
 	err := w.loseWhileDown(ctx, m, 6, k, func() error { return nil })
 	if err != nil && !errors.Is(err, errNoEffect) && !apierrors.IsNotFound(err) {
 		return err
@@ -318,16 +318,16 @@ func cutOffScene(ctx context.Context, w *world) error {
 	})
 }
 
-// anewScene deletes the Service of an export and makes it again.
-func anewScene(ctx context.Context, w *world) error {
+// recreatedScene deletes the Service of an export and makes it again.
+func recreatedScene(ctx context.Context, w *world) error {
 	m, k := w.members[0], aloneKey("a")
 	w.watch.will(oracle.Source, m.id, k)
 	err := errors.Join(m.Delete(ctx, &corev1.Service{ObjectMeta: meta(k)}), gone(ctx, w.members, k))
 	return errors.Join(err, m.Create(ctx, service(k, 0)), w.imported(ctx, k))
 }
 
-// downScene restarts an agent while another is down.
-func downScene(ctx context.Context, w *world) error {
+// stoppedScene restarts an agent while another is down.
+func stoppedScene(ctx context.Context, w *world) error {
 	down, other := w.members[0], w.members[1]
 	w.watch.will(oracle.Silence, down.id, oracle.Key{})
 	w.must(down.agent.kill())
@@ -345,7 +345,7 @@ func frozenScene(ctx context.Context, w *world) error {
 
 // foreignScene has a ServiceImport of another user with the name of an export.
 func foreignScene(ctx context.Context, w *world) error {
-	k := oracle.Key{Namespace: aside, Name: "theirs"}
+	k := oracle.Key{Namespace: scratch, Name: "theirs"}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
 }
 
@@ -357,8 +357,8 @@ func (w *world) obstruct(ctx context.Context, m *member, k oracle.Key) error {
 	return m.Create(ctx, theirs)
 }
 
-// handScene deletes derived Services by hand.
-func handScene(ctx context.Context, w *world) error {
+// editedScene deletes derived Services by hand.
+func editedScene(ctx context.Context, w *world) error {
 	for i := range stillServices {
 		m, k := w.members[1], stillKey(i)
 		w.watch.will(oracle.Hand, m.id, k)

@@ -66,7 +66,7 @@ func TestChaos(t *testing.T) {
 	}
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
-	w := furnished(t, seed)
+	w := worldWithServices(t, seed)
 	table := w.begin(t)
 	defer func() { t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table)) }()
 	limit, begin := duration(t), time.Now()
@@ -82,8 +82,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// furnished returns a world of three members in which services are exported, without agents.
-func furnished(t *testing.T, seed uint64) *world {
+// worldWithServices returns a world of three members in which services are exported, without agents.
+func worldWithServices(t *testing.T, seed uint64) *world {
 	t.Helper()
 	path, err := program()
 	lab.Must(t, err)
@@ -160,7 +160,7 @@ func printed(table map[string]*row) string {
 	return strings.Join(lines, "\n")
 }
 
-// chosen returns the faults that CHAOS_FAULTS names, separated by commas, besides those of gateways; all where it is empty.
+// chosen returns the faults that CHAOS_FAULTS names, separated by commas, besides those of gateways; all if it is empty.
 func chosen(t *testing.T) []fault {
 	t.Helper()
 	names := os.Getenv("CHAOS_FAULTS")

@@ -28,8 +28,8 @@ import (
 const (
 	moving = "moving"
 	still  = "still"
-	// aside is for what faults make of their own.
-	aside = "aside"
+	// scratch is for what faults make of their own.
+	scratch = "scratch"
 	// plain holds what is not exported.
 	plain = "plain"
 )
@@ -37,7 +37,7 @@ const (
 // stillServices is how many there are.
 const stillServices = 12
 
-func namespaces() []string { return []string{moving, still, aside, plain} }
+func namespaces() []string { return []string{moving, still, scratch, plain} }
 
 func stillKey(i int) oracle.Key {
 	return oracle.Key{Namespace: still, Name: fmt.Sprintf("still-%02d", i)}

@@ -99,12 +99,12 @@ func expired(ctx context.Context, w *world) error {
 	if err := errors.Join(m.agent.stop(), certified.start(), w.beats(ctx, m)); err != nil {
 		return errors.Join(err, certified.kill())
 	}
-	err = w.outlives(ctx, m, stale, func() error { _, err := replace(time.Hour); return err })
+	err = w.continuesAfter(ctx, m, stale, func() error { _, err := replace(time.Hour); return err })
 	return errors.Join(err, certified.stop(), m.agent.start())
 }
 
-// outlives waits until a member's credentials are good no more and its heartbeat stops, and renews them.
-func (w *world) outlives(ctx context.Context, m *member, stale client.Client, renew func() error) error {
+// continuesAfter waits until a member's credentials are good no more and its heartbeat stops, and renews them.
+func (w *world) continuesAfter(ctx context.Context, m *member, stale client.Client, renew func() error) error {
 	err := eventually(ctx, func(ctx context.Context) error {
 		if err := answers(ctx, stale); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the certificate is still good (%w): %w", err, errNoEffect)

@@ -138,7 +138,7 @@ func TestFaultsAreDocumented(t *testing.T) {
 
 // exportedOverAndOver exports a service and withdraws it again, 200 times in a row.
 func exportedOverAndOver(ctx context.Context, w *world) error {
-	m, k := w.members[0], oracle.Key{Namespace: aside, Name: "web"}
+	m, k := w.members[0], oracle.Key{Namespace: scratch, Name: "web"}
 	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	for range 200 {
 		w.must(m.Delete(ctx, framework.Export(k)))
@@ -151,5 +151,5 @@ func exportedOverAndOver(ctx context.Context, w *world) error {
 		}
 		return nil
 	})
-	return errors.Join(err, w.clearAside(ctx))
+	return errors.Join(err, w.withdrawScratch(ctx))
 }

@@ -31,9 +31,9 @@ import (
 // gatewayFault is something that goes wrong with gateways.
 type gatewayFault struct {
 	name string
-	// strike returns when the fault has taken effect, heal ends it.
-	strike, heal func(context.Context, *networks) error
-	// serves says that each request that begins after strike and before heal is answered, except for some that are lost. Without it,
+	// begin returns when the fault has taken effect, end ends it.
+	begin, end func(context.Context, *networks) error
+	// serves says that each request made between begin and end is answered, except for some that are lost. Without it,
 	// one must fail.
 	serves bool
 	lost   int
@@ -46,21 +46,21 @@ const lostWhenFrozen = 16
 // gatewayFaults returns all. a imports, b exports, and each has two gateways.
 func gatewayFaults() []gatewayFault {
 	return []gatewayFault{
-		{name: "a gateway of the exporter is killed", strike: exporterDown(syscall.SIGKILL), heal: exporterUp, serves: true},
-		{name: "a gateway of the exporter is frozen", strike: exporterDown(syscall.SIGSTOP), heal: exporterUp, serves: true, lost: lostWhenFrozen},
-		{name: "all gateways of the exporter are killed", strike: exportersDown, heal: exportersUp},
-		{name: "a gateway of the importer is killed", strike: importerDown(syscall.SIGKILL), heal: importerUp, serves: true},
-		{name: "a gateway of the importer is frozen", strike: importerDown(syscall.SIGSTOP), heal: importerUp, serves: true},
-		{name: "no packet passes between the networks", strike: cutNetworks, heal: mendNetworks},
-		{name: "the API servers of both clusters are down", strike: serversDown, heal: serversUp, serves: true},
-		{name: "the hub and the agents are down", strike: agentsDown, heal: agentsUp, serves: true},
-		{name: "the certificate has expired", strike: expire, heal: startExporter},
-		{name: "another authority is published", strike: publishAnother, heal: startExporter},
-		{name: "the slices are deleted", strike: deleteSlices, heal: startImporter},
-		{name: "the exports are deleted", strike: deleteExports, heal: createExports},
-		{name: "the namespace of the imports is deleted", strike: deleteNamespace, heal: createNamespace},
-		{name: "all listening ports are in use", strike: usePorts, heal: freePorts, serves: true},
-		{name: "a service is withdrawn while all listening ports are in use", strike: withdrawWhenFull, heal: reuseAfterQuarantine},
+		{name: "a gateway of the exporter is killed", begin: exporterDown(syscall.SIGKILL), end: exporterUp, serves: true},
+		{name: "a gateway of the exporter is frozen", begin: exporterDown(syscall.SIGSTOP), end: exporterUp, serves: true, lost: lostWhenFrozen},
+		{name: "all gateways of the exporter are killed", begin: exportersDown, end: exportersUp},
+		{name: "a gateway of the importer is killed", begin: importerDown(syscall.SIGKILL), end: importerUp, serves: true},
+		{name: "a gateway of the importer is frozen", begin: importerDown(syscall.SIGSTOP), end: importerUp, serves: true},
+		{name: "no packet passes between the networks", begin: cutNetworks, end: mendNetworks},
+		{name: "the API servers of both clusters are down", begin: serversDown, end: serversUp, serves: true},
+		{name: "the hub and the agents are down", begin: agentsDown, end: agentsUp, serves: true},
+		{name: "the certificate has expired", begin: expire, end: startExporter},
+		{name: "another authority is published", begin: publishAnother, end: startExporter},
+		{name: "the slices are deleted", begin: deleteSlices, end: startImporter},
+		{name: "the exports are deleted", begin: deleteExports, end: createExports},
+		{name: "the namespace of the imports is deleted", begin: deleteNamespace, end: createNamespace},
+		{name: "all listening ports are in use", begin: usePorts, end: freePorts, serves: true},
+		{name: "a service is withdrawn while all listening ports are in use", begin: withdrawWhenFull, end: reuseAfterQuarantine},
 	}
 }
 
@@ -96,7 +96,7 @@ func TestGatewayFaults(t *testing.T) {
 		if limit > 0 && begin.Sub(first) > limit {
 			return
 		}
-		if err := f.strike(t.Context(), n); err != nil {
+		if err := f.begin(t.Context(), n); err != nil {
 			t.Errorf("%s: %v", f.name, err)
 		}
 		struck := time.Now()
@@ -108,7 +108,7 @@ func TestGatewayFaults(t *testing.T) {
 		case f.serves && answered == 0, !f.serves && len(failed) == 0:
 			t.Errorf("%s: %d requests are answered, %d are not: %v", f.name, answered, len(failed), errNoEffect)
 		}
-		if err := f.heal(context.WithoutCancel(t.Context()), n); err != nil {
+		if err := f.end(context.WithoutCancel(t.Context()), n); err != nil {
 			t.Errorf("%s: %v", f.name, err)
 		}
 		took := n.recover(t, f.name)

@@ -36,7 +36,7 @@ func revision(ctx context.Context, c client.Client) (int, error) {
 	return strconv.Atoi(list.ResourceVersion)
 }
 
-// expectLoss tells the checker that the hub will lose records of all members. An export that the hub does not store counts as the youngest,
+// expectLoss announces that the hub will lose records of all members. An export that the hub does not store counts as the youngest,
 // so where services of members differ, as they do in the moving namespace, another may win for a moment.
 func (w *world) expectLoss(ctx context.Context) error {
 	seen, err := w.look(ctx)
@@ -55,12 +55,12 @@ func (w *world) expectLoss(ctx context.Context) error {
 // hubRestored gives the hub the state of an older backup. What was withdrawn since is withdrawn again, what was exported
 // since is recorded again, and what has not changed since does not notice.
 func hubRestored(ctx context.Context, w *world) error {
-	withdrawn, exported := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "later"}
-	w.must(w.expectLoss(ctx), w.furnishAside(ctx))
+	withdrawn, exported := oracle.Key{Namespace: scratch, Name: "web"}, oracle.Key{Namespace: scratch, Name: "later"}
+	w.must(w.expectLoss(ctx), w.exportScratch(ctx))
 	backup := w.backup()
 	w.must(w.hub.Backup(ctx, backup))
 	w.must(w.withdraw(ctx, w.members[0], withdrawn), w.offer(ctx, w.members[0], service(exported, 0), w.random))
-	w.must(gone(ctx, w.members, withdrawn), w.rests(ctx, w.members[0], exported))
+	w.must(gone(ctx, w.members, withdrawn), w.awaitStable(ctx, w.members[0], exported))
 	w.must(restored(ctx, w.hub, w.hubKube, backup))
 	record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: exported.Namespace + "." + exported.Name}}
 	err := eventually(ctx, func(ctx context.Context) error { return w.hubKube.Get(ctx, client.ObjectKeyFromObject(record), record) })
@@ -111,13 +111,13 @@ func fill(ctx context.Context, c client.Client, changes int) error {
 // withdrawn meanwhile. Then the last member joins again.
 func olderThanMember(ctx context.Context, w *world) error {
 	late := w.members[len(w.members)-1]
-	withdrawn, only := oracle.Key{Namespace: aside, Name: "web"}, oracle.Key{Namespace: aside, Name: "only"}
-	w.must(w.expectLoss(ctx), w.furnishAside(ctx), w.offer(ctx, late, service(only, 0), w.random), w.rests(ctx, late, only))
+	withdrawn, only := oracle.Key{Namespace: scratch, Name: "web"}, oracle.Key{Namespace: scratch, Name: "only"}
+	w.must(w.expectLoss(ctx), w.exportScratch(ctx), w.offer(ctx, late, service(only, 0), w.random), w.awaitStable(ctx, late, only))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
 	w.must(w.hub.Restore(ctx, w.young))
-	w.must(w.clearAside(ctx))
+	w.must(w.withdrawScratch(ctx))
 	others := w.members[:len(w.members)-1]
 	w.must(w.joinAgain(ctx, others), w.goesSoon(ctx, others, w.members[0], withdrawn))
 	unknown := &hubv1alpha1.Member{}
@@ -139,7 +139,7 @@ func olderThanMember(ctx context.Context, w *world) error {
 // hubRebuilt deletes all objects of the hub and its CRDs, and starts an agent then. Then the hub is installed again, and the members join in
 // random order, as docs/operations.md says. Only exports that were withdrawn meanwhile are deleted, after the exporter has confirmed it.
 func hubRebuilt(ctx context.Context, w *world) error {
-	w.must(w.expectLoss(ctx), w.furnishAside(ctx))
+	w.must(w.expectLoss(ctx), w.exportScratch(ctx))
 	for _, m := range w.members { // until they have joined again, none can renew its heartbeat
 		w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	}
@@ -148,12 +148,12 @@ func hubRebuilt(ctx context.Context, w *world) error {
 		return fmt.Errorf("the hub knows Members (%w): %w", err, errNoEffect)
 	}
 	w.must(w.members[w.random.IntN(len(w.members))].agent.crash())
-	w.must(w.clearAside(ctx))
+	w.must(w.withdrawScratch(ctx))
 	pause(ctx, 5*time.Second)
 	order := slices.Clone(w.members)
 	w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	w.must(membership.InitHub(ctx, w.hub), w.joinAgain(ctx, order))
-	return w.goesSoon(ctx, w.members, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
+	return w.goesSoon(ctx, w.members, w.members[0], oracle.Key{Namespace: scratch, Name: "web"})
 }
 
 // joinAgain has members join, one after the other, and returns when each has recorded on the hub what it exports.
@@ -169,10 +169,10 @@ func (w *world) joinAgain(ctx context.Context, members []*member) error {
 	return w.complete(ctx, members)
 }
 
-// rests returns when all members have imported a service, and has the checker take care of it from then on.
-func (w *world) rests(ctx context.Context, exporter *member, k oracle.Key) error {
+// awaitStable returns when all members have imported a service, and has the checker take care of it from then on.
+func (w *world) awaitStable(ctx context.Context, exporter *member, k oracle.Key) error {
 	w.must(w.imported(ctx, k))
-	w.watch.rests(exporter.id, k)
+	w.watch.markStable(exporter.id, k)
 	return nil
 }
 
@@ -221,24 +221,24 @@ func (w *world) complete(ctx context.Context, members []*member) error {
 // back, its watches end with "too old resource version", and only a new list contains what they have missed.
 func deletionMissed(ctx context.Context, w *world) error {
 	m := w.members[1]
-	w.must(w.furnishAside(ctx))
+	w.must(w.exportScratch(ctx))
 	last, err := revision(ctx, w.hubKube)
 	w.must(err)
-	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // it is away for about as long as the others wait
+	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // it is down for about as long as the others wait
 	m.line.kill()
-	defer m.line.heal()
-	k := oracle.Key{Namespace: aside, Name: "web"}
+	defer m.line.restore()
+	k := oracle.Key{Namespace: scratch, Name: "web"}
 	w.must(w.withdraw(ctx, w.members[0], k), gone(ctx, w.members[2:], k))
 	w.must(w.hub.APIServer.Restart(ctx))
 	w.must(w.tooOld(ctx, last))
 	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); err != nil {
 		return fmt.Errorf("%s has seen the withdrawal (%w): %w", m.id, err, errNoEffect)
 	}
-	m.line.heal()
+	m.line.restore()
 	return errors.Join(w.beats(ctx, m), w.goesSoon(ctx, w.members, w.members[0], k))
 }
 
-// tooOld returns nil where the hub refuses to go on with a watch from a revision.
+// tooOld returns nil if the hub refuses to continue a watch from a revision.
 func (w *world) tooOld(ctx context.Context, revision int) error {
 	hub, err := w.hub.Client(w.hubKube.Scheme())
 	w.must(err)
@@ -254,7 +254,7 @@ func (w *world) tooOld(ctx context.Context, revision int) error {
 	defer watcher.Stop()
 	event := <-watcher.ResultChan()
 	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		return fmt.Errorf("a watch from revision %d goes on with %s: %w", revision, event.Type, errNoEffect)
+		return fmt.Errorf("a watch from revision %d continues with %s: %w", revision, event.Type, errNoEffect)
 	}
 	return nil
 }

@@ -34,10 +34,10 @@ func recordsLost(ctx context.Context, w *world) error {
 // loses has the hub lose a number of records, beside those of the service that is withdrawn.
 func (w *world) loses(ctx context.Context, records int) error {
 	exporter := w.members[w.random.IntN(len(w.members))]
-	withdrawn := oracle.Key{Namespace: aside, Name: fmt.Sprintf("withdrawn-%d", records)}
+	withdrawn := oracle.Key{Namespace: scratch, Name: fmt.Sprintf("withdrawn-%d", records)}
 	keys, err := w.offerRecords(ctx, exporter, records)
 	w.must(err)
-	w.must(w.offer(ctx, exporter, service(withdrawn, 0), w.random), w.rests(ctx, exporter, withdrawn))
+	w.must(w.offer(ctx, exporter, service(withdrawn, 0), w.random), w.awaitStable(ctx, exporter, withdrawn))
 	err = w.loseWhileDown(ctx, exporter, records+3, keys[0], func() error { return w.withdraw(ctx, exporter, withdrawn) })
 	w.must(err, w.goesSoon(ctx, w.members, exporter, withdrawn))
 	for _, k := range keys {
@@ -51,7 +51,7 @@ func (w *world) loses(ctx context.Context, records int) error {
 func (w *world) offerRecords(ctx context.Context, m *member, records int) ([]oracle.Key, error) {
 	var keys []oracle.Key
 	for i := 0; records > 0; i++ {
-		k := oracle.Key{Namespace: aside, Name: fmt.Sprintf("lost-%d", i)}
+		k := oracle.Key{Namespace: scratch, Name: fmt.Sprintf("lost-%d", i)}
 		keys = append(keys, k)
 		if records < 3 {
 			w.watch.will(oracle.Source, m.id, k)
@@ -68,7 +68,7 @@ func (w *world) offerRecords(ctx context.Context, m *member, records int) ([]ora
 		records -= 3
 	}
 	for _, k := range keys {
-		if err := w.rests(ctx, m, k); err != nil {
+		if err := w.awaitStable(ctx, m, k); err != nil {
 			return nil, err
 		}
 	}
@@ -111,12 +111,12 @@ func (w *world) deleteRecords(ctx context.Context, m *member) (int, error) {
 		return 0, err
 	}
 	for i, r := range services.Items {
-		if r.Spec.Namespace == aside {
+		if r.Spec.Namespace == scratch {
 			lost = append(lost, &services.Items[i])
 		}
 	}
 	for i, r := range endpoints.Items {
-		if r.Spec.Namespace == aside {
+		if r.Spec.Namespace == scratch {
 			lost = append(lost, &endpoints.Items[i])
 		}
 	}
@@ -140,19 +140,19 @@ func (m *member) awaits(ctx context.Context, k oracle.Key) error {
 func manyLost(ctx context.Context, w *world) error {
 	const many = 667 // with two slices each, 2,001 records
 	m, seed := w.members[0], w.random.Uint64()
-	key := func(i int) oracle.Key { return oracle.Key{Namespace: aside, Name: fmt.Sprintf("many-%03d", i)} }
+	key := func(i int) oracle.Key { return oracle.Key{Namespace: scratch, Name: fmt.Sprintf("many-%03d", i)} }
 	err := atOnce(many, func(i int) error {
 		return w.offer(ctx, m, service(key(i), 0), rand.New(rand.NewPCG(seed, uint64(i))))
 	})
 	w.must(err)
 	for i := range many {
-		w.must(w.rests(ctx, m, key(i)))
+		w.must(w.awaitStable(ctx, m, key(i)))
 	}
 	w.must(w.loseWhileDown(ctx, m, 3*many, key(0), func() error { return nil }))
 	w.must(atOnce(many, func(i int) error { return w.withdraw(ctx, m, key(i)) }))
 	return eventually(ctx, func(ctx context.Context) error {
 		list := &mcsv1beta1.ServiceImportList{}
-		if err := w.members[1].List(ctx, list, client.InNamespace(aside)); err != nil {
+		if err := w.members[1].List(ctx, list, client.InNamespace(scratch)); err != nil {
 			return err
 		}
 		if len(list.Items) > 0 {
@@ -165,7 +165,7 @@ func manyLost(ctx context.Context, w *world) error {
 // invalidExport has a member export what the hub refuses with many errors at once. That is said once, not again and again.
 func invalidExport(ctx context.Context, w *world) error {
 	m := w.members[w.random.IntN(len(w.members))]
-	annotated, labelled := oracle.Key{Namespace: aside, Name: "annotated"}, oracle.Key{Namespace: aside, Name: "labelled"}
+	annotated, labelled := oracle.Key{Namespace: scratch, Name: "annotated"}, oracle.Key{Namespace: scratch, Name: "labelled"}
 	annotations, labels := map[string]string{}, map[string]string{}
 	for i := range 10 {
 		name := fmt.Sprintf("note-%d", i)

@@ -62,9 +62,9 @@ func (m *member) edit(ctx context.Context, o client.Object, change func()) error
 	})
 }
 
-// furnishAside has the first member export a service in the namespace for that.
-func (w *world) furnishAside(ctx context.Context) error {
-	k := oracle.Key{Namespace: aside, Name: "web"}
+// exportScratch has the first member export a service in the namespace for that.
+func (w *world) exportScratch(ctx context.Context) error {
+	k := oracle.Key{Namespace: scratch, Name: "web"}
 	return errors.Join(w.offer(ctx, w.members[0], service(k, 0), w.random), w.imported(ctx, k))
 }
 
@@ -76,16 +76,16 @@ func (w *world) imported(ctx context.Context, k oracle.Key) error {
 	return nil
 }
 
-func (w *world) clearAside(ctx context.Context) error {
-	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: aside, Name: "web"})
+func (w *world) withdrawScratch(ctx context.Context) error {
+	return w.withdraw(ctx, w.members[0], oracle.Key{Namespace: scratch, Name: "web"})
 }
 
-// writesRefused has a member's API server refuse whatever the agent writes in one namespace. The others go on.
+// writesRefused has a member's API server refuse whatever the agent writes in one namespace. The others continue.
 func writesRefused(ctx context.Context, w *world) error {
 	m := w.members[1]
 	policy, binding := refusal()
 	w.must(m.Create(ctx, policy), m.Create(ctx, binding))
-	probe := service(oracle.Key{Namespace: aside, Name: "probe"}, 0)
+	probe := service(oracle.Key{Namespace: scratch, Name: "probe"}, 0)
 	probe.Labels = map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io"}
 	err := eventually(ctx, func(ctx context.Context) error {
 		if err := m.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
@@ -94,19 +94,19 @@ func writesRefused(ctx context.Context, w *world) error {
 		return nil
 	})
 	w.must(err)
-	k := oracle.Key{Namespace: aside, Name: "web"}
+	k := oracle.Key{Namespace: scratch, Name: "web"}
 	w.must(w.offer(ctx, w.members[0], service(k, 1), w.random))
 	elsewhere := oracle.Key{Namespace: moving, Name: "elsewhere"}
 	w.must(w.offer(ctx, w.members[0], service(elsewhere, 1), w.random))
 	if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, elsewhere, &mcsv1beta1.ServiceImport{}) }); err != nil {
-		return fmt.Errorf("the other namespaces do not go on: %w", err)
+		return fmt.Errorf("the other namespaces do not continue: %w", err)
 	}
 	if err := m.Get(ctx, k, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("it was imported (%v): %w", err, errNoEffect)
 	}
 	w.must(m.Delete(ctx, binding), m.Delete(ctx, policy))
 	w.must(eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }))
-	return errors.Join(w.clearAside(ctx), w.withdraw(ctx, w.members[0], elsewhere))
+	return errors.Join(w.withdrawScratch(ctx), w.withdraw(ctx, w.members[0], elsewhere))
 }
 
 // refusal returns a policy that refuses all objects with Tombolo's mark in one namespace, and its binding.
@@ -119,7 +119,7 @@ func refusal() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingA
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}},
 		Validations: []admissionv1.Validation{{
-			Expression: `object.metadata.namespace != "` + aside + `" || !has(object.metadata.labels) || object.metadata.labels.all(k, object.metadata.labels[k] != "tombolo-mcs.io")`,
+			Expression: `object.metadata.namespace != "` + scratch + `" || !has(object.metadata.labels) || object.metadata.labels.all(k, object.metadata.labels[k] != "tombolo-mcs.io")`,
 			Message:    "nothing of the kind here",
 		}},
 	}}

@@ -95,7 +95,7 @@ func restartedWithOneDown(ctx context.Context, w *world) error {
 // the member exports goes everywhere, and comes back when the suspension ends.
 func suspended(ctx context.Context, w *world) error {
 	m, stopped := w.members[2], w.members[1]
-	k := oracle.Key{Namespace: aside, Name: "suspended"}
+	k := oracle.Key{Namespace: scratch, Name: "suspended"}
 	w.must(w.offer(ctx, m, service(k, 0), w.random), w.imported(ctx, k), w.willChangeAll(ctx, m))
 	w.watch.will(oracle.Silence, stopped.id, oracle.Key{})
 	w.must(stopped.agent.stop())

@@ -67,7 +67,7 @@ func (l *line) carry(ctx context.Context, from net.Conn) {
 	}
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.target)
 	if err != nil {
-		return // the agent sees that the hub is away
+		return // the agent sees that the hub is unreachable
 	}
 	defer to.Close()
 	l.mu.Lock()
@@ -100,13 +100,13 @@ func (l *line) forward(ctx context.Context, to io.Writer, from io.Reader) error 
 	}
 }
 
-// kill has nothing get through until heal is called.
+// kill has nothing get through until restore is called.
 func (l *line) kill() {
 	l.down.Store(true)
 	l.cut()
 }
 
-func (l *line) heal() { l.down.Store(false) }
+func (l *line) restore() { l.down.Store(false) }
 
 // cut ends all connections, those of watches too, and returns how many there were.
 func (l *line) cut() int {

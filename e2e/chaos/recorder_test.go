@@ -130,11 +130,11 @@ func (r *recorder) will(what oracle.What, cluster string, key oracle.Key) {
 	r.history.Do(oracle.Act{Cluster: cluster, Key: key, What: what})
 }
 
-// rests records that a service is exported and imported as it must be, and that nothing more is done to it in a member.
-func (r *recorder) rests(cluster string, key oracle.Key) {
+// markStable records that a service is exported and imported as it must be, and that nothing more is done to it in a member.
+func (r *recorder) markStable(cluster string, key oracle.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Rests(cluster, key)
+	r.history.MarkStable(cluster, key)
 }
 
 // offers records what is about to be written to a cluster: exports and slices.

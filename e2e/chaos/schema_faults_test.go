@@ -152,7 +152,7 @@ func (w *world) removeNextVersion(ctx context.Context, kind recordKind, before *
 // the new field one is imported as if it had none, of the new type the other is not, and both go when this one's starts.
 func (w *world) readsWhatItCan(ctx context.Context) error {
 	m, n := w.members[2], w.random.IntN(1e6)
-	today, tomorrow := oracle.Key{Namespace: aside, Name: fmt.Sprintf("today-%d", n)}, oracle.Key{Namespace: aside, Name: fmt.Sprintf("tomorrow-%d", n)}
+	today, tomorrow := oracle.Key{Namespace: scratch, Name: fmt.Sprintf("today-%d", n)}, oracle.Key{Namespace: scratch, Name: fmt.Sprintf("tomorrow-%d", n)}
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	w.must(m.agent.stop())
 	hub, err := client.New(m.hubConfig, client.Options{Scheme: w.hubKube.Scheme()})

@@ -33,7 +33,7 @@ var allowances = map[string]struct{ share, little float64 }{
 	"process_resident_memory_bytes": {1.25, 16 << 20},
 }
 
-// TestSoak has random faults and changes go on for SOAK_TIME, and finds nothing wrong, and that agents that never end need no
+// TestSoak makes random faults and changes for SOAK_TIME, and finds nothing wrong, and that agents that never end need no
 // more memory and goroutines in the end than in the beginning. It runs with make soak.
 func TestSoak(t *testing.T) {
 	if os.Getenv("SOAK_TIME") == "" {
@@ -43,7 +43,7 @@ func TestSoak(t *testing.T) {
 	lab.Must(t, err)
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
-	w := furnished(t, seed)
+	w := worldWithServices(t, seed)
 	for _, m := range w.members {
 		lab.Must(t, m.agent.serveMetrics(t.Context()))
 	}
@@ -153,7 +153,7 @@ func (a *agent) usage(ctx context.Context) (usage, error) {
 		}
 	}
 	if len(result) != len(allowances) {
-		return nil, fmt.Errorf("%s tells %v only", a.name, result)
+		return nil, fmt.Errorf("%s reports %v only", a.name, result)
 	}
 	return result, nil
 }

@@ -24,16 +24,16 @@ import (
 // nothing but the imports says what there was. They come back, with the same derived Services.
 func importDeleted(ctx context.Context, w *world) error {
 	m := w.members[2] // it exports few of them itself
-	w.must(w.furnishAside(ctx))
+	w.must(w.exportScratch(ctx))
 	err := w.whileCutOff(ctx, m, func() error { return w.deleteImports(ctx, m) })
-	return errors.Join(err, w.beats(ctx, m), w.clearAside(ctx))
+	return errors.Join(err, w.beats(ctx, m), w.withdrawScratch(ctx))
 }
 
 // whileCutOff does something while a member does not reach the hub, when its agent has started and works.
 func (w *world) whileCutOff(ctx context.Context, m *member, do func() error) error {
 	w.watch.will(oracle.Silence, m.id, oracle.Key{})
 	m.line.kill()
-	defer m.line.heal()
+	defer m.line.restore()
 	w.must(m.agent.crash(), w.servesItself(ctx, m))
 	return do()
 }
@@ -42,7 +42,7 @@ func (w *world) whileCutOff(ctx context.Context, m *member, do func() error) err
 // but the last come back as they were, whose slices stay.
 func (w *world) deleteImports(ctx context.Context, m *member) error {
 	alone, bare := []oracle.Key{stillKey(0), stillKey(1), stillKey(4), aloneKey("a")}, stillKey(2)
-	ends := oracle.Key{Namespace: aside, Name: "web"}
+	ends := oracle.Key{Namespace: scratch, Name: "web"}
 	before, err := m.imports(ctx, append([]oracle.Key{bare}, alone...))
 	w.must(err)
 	for _, k := range append([]oracle.Key{ends}, alone...) {
@@ -64,7 +64,7 @@ func (w *world) deleteImports(ctx context.Context, m *member) error {
 
 // servesItself returns when a member has imported an export of its own: its agent works.
 func (w *world) servesItself(ctx context.Context, m *member) error {
-	k := oracle.Key{Namespace: aside, Name: "itself"}
+	k := oracle.Key{Namespace: scratch, Name: "itself"}
 	w.must(w.offer(ctx, m, service(k, 0), w.random))
 	err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) })
 	return errors.Join(err, w.withdraw(ctx, m, k))
@@ -125,7 +125,7 @@ func (m *member) deleteDerived(ctx context.Context, k oracle.Key) error {
 // exports is what that holds, and what others have done since is done again.
 func memberRestored(ctx context.Context, w *world) error {
 	m, other := w.members[1], w.members[0]
-	key := func(name string) oracle.Key { return oracle.Key{Namespace: aside, Name: name} }
+	key := func(name string) oracle.Key { return oracle.Key{Namespace: scratch, Name: name} }
 	w.watch.will(oracle.Loss, m.id, oracle.Key{}) // an export that was withdrawn comes back as it was, and its record is another
 	own, others := key("own-old"), key("others-old")
 	err := errors.Join(w.offer(ctx, m, service(own, 0), w.random), w.offer(ctx, other, service(others, 0), w.random))

@@ -96,7 +96,7 @@ func (w *world) awaitVersion(ctx context.Context, m *member, asFirst bool) error
 
 // crosses has two members export a service and returns when each has imported the other's.
 func (w *world) crosses(ctx context.Context, one, other *member) error {
-	k := oracle.Key{Namespace: aside, Name: "crossing"}
+	k := oracle.Key{Namespace: scratch, Name: "crossing"}
 	for _, m := range []*member{one, other} {
 		w.must(w.offer(ctx, m, service(k, 0), w.random))
 	}
@@ -123,8 +123,8 @@ func (w *world) crosses(ctx context.Context, one, other *member) error {
 	return errors.Join(err, w.withdraw(ctx, one, k), w.withdraw(ctx, other, k))
 }
 
-// TestFirstVersionIsThere: what rolledBack rolls back to can be had from the history.
-func TestFirstVersionIsThere(t *testing.T) {
+// TestFirstVersionInHistory: what rolledBack rolls back to can be had from the history.
+func TestFirstVersionInHistory(t *testing.T) {
 	t.Parallel()
 	if err := exec.Command("git", "cat-file", "-e", first).Run(); err != nil {
 		lab.Skip(t, "the clone has no history")

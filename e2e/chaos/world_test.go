@@ -31,9 +31,9 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// patience is how long the clusters may take to agree once a fault has ended: an API server that was restarted takes half
+// waitLimit is how long the clusters may take to agree once a fault has ended: an API server that was restarted takes half
 // a minute until its admission policies find the Members again, and a token that was renewed a minute until it is read.
-const patience = 5 * time.Minute
+const waitLimit = 5 * time.Minute
 
 // ending is the member whose namespaces are deleted.
 const ending = "c"
@@ -158,7 +158,7 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// writeKubeconfig writes a kubeconfig for the hub. What is to change lies in files of its own.
+// writeKubeconfig writes a kubeconfig for the hub. What is to change is in files of its own.
 func (m *member) writeKubeconfig(path string, user map[string]any) error {
 	content, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "hub",
@@ -215,10 +215,10 @@ func (w *world) look(ctx context.Context) (oracle.World, error) {
 }
 
 // settled waits until all clusters hold what they must, and the watches have seen all of it. It returns how long that
-// took, what must never have happened and did since the last time, and what is still wrong after patience.
+// took, what must never have happened and did since the last time, and what is still wrong after waitLimit.
 func (w *world) settled(ctx context.Context) (took time.Duration, never, wrong []oracle.Finding, err error) {
 	begin := time.Now()
-	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		seen, unseen := w.look(ctx)
 		if unseen != nil { // an API server is not back yet, or the time is over
 			if ctx.Err() == nil {
@@ -262,7 +262,7 @@ func (w *world) asked(ctx context.Context, seen oracle.World) []oracle.Finding {
 
 // eventually waits until check succeeds; on a timeout it returns check's last error.
 func eventually(ctx context.Context, check func(context.Context) error) error {
-	return within(ctx, patience, check)
+	return within(ctx, waitLimit, check)
 }
 
 func within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// endPatience is how long a lab may take to clean up.
-const endPatience = time.Minute
+// endWaitLimit is how long a lab may take to clean up.
+const endWaitLimit = time.Minute
 
 // errNotUp says that nothing runs.
 var errNotUp = errors.New("none is running: start one with make demo-up or make lab-up")
@@ -54,22 +54,22 @@ func (l *instance) up(ctx context.Context, out io.Writer, args ...string) error 
 		return err
 	}
 	defer log.Close()
-	told, err := os.Open(log.Name())
+	serverLog, err := os.Open(log.Name())
 	if err != nil {
 		return err
 	}
-	defer told.Close()
+	defer serverLog.Close()
 	server := exec.Command(self, args...)
 	server.Stdout, server.Stderr = log, log
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := server.Start(); err != nil {
 		return err
 	}
-	return l.awaitReady(ctx, out, told, server)
+	return l.awaitReady(ctx, out, serverLog, server)
 }
 
-// awaitReady copies what a server tells until everything runs, and prints what there is to try.
-func (l *instance) awaitReady(ctx context.Context, out io.Writer, told io.Reader, server *exec.Cmd) error {
+// awaitReady copies the log of a server until everything runs, and prints what there is to try.
+func (l *instance) awaitReady(ctx context.Context, out io.Writer, serverLog io.Reader, server *exec.Cmd) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -84,12 +84,12 @@ func (l *instance) awaitReady(ctx context.Context, out io.Writer, told io.Reader
 			<-ended                                    // it cleans up
 			return context.Cause(ctx)
 		case <-ended:
-			_, err := io.Copy(out, told)
+			_, err := io.Copy(out, serverLog)
 			return errors.Join(err, errors.New("see above. Nothing is left running"))
 		case <-ticks.C:
 		}
 		s, err := l.home.read()
-		if _, copyErr := io.Copy(out, told); err != nil || copyErr != nil {
+		if _, copyErr := io.Copy(out, serverLog); err != nil || copyErr != nil {
 			return errors.Join(err, copyErr)
 		}
 		if s.PID == server.Process.Pid && s.Guide != "" {
@@ -102,7 +102,7 @@ func (l *instance) awaitReady(ctx context.Context, out io.Writer, told io.Reader
 // down ends what up started, if it runs, and returns when all of it has gone.
 func (l *instance) down(ctx context.Context, out io.Writer) error {
 	var signalled int
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, endPatience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, endWaitLimit, true, func(context.Context) (bool, error) {
 		lock, err := l.home.claim()
 		if err == nil {
 			return true, errors.Join(l.home.clear(), lock.Close())

@@ -43,8 +43,8 @@ func newHome(name string) (home, error) {
 	return home(folder), nil
 }
 
-// claim returns the lock that a lab holds for as long as it lives, or errRuns. The kernel frees it with the process, so no
-// state that a dead one left behind is believed.
+// claim returns the lock that a lab holds for as long as it runs, or errRuns. The kernel frees it with the process, so no
+// state that an ended one left is accepted.
 func (h home) claim() (*os.File, error) {
 	lock, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -124,8 +124,8 @@ func (a answers) headless(key Key, name string, all []serving) {
 			host := hostname(s.endpoint, address) + "." + s.source + "." + name
 			a.ask(key, name, kindOf(s.family), address)
 			a.ask(key, host, kindOf(s.family), address)
-			if s.lane != "" {
-				a.ask(key, "_"+s.lane+"._"+strings.ToLower(s.protocol)+"."+name, "SRV", s.number+" "+host)
+			if s.portName != "" {
+				a.ask(key, "_"+s.portName+"._"+strings.ToLower(s.protocol)+"."+name, "SRV", s.number+" "+host)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func (w World) serving(c Cluster, key Key, exports []export, families []corev1.I
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s serving) bool {
 		return s.silent && slices.ContainsFunc(all, func(o serving) bool {
-			return !o.silent && isReady(o.endpoint) && o.lane == s.lane && o.family == s.family
+			return !o.silent && isReady(o.endpoint) && o.portName == s.portName && o.family == s.family
 		})
 	})
 }
@@ -106,7 +106,7 @@ func (w World) serving(c Cluster, key Key, exports []export, families []corev1.I
 // portServed is a port of a mirrored slice.
 type portServed struct {
 	text             string // name, number, protocol; "" for a slice without ports
-	lane             string // its name
+	portName         string // its name
 	number, protocol string
 }
 
@@ -135,7 +135,7 @@ func (w World) portsServed(e export, exports []export, s discoveryv1.EndpointSli
 	return result
 }
 
-// cross returns an endpoint as another cluster sees it, and false where none of its addresses may cross. A cluster's own
+// cross returns an endpoint as another cluster sees it, and false if none of its addresses may cross. A cluster's own
 // endpoints do not cross.
 func (w World) cross(c Cluster, source string, family discoveryv1.AddressType, e discoveryv1.Endpoint) (discoveryv1.Endpoint, bool) {
 	result := *e.DeepCopy()

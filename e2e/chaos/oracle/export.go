@@ -44,11 +44,11 @@ func (c Cluster) judge(key Key) verdict {
 func (w World) exports(key Key) []export {
 	var all []export
 	for _, c := range w.Clusters {
-		said := c.export(key)
-		if said == nil || said.DeletionTimestamp != nil || c.judge(key).status != "True" || !w.mayPublish(c.ID, key.Namespace) {
+		serviceExport := c.export(key)
+		if serviceExport == nil || serviceExport.DeletionTimestamp != nil || c.judge(key).status != "True" || !w.mayPublish(c.ID, key.Namespace) {
 			continue
 		}
-		age := said.CreationTimestamp.Time
+		age := serviceExport.CreationTimestamp.Time
 		member, record := w.member(c.ID), w.record(c.ID, key)
 		if record != nil && member.Spec.ClaimedAges != "Trusted" {
 			if earliest := record.CreationTimestamp.Add(-10 * time.Minute); age.Before(earliest) {
@@ -57,7 +57,7 @@ func (w World) exports(key Key) []export {
 		}
 		all = append(all, export{
 			cluster: c.ID, silent: c.Silent, age: age, service: c.service(key),
-			labels: crossing(said.Spec.ExportedLabels), annotations: crossing(said.Spec.ExportedAnnotations),
+			labels: crossing(serviceExport.Spec.ExportedLabels), annotations: crossing(serviceExport.Spec.ExportedAnnotations),
 		})
 	}
 	slices.SortFunc(all, func(a, b export) int {

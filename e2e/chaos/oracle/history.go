@@ -96,9 +96,9 @@ func (h *History) Do(act Act) {
 	h.writes.changes[act.Key]++
 }
 
-// Rests records that a service is exported by a cluster and imported everywhere, and that nothing more is done to it there: it is
+// MarkStable records that a service is exported by a cluster and imported everywhere, and that nothing more is done to it there: it is
 // judged from now on like those that were exported when the epoch began.
-func (h *History) Rests(cluster string, key Key) {
+func (h *History) MarkStable(cluster string, key Key) {
 	delete(h.acts, Act{cluster, key, Source})
 	if !slices.Contains(h.exporters[key], cluster) {
 		h.exporters[key] = append(h.exporters[key], cluster)

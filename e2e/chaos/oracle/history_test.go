@@ -160,23 +160,23 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestRests: what is exported in the epoch, and then left alone, must stay.
+// TestStable: what is exported in the epoch, and then left alone, must stay.
 //
 // spec: I2
-func TestRests(t *testing.T) {
+func TestStable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		rests bool
-		want  int
-	}{"it is being exported": {false, 0}, "it rests": {true, 1}} {
+		stable bool
+		want   int
+	}{"it is being exported": {false, 0}, "it is stable": {true, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := good()
 			before.Clusters[0].Exports, before.Clusters[1].Exports = nil, nil
 			h := seen(before)
 			h.Do(Act{"a", web, Source})
-			if tc.rests {
-				h.Rests("a", web)
+			if tc.stable {
+				h.MarkStable("a", web)
 			}
 			h.Saw(deleted("c", &good().Clusters[2].Imports[0]))
 			if found := h.Begin(good()); len(found) != tc.want {

@@ -74,7 +74,7 @@ func isWritten(object metav1.Object) bool {
 	return isOurs(object) || isExport(object) || isRecord(object)
 }
 
-// isRecord reports whether an object lies on the hub.
+// isRecord reports whether an object is on the hub.
 func isRecord(object metav1.Object) bool {
 	switch object.(type) {
 	case *hubv1alpha1.PublishedService, *hubv1alpha1.PublishedEndpoints:
@@ -100,7 +100,7 @@ const (
 	// HandImport: the ServiceImport is deleted by hand, and nothing else of the import; with Hand, so is the derived Service, and
 	// its addresses are lost.
 	HandImport What = "hand on the ServiceImport"
-	// Silence: the agent stops, and is away for so long that it shows. Key is empty.
+	// Silence: the agent stops, and is down for so long that it shows. Key is empty.
 	Silence What = "silence"
 	// Loss: the hub loses records of the member. Key is empty.
 	Loss What = "loss"

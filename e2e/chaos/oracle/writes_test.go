@@ -137,10 +137,10 @@ func TestAged(t *testing.T) {
 	}
 }
 
-// TestRevived: an endpoint of a silent member does not come back to a port that it has left.
+// TestWithheldPortReturns: an endpoint of a silent member does not come back to a port that it has left.
 //
 // spec: D9
-func TestRevived(t *testing.T) {
+func TestWithheldPortReturns(t *testing.T) {
 	t.Parallel()
 	both := mirrored("a", "10.1.0.1", "admin", "http")
 	moved := mirrored("a", "10.1.0.1", "admin")

@@ -86,7 +86,7 @@ func TestCompare(t *testing.T) {
 		"a subresource":     {without: 2, want: []string{`never used: get services/status, by ClusterRole everywhere`}},
 		"a group":           {without: 4, want: []string{`never used: list things.example.com, by ClusterRole everywhere`}},
 		"a name":            {without: 6, want: []string{`never used: get leases.coordination.k8s.io "two" in "home", by Role here`}},
-		"by somebody else":  {without: 0, more: strings.Replace(used[0], "robot", "other", 1), want: []string{`never used: get services, by ClusterRole everywhere`}},
+		"by another user":   {without: 0, more: strings.Replace(used[0], "robot", "other", 1), want: []string{`never used: get services, by ClusterRole everywhere`}},
 		"at home only":      {without: 0, more: strings.Replace(used[0], "shop", "home", 1), want: []string{`never used: get services, by ClusterRole everywhere`}},
 		"in another's home": {without: 5, more: strings.Replace(used[5], `"namespace":"home"`, `"namespace":"shop"`, 1), want: []string{`never used: get leases.coordination.k8s.io "one" in "home", by Role here`}},
 		"refused": {

@@ -112,13 +112,13 @@ func (c *Clusterset) resolveAt(ctx context.Context, cluster *lab.Cluster, addres
 	return string(out), err
 }
 
-// dnsPatience is what the pods of DNS may take to start, and CoreDNS to notice its new Corefile.
-const dnsPatience = 3 * time.Minute
+// dnsWaitLimit is what the pods of DNS may take to start, and CoreDNS to notice its new Corefile.
+const dnsWaitLimit = 3 * time.Minute
 
 // awaitDNS returns when every pod of a cluster's DNS serves the clusterset: each notices its new Corefile by itself.
 func (c *Clusterset) awaitDNS(ctx context.Context, cluster *lab.Cluster) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, time.Second, dnsPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, dnsWaitLimit, true, func(ctx context.Context) (bool, error) {
 		if last = c.servesClusterset(ctx, cluster); last != nil {
 			last = errors.Join(last, c.nudgeDNS(ctx, cluster))
 		}
@@ -152,11 +152,11 @@ func (c *Clusterset) servesClusterset(ctx context.Context, cluster *lab.Cluster)
 	return nil
 }
 
-// nudgeDNS has the kubelet look at the pods of a cluster's DNS now. Else it hands a new Corefile on when it looks at them
+// nudgeDNS has the kubelet check the pods of a cluster's DNS now. Else it hands a new Corefile on when it checks them
 // anyway, within a minute or so.
 func (c *Clusterset) nudgeDNS(ctx context.Context, cluster *lab.Cluster) error {
 	now := strconv.FormatInt(time.Now().UnixNano(), 10)
 	_, err := c.Kubectl(ctx, "", "--context", cluster.Name, "-n", "kube-system", "annotate", "--overwrite", "pods", "-l", "k8s-app=kube-dns",
-		"e2e.tombolo-mcs.io/looked-at="+now)
+		"e2e.tombolo-mcs.io/checked-at="+now)
 	return err
 }

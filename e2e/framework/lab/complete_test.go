@@ -94,7 +94,7 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process ended well; it should have been killed")
 	}
-	lab.Eventually(t, patience, func(ctx context.Context) error {
+	lab.Eventually(t, waitLimit, func(ctx context.Context) error {
 		left, err := leftovers(ctx, folder) // among them a machine's first process, which outlives all others of it
 		if err != nil {
 			return err

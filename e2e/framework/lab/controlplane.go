@@ -135,7 +135,7 @@ func (c *Cluster) etcd() *Process {
 	)
 }
 
-// socket returns the path of a Unix socket. It lies in the lab's folder, not the cluster's, to be short.
+// socket returns the path of a Unix socket. It is in the lab's folder, not the cluster's, to be short.
 func (c *Cluster) socket(purpose string) string {
 	return filepath.Join(c.labFolder, strconv.Itoa(c.index)+"."+purpose)
 }
@@ -151,7 +151,7 @@ func etcdTransport(socket string) *http.Transport {
 }
 
 // RestartControllers starts the controllers, anew where they run, and returns when they work: one that has not begun to ends where
-// the API server is away in that moment.
+// the API server is down at that moment.
 func (c *Cluster) RestartControllers(ctx context.Context) error {
 	if err := c.ControllerManager.Stop(ctx); err != nil {
 		return fmt.Errorf("restarting the controllers of cluster %s: %w", c.Name, err)
@@ -199,7 +199,7 @@ func (c *Cluster) controllerManager(kubeconfig string) *Process {
 	)
 }
 
-// readyTimeout is how long one look at a process may take.
+// readyTimeout is how long one check of a process may take.
 const readyTimeout = 2 * time.Second
 
 // getOK returns nil if the server answers a GET with 200.

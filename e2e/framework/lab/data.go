@@ -12,7 +12,7 @@ import (
 )
 
 // Backup copies all that the cluster stores into a folder, which must not exist, as an administrator would who stops etcd
-// for it. The API server is away meanwhile.
+// for it. The API server is down meanwhile.
 func (c *Cluster) Backup(ctx context.Context, into string) error {
 	return c.whileStopped(ctx, func() error { return os.CopyFS(into, os.DirFS(c.data())) })
 }

@@ -37,7 +37,7 @@ func (p *Process) Freeze() error {
 	return nil
 }
 
-// Thaw lets a frozen process go on. It is an error if it does not run.
+// Thaw lets a frozen process continue. It is an error if it does not run.
 func (p *Process) Thaw() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -157,7 +157,7 @@ func cgroupRoots() []string {
 	return roots
 }
 
-// thaw lets all processes of the machine go on.
+// thaw lets all processes of the machine continue.
 func (m *machine) thaw() error {
 	pids, err := m.processes()
 	if err != nil {

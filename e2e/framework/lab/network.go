@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxNetworks is how many full labs can stand on one host: the third byte of their networks' addresses.
+// maxNetworks is how many full labs can be on one host: the third byte of their networks' addresses.
 const maxNetworks = 100
 
 // firstMachine is the last byte of the first machine's addresses; the host has 1.

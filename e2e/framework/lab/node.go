@@ -198,7 +198,7 @@ func (n *Node) ready(ctx context.Context) error {
 	return errors.New("the node has no condition Ready yet")
 }
 
-// Freeze takes the node and its control plane away, as when the machine loses power: packets to it are lost, and every
+// Freeze stops the node and its control plane, as when the machine loses power: packets to it are lost, and every
 // process on it halts. Nothing on it notices but the time that passes.
 func (n *Node) Freeze(ctx context.Context) error {
 	if err := n.network.unplug(ctx, n.cluster.index); err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 	// Logs is a folder that receives the logs, as <cluster>/<process>.log. Empty: the lab's own folder, which
 	// disappears with the lab.
 	Logs string
-	// Log receives a line for each step of the start. Nil: nothing is said.
+	// Log receives a line for each step of the start. Nil: nothing is logged.
 	Log func(format string, args ...any)
 }
 
@@ -47,7 +47,7 @@ type ClusterOptions struct {
 	// Form says how complete the cluster is. The default: a control plane on the loopback interface.
 	Form Form
 	// Network is the network of the cluster's pods: pods of one network reach each other. Clusters of different networks have the same
-	// ranges, and from the addresses of machines nobody learns those of pods: a packet of a pod of a named network that leaves for a
+	// ranges, and no host can derive the addresses of pods from those of machines: a packet of a pod of a named network that leaves for a
 	// machine bears the address of its own machine. Empty: the network that has no name.
 	Network string
 	// Release is the folder, below that of the binaries, with those of another release of Kubernetes than the default one.

@@ -16,7 +16,7 @@ const firstPort, lastPort = 20000, 32767
 
 // portClaim reserves a TCP port of the loopback interface among labs. kube-apiserver cannot pick a port, so
 // one is picked for it, and a picked port must stay reserved while its API server is down. The reservation is the UDP
-// port of the same number, which our process holds: it excludes the labs of other processes, and dies with us.
+// port of the same number, which our process holds: it excludes the labs of other processes, and ends with our process.
 type portClaim struct {
 	number int
 	udp    net.PacketConn

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// readyInterval is the time between two looks at a process that starts.
+	// readyInterval is the time between two checks of a process that starts.
 	readyInterval = 50 * time.Millisecond
-	// startTimeout is how long a process may take to be ready: a machine that is busy with other labs needs patience.
+	// startTimeout is how long a process may take to be ready: a machine that is busy with other labs needs time.
 	startTimeout = 2 * time.Minute
 	// stopGrace is how long a process may take to end after SIGTERM. An etcd whose client stays connected takes longer,
 	// and loses nothing by being killed.

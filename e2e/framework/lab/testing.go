@@ -75,16 +75,16 @@ func NeedComplete(t testing.TB) {
 	}
 }
 
-// looks are the times between two: what takes longer is looked at less often, since looking takes CPU from what is waited for.
-var looks = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
+// pollBackoff are the times between two: what takes longer is checked less often, since a check takes CPU from what is waited for.
+var pollBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
 
-// Eventually ends the test unless check succeeds within patience; then with check's last error.
-func Eventually(t testing.TB, patience time.Duration, check func(context.Context) error) {
+// Eventually ends the test unless check succeeds within waitLimit; then with check's last error.
+func Eventually(t testing.TB, waitLimit time.Duration, check func(context.Context) error) {
 	t.Helper()
 	last := errors.New("it was not tried")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	err := looks.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	err := pollBackoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if ctx.Err() == nil {
 			last = err
@@ -92,7 +92,7 @@ func Eventually(t testing.TB, patience time.Duration, check func(context.Context
 		return err == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("not within %s: %v", patience, last)
+		t.Fatalf("not within %s: %v", waitLimit, last)
 	}
 }
 

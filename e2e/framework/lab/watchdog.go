@@ -50,7 +50,7 @@ until rm -rf "$1` + endedSuffix + `" 2>/dev/null || [ $tries -ge 10 ]; do
 done
 `
 
-// watchdog is a shell, in a session of its own, that makes a folder for a lab and clears away both.
+// watchdog is a shell, in a session of its own, that makes a folder for a lab and removes both.
 type watchdog struct {
 	folder string
 	pipe   io.Closer
@@ -73,9 +73,9 @@ func startWatchdog(folder string) (*watchdog, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("lab: starting the watchdog: %w", err)
 	}
-	said, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil || said != folderMade+"\n" {
-		return nil, fmt.Errorf("lab: the watchdog cannot make %s: %s: %w", folder, strings.TrimSpace(said), errors.Join(err, cmd.Wait()))
+	reply, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || reply != folderMade+"\n" {
+		return nil, fmt.Errorf("lab: the watchdog cannot make %s: %s: %w", folder, strings.TrimSpace(reply), errors.Join(err, cmd.Wait()))
 	}
 	return &watchdog{folder: folder, pipe: pipe, cmd: cmd}, nil
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// patience is how long anything may take on a busy machine.
-const patience = 90 * time.Second
+// waitLimit is how long anything may take on a busy machine.
+const waitLimit = 90 * time.Second
 
 // endVariable makes this test binary start a lab, and says how to end without closing it.
 const endVariable = "TOMBOLO_LAB_TEST_END"
@@ -80,7 +80,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		"killed when its processes run": {how: "wait", signal: syscall.SIGKILL, during: seen(apiServer, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testDeath(t, tc.how, tc.signal, tc.during)
+			testKilled(t, tc.how, tc.signal, tc.during)
 		})
 	}
 }
@@ -101,13 +101,13 @@ func seen(pattern string, times int) moment {
 	}
 }
 
-func testDeath(t *testing.T, how string, signal syscall.Signal, during moment) {
+func testKilled(t *testing.T, how string, signal syscall.Signal, during moment) {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "lab-test-") // t.TempDir is too long for sockets on macOS
 	lab.Must(t, err)
 	defer os.Remove(folder)
-	runUntilDeath(t, folder, how, signal, during)
-	lab.Eventually(t, patience, func(ctx context.Context) error {
+	runUntilKilled(t, folder, how, signal, during)
+	lab.Eventually(t, waitLimit, func(ctx context.Context) error {
 		left, err := leftovers(ctx, folder)
 		if left != "" {
 			return errors.New("left behind: " + left)
@@ -116,8 +116,8 @@ func testDeath(t *testing.T, how string, signal syscall.Signal, during moment) {
 	})
 }
 
-// runUntilDeath runs this test binary with a folder for temporary files until it is dead.
-func runUntilDeath(t *testing.T, folder, how string, signal syscall.Signal, during moment) {
+// runUntilKilled runs this test binary with a folder for temporary files until it is dead.
+func runUntilKilled(t *testing.T, folder, how string, signal syscall.Signal, during moment) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+folder)
@@ -138,11 +138,11 @@ func runUntilDeath(t *testing.T, folder, how string, signal syscall.Signal, duri
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("the process ended well; it should have died")
+		t.Error("the process ended well; it should have been killed")
 	}
 }
 
-// awaitMoment looks at a folder again and again until the moment has come.
+// awaitMoment reads a folder again and again until the moment has come.
 func awaitMoment(t *testing.T, folder string, during moment) {
 	t.Helper()
 	for range 10_000_000 {

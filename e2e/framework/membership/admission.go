@@ -25,7 +25,7 @@ import (
 var errAdmitted = errors.New("a record with a loopback address is admitted")
 
 // awaitPolicies returns when the hub refuses a bad record of the member and admits a good one. An API server notices a
-// policy after a second, and one that has just met its first Member delays records for another: a test that looks at
+// policy after a second, and one that has just met its first Member delays records for another: a test that checks
 // times, or at refusals, should not begin before.
 func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOptions) error {
 	scheme := runtime.NewScheme()
@@ -37,7 +37,7 @@ func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOpti
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		if err := cl.Create(ctx, record(o, "127.0.0.1"), client.DryRunAll); err == nil {
 			last = errAdmitted
 			return false, nil
@@ -59,7 +59,7 @@ func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOpti
 func AwaitFullQuota(ctx context.Context, hub client.Client, member clusterset.ClusterID) error {
 	another := record(manifests.MemberOptions{ClusterID: member})
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		err := hub.Create(ctx, another.DeepCopy(), client.DryRunAll)
 		if ctx.Err() == nil {
 			last = err

@@ -95,7 +95,7 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 	quota := &corev1.ResourceQuota{}
 	var last error
 	made, pause := time.Now(), 2*time.Second
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
 		if last = cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); last != nil {
 			return false, nil //nolint:nilerr // the last is returned
 		}

@@ -31,8 +31,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// patience is how long anything may take on a busy machine; it takes a second or two.
-const patience = 3 * time.Minute
+// waitLimit is how long anything may take on a busy machine; it takes a second or two.
+const waitLimit = 3 * time.Minute
 
 // Hub returns the options of a cluster that is started for InitHub, which starts its controllers.
 func Hub() lab.ClusterOptions {

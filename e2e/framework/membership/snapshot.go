@@ -19,9 +19,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// longPatience is how long a cluster may take to delete what is left in it. It takes some seconds. But a definition of a
+// longWaitLimit is how long a cluster may take to delete what is left in it. It takes some seconds. But a definition of a
 // kind that was changed just before it was deleted has been seen to take between three and four minutes to go.
-const longPatience = 2 * patience
+const longWaitLimit = 2 * waitLimit
 
 // Snapshot says which objects a cluster has at a time, so that tests can share it, one after the other.
 type Snapshot struct {
@@ -43,7 +43,7 @@ func TakeSnapshot(ctx context.Context, cluster *lab.Cluster) (*Snapshot, error) 
 func (s *Snapshot) Restore(ctx context.Context) error {
 	var left []string
 	var last error // a busy API server may refuse a list: the next round lists again
-	err := wait.PollUntilContextTimeout(ctx, time.Second, longPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, longWaitLimit, true, func(ctx context.Context) (bool, error) {
 		var found []string
 		err := eachObject(ctx, s.cluster, func(kind metav1.APIResource, of metadata.Getter, o metav1.ObjectMeta) error {
 			if s.objects.Has(objectName(kind, o)) || isAutomatic(kind, o) {
@@ -79,7 +79,7 @@ func objectName(kind metav1.APIResource, o metav1.ObjectMeta) string {
 	return fmt.Sprintf("%s %s/%s", kind.Name, o.Namespace, o.Name)
 }
 
-// isAutomatic reports whether the cluster itself makes such an object and takes it away.
+// isAutomatic reports whether the cluster itself makes such an object and deletes it.
 func isAutomatic(kind metav1.APIResource, o metav1.ObjectMeta) bool {
 	return !slices.Contains(kind.Verbs, "delete") || kind.Kind == "Lease" || kind.Kind == "IPAddress" ||
 		kind.Kind == "ServiceAccount" && o.Name == "default" || kind.Kind == "ConfigMap" && o.Name == "kube-root-ca.crt"

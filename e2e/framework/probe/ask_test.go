@@ -132,8 +132,8 @@ func TestAskNeverTwice(t *testing.T) {
 				reader.Peek(reader.Buffered())
 				test.handle(number, conn, reader)
 			})
-			args := append([]string{"ask", "-timeout", patience.String()}, test.args...)
-			got := said[result](t, here(t), append(args, hostPort("127.0.0.1", s.port))...)
+			args := append([]string{"ask", "-timeout", waitLimit.String()}, test.args...)
+			got := runLines[result](t, here(t), append(args, hostPort("127.0.0.1", s.port))...)
 			if len(got) != len(test.want) {
 				t.Fatalf("%d lines, want %d: %+v", len(got), len(test.want), got)
 			}
@@ -156,7 +156,7 @@ func TestAskNeverTwiceUDP(t *testing.T) {
 	lab.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	to := conn.LocalAddr().String()
-	got := said[result](t, here(t), "ask", "-network", "udp4", "-timeout", "5s", "-count", "2", to)
+	got := runLines[result](t, here(t), "ask", "-network", "udp4", "-timeout", "5s", "-count", "2", to)
 	for _, r := range got {
 		if !strings.Contains(r.Error, "i/o timeout") || r.MS < 5000 {
 			t.Errorf("got %+v, want a timeout", r)

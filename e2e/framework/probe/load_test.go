@@ -114,7 +114,7 @@ func TestLoadFailures(t *testing.T) {
 			httpReply(conn, reader, "good")
 		}
 	})
-	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-timeout", patience.String(), hostPort("127.0.0.1", s.port))
+	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-timeout", waitLimit.String(), hostPort("127.0.0.1", s.port))
 	eventually(t, "five failures", func() bool { return strings.Count(l.out.String(), `"error"`) >= 5 })
 	lines := decoded[line](t, strings.NewReader(l.finish(t)))
 	last := lines[len(lines)-1].Summary

@@ -16,7 +16,7 @@
 // Nothing is ever tried twice. A request of ask and load is one lookup and one exchange on one connection, written here
 // without net/http's transport, which repeats requests on connections that turn out to be closed. The lookup sends each
 // question once, to the first nameserver of /etc/resolv.conf, over UDP, where Go's resolver would try `attempts` times and
-// go on to the next nameserver. Names are made of search and ndots in the usual order, and are asked for one after the
+// continue with the next nameserver. Names are made of search and ndots in the usual order, and are asked for one after the
 // other: first A, then AAAA where there is no A (of -network tcp4 only A, of tcp6 only AAAA). The first address of the first
 // answer that has one is dialled. A name that does not exist, or has no address, leads on to the next name; silence and
 // every other code end the lookup. /etc/hosts is not read.

@@ -98,14 +98,14 @@ type started struct {
 // be printed, the run has no reader any more, and stop ends it.
 func (r *paced[T]) follow(stop func(), lines *json.Encoder, look func(outcome[T]) any) error {
 	var failed error
-	told := false
+	warned := false
 	for o := range r.outcomes {
 		line := look(o)
 		if failed == nil && line != nil {
 			failed = lines.Encode(line)
 		}
-		if failed == nil && !told {
-			told = true
+		if failed == nil && !warned {
+			warned = true
 			failed = lines.Encode(started{true})
 		}
 		if failed != nil {

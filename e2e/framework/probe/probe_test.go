@@ -20,8 +20,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// patience is for a machine that is busy with other tests.
-const patience = 2 * time.Minute
+// waitLimit is for a machine that is busy with other tests.
+const waitLimit = 2 * time.Minute
 
 // here is a world of its own for a test.
 func here(t *testing.T) world {
@@ -34,8 +34,8 @@ func here(t *testing.T) world {
 	}
 }
 
-// said runs a command to its end and returns its lines.
-func said[T any](t *testing.T, w world, args ...string) []T {
+// runLines runs a command to its end and returns its lines.
+func runLines[T any](t *testing.T, w world, args ...string) []T {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	w.out, w.err = &out, &complaints
@@ -66,7 +66,7 @@ func hostPort(host string, port int) string { return net.JoinHostPort(host, strc
 // eventually waits until a thing holds, which nothing announces.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -111,7 +111,7 @@ func TestServe(t *testing.T) {
 	var first serving
 	lab.Must(t, json.NewDecoder(out).Decode(&first))
 	ask := func(network, client, host string, port int) {
-		got := said[result](t, here(t), "ask", "-network", network, "-timeout", patience.String(), hostPort(host, port))[0]
+		got := runLines[result](t, here(t), "ask", "-network", network, "-timeout", waitLimit.String(), hostPort(host, port))[0]
 		if got.Error != "" || got.Pod != "pod-1" || got.Cluster != "cluster-1" || got.Port != port || got.Client != client {
 			t.Errorf("%s to %s port %d: %+v", network, host, port, got)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// reply is what a nameserver said to a question.
+// reply is what a nameserver answered to a question.
 type reply struct {
 	Time  time.Time `json:"time"`
 	Name  string    `json:"name"`
@@ -26,7 +26,7 @@ type reply struct {
 	Answers []string `json:"answers"`
 	// Extra are the additional records, sorted, each with its owner and type.
 	Extra []string `json:"extra"`
-	// TTL is the lowest of the answer's records in seconds, or, where there are none, how long that may be believed (RFC
+	// TTL is the lowest of the answer's records in seconds, or, if there are none, how long the absence may be cached (RFC
 	// 2308, section 5).
 	TTL uint32 `json:"ttl"`
 	// Truncated is whether the answer was cut off.
@@ -53,7 +53,7 @@ type question struct {
 func resolve(ctx context.Context, args []string, w world) error {
 	flags := newFlags("resolve", "NAME")
 	kind := flags.String("type", "A", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
-	server := flags.String("server", "", "the nameserver's `IP:PORT`; the first of /etc/resolv.conf where empty")
+	server := flags.String("server", "", "the nameserver's `IP:PORT`; the first of /etc/resolv.conf if empty")
 	tcp := flags.Bool("tcp", false, "ask over TCP")
 	count := flags.Int("count", 1, "how many times to ask, where -rate is 0")
 	rate := flags.Float64("rate", 0, "ask so often a second, and print errors and changes only")

@@ -24,12 +24,12 @@ func TestResolveNeverTwice(t *testing.T) {
 	t.Parallel()
 	n := startNameserver(t)
 	n.fail(nil, "web.test.")
-	got := said[reply](t, n.world(t), "resolve", "-timeout", "5s", "web.test")
+	got := runLines[reply](t, n.world(t), "resolve", "-timeout", "5s", "web.test")
 	if len(got) != 1 || !strings.Contains(got[0].Error, "i/o timeout") || got[0].Rcode != "" {
 		t.Errorf("got %+v", got)
 	}
 	// The nameserver takes datagrams in order: had there been a second, it would be there.
-	said[reply](t, n.world(t), "resolve", "-timeout", patience.String(), "last.test")
+	runLines[reply](t, n.world(t), "resolve", "-timeout", waitLimit.String(), "last.test")
 	lab.Equal(t, "asked", []string{"web.test. A", "last.test. A"}, n.questions(), cmpopts.SortSlices(strings.Compare))
 }
 
@@ -37,7 +37,7 @@ func TestResolveNeverTwice(t *testing.T) {
 func TestResolveRate(t *testing.T) {
 	t.Parallel()
 	n := startNameserver(t, "web.test. 5 IN A 10.0.0.1", "web.test. 5 IN A 10.0.0.2")
-	l := startLoad(t, n.world(t), "resolve", "-rate", "100", "-timeout", patience.String(), "web.test")
+	l := startLoad(t, n.world(t), "resolve", "-rate", "100", "-timeout", waitLimit.String(), "web.test")
 	eventually(t, "five questions", func() bool { return len(n.questions()) >= 5 })
 	// The same in another order, with another TTL: no change.
 	n.set(t, "web.test. 4 IN A 10.0.0.2", "web.test. 4 IN A 10.0.0.1")
@@ -196,7 +196,7 @@ func TestLookup(t *testing.T) {
 			t.Parallel()
 			n := startNameserver(t, test.records...)
 			n.fail(test.rcodes, test.silent)
-			r := resolver{resolvConf: n.world(t, test.options).resolvConf, timeout: patience}
+			r := resolver{resolvConf: n.world(t, test.options).resolvConf, timeout: waitLimit}
 			if test.silent != "" {
 				r.timeout = 5 * time.Second // all of it is waited for
 			}

@@ -48,7 +48,7 @@ func serverOf(config *dns.ClientConfig) string {
 	return net.JoinHostPort(first, config.Port)
 }
 
-// lookup returns the address to dial for a host: itself where it is one, else the first address of its name.
+// lookup returns the address to dial for a host: itself if it is one, else the first address of its name.
 func (r resolver) lookup(ctx context.Context, host string, types []uint16) (netip.Addr, error) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address, nil

@@ -82,11 +82,11 @@ func serve(ctx context.Context, args []string, w world) error {
 		world: w, linger: *linger, unready: *unready,
 		identity: answer{Cluster: w.getenv("CLUSTER"), Pod: w.getenv("POD"), Node: w.getenv("NODE")},
 	}
-	said, err := s.open(ctx, tcpPorts, udpPorts)
+	listening, err := s.open(ctx, tcpPorts, udpPorts)
 	if err != nil {
 		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
 	}
-	if err := json.NewEncoder(w.out).Encode(said); err != nil {
+	if err := json.NewEncoder(w.out).Encode(listening); err != nil {
 		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
 	}
 	return s.run(ctx)
@@ -94,14 +94,14 @@ func serve(ctx context.Context, args []string, w world) error {
 
 // open opens all ports.
 func (s *server) open(ctx context.Context, tcp, udp []int) (serving, error) {
-	var said serving
+	var listening serving
 	for _, port := range tcp {
 		listener, err := listenTCP(ctx, port)
 		if err != nil {
 			return serving{}, err
 		}
 		s.listeners = append(s.listeners, listener)
-		said.Serving.TCP = append(said.Serving.TCP, portOf(listener.Addr()))
+		listening.Serving.TCP = append(listening.Serving.TCP, portOf(listener.Addr()))
 	}
 	for _, port := range udp {
 		socket, err := listenUDP(ctx, port)
@@ -109,9 +109,9 @@ func (s *server) open(ctx context.Context, tcp, udp []int) (serving, error) {
 			return serving{}, err
 		}
 		s.sockets = append(s.sockets, socket)
-		said.Serving.UDP = append(said.Serving.UDP, portOf(socket.LocalAddr()))
+		listening.Serving.UDP = append(listening.Serving.UDP, portOf(socket.LocalAddr()))
 	}
-	return said, nil
+	return listening, nil
 }
 
 // run serves until ctx ends, lingers, and returns when the requests that are open then are answered. http.Server.Shutdown

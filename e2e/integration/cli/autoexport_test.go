@@ -19,7 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// autoExports: join gives the agent automatic export and takes it away, and join and upgrade keep it. The export of a label stays
+// autoExports: join gives the agent automatic export and removes it, and join and upgrade keep it. The export of a label stays
 // without it, for leave to delete.
 //
 // spec: P3, K3

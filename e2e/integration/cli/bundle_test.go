@@ -42,7 +42,7 @@ var inBundle = map[string]string{
 func (s *surveyed) testBundle(t *testing.T) {
 	secrets := append(s.createSecrets(t), "planted-in-log-456")
 	s.runAgentPod(t, "level=INFO msg=started\nlevel=ERROR msg=failed header=\"Authorization: Bearer planted-in-log-456\"\n")
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		var e survey.Explanation
 		if err := s.data(t, "explain shop/web --all-contexts -o json", &e); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (s *surveyed) testBundle(t *testing.T) {
 	})
 	var file string
 	var found map[string]string
-	lab.Eventually(t, patience, func(context.Context) error { // a cluster that does not reply in time is missing
+	lab.Eventually(t, waitLimit, func(context.Context) error { // a cluster that does not reply in time is missing
 		file = filepath.Join(t.TempDir(), "clusterset.tar.gz")
 		out, code := s.run(t, "bundle --all-contexts --file "+file)
 		if code != cli.ExitOK || !strings.Contains(out, file+" holds what can be seen of 2 members") {

@@ -116,7 +116,7 @@ func (d *openedDashboard) await(t *testing.T, what string, wanted func(dashboard
 		}
 		found <- false
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	select {
 	case ok := <-found:

@@ -135,7 +135,7 @@ func (w *world) withToken(t *testing.T, token string) *kubernetes.Clientset {
 func (w *world) ends(t *testing.T, i invited) {
 	t.Helper()
 	hub := w.withToken(t, i.token())
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if _, err := hub.Discovery().ServerVersion(); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the hub accepts the token: %w", err)
 		}

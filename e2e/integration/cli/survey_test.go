@@ -93,7 +93,7 @@ func (s *surveyed) data(t *testing.T, command string, into any) error {
 // awaitProblems returns the first status whose problems are as wanted.
 func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]survey.Problem) bool) (status survey.Status) {
 	t.Helper()
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		status = survey.Status{}
 		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (s *surveyed) shows(t *testing.T, command string, texts ...string) string {
 // endsWith is shows for any exit code.
 func (s *surveyed) endsWith(t *testing.T, command string, code int, texts ...string) (out string) {
 	t.Helper()
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		var got int
 		out, got = s.run(t, command)
 		if got != code || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(out, text) }) {
@@ -171,7 +171,7 @@ func (s *surveyed) testExport(t *testing.T) {
 
 func (s *surveyed) testStatus(t *testing.T) {
 	var status survey.Status
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		status = survey.Status{}
 		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (s *surveyed) testRead(t *testing.T) {
 
 	s.shows(t, "graph --all-contexts -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
 	file := filepath.Join(t.TempDir(), "clusterset.svg")
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if out, code := s.run(t, "graph --all-contexts --file "+file); code != cli.ExitOK || out != "" {
 			return fmt.Errorf("exit code %d; with --file it prints\n%s", code, out)
 		}
@@ -249,7 +249,7 @@ func (b *buffer) String() string {
 
 func (b *buffer) await(t *testing.T, text string) {
 	t.Helper()
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if !strings.Contains(b.String(), text) {
 			return fmt.Errorf("no %q in\n%s", text, b.String())
 		}
@@ -308,7 +308,7 @@ func (s *surveyed) testPendingDeletions(t *testing.T) {
 	}
 	s.startAgent("west")
 	pending := about(survey.ReasonDeletionPending, "west", "")
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		status := s.awaitProblems(t, "pending deletion", pending)
 		if n := status.Members[len(status.Members)-1].PendingDeletions; n == nil || *n != services {
 			return errors.New("not the deletion of all imports is pending")

@@ -31,8 +31,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
-// patience bounds every wait.
-const patience = 3 * time.Minute
+// waitLimit bounds every wait.
+const waitLimit = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
@@ -195,7 +195,7 @@ func (w *world) get(t *testing.T, cluster string, object client.Object) {
 // awaitCount waits until a list has n items.
 func (w *world) awaitCount(t *testing.T, cluster string, list client.ObjectList, n int, options ...client.ListOption) {
 	t.Helper()
-	lab.Eventually(t, patience, func(ctx context.Context) error {
+	lab.Eventually(t, waitLimit, func(ctx context.Context) error {
 		if err := w.client(t, cluster).List(ctx, list, options...); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (w *world) awaitCount(t *testing.T, cluster string, list client.ObjectList,
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if !holds() {
 			return errors.New("no " + what)
 		}

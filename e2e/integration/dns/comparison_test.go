@@ -200,7 +200,7 @@ func numbers(section []dns.RR) string {
 // transferredAndDenied returns the names and types in a zone transfer for which a query finds no records.
 func (c *connection) transferredAndDenied(t *testing.T) []query {
 	t.Helper()
-	envelopes, err := (&dns.Transfer{DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}).In(new(dns.Msg).SetAxfr(zone), c.address)
+	envelopes, err := (&dns.Transfer{DialTimeout: waitLimit, ReadTimeout: waitLimit, WriteTimeout: waitLimit}).In(new(dns.Msg).SetAxfr(zone), c.address)
 	lab.Must(t, err)
 	listed := map[query]bool{}
 	for e := range envelopes {

@@ -45,8 +45,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// patience bounds every wait.
-const patience = 60 * time.Second
+// waitLimit bounds every wait.
+const waitLimit = 60 * time.Second
 
 // directives are the plugins that these tests use, in the order of cmd/coredns.
 var directives = []string{
@@ -195,7 +195,7 @@ func (c *coreDNS) goroutines(t *testing.T) int {
 // text, which is the response code and the data of the answer in order, and the reply itself.
 func (c *coreDNS) ask(t *testing.T, query, network string) (text string, reply *dns.Msg) {
 	t.Helper()
-	lab.Eventually(t, patience, func(context.Context) (err error) {
+	lab.Eventually(t, waitLimit, func(context.Context) (err error) {
 		text, reply, err = c.askOnce(query, network)
 		return err
 	})
@@ -226,7 +226,7 @@ func (c *coreDNS) askOnce(query, network string) (string, *dns.Msg, error) {
 func (c *coreDNS) await(t *testing.T, query, want string) {
 	t.Helper()
 	for _, network := range []string{"udp", "tcp"} {
-		lab.Eventually(t, patience, func(context.Context) error {
+		lab.Eventually(t, waitLimit, func(context.Context) error {
 			got, _, err := c.askOnce(query, network)
 			if err == nil && got != want {
 				err = fmt.Errorf("%s over %s: %s, want %s", query, network, got, want)

@@ -79,7 +79,7 @@ metadata: {namespace: default, name: old}, spec: {type: ClusterSetIP, ips: [10.9
 func (c cluster) testWithoutCRD(t *testing.T) {
 	t.Helper()
 	api := &corev1.Service{}
-	lab.Eventually(t, patience, func(ctx context.Context) error { // the API server creates it soon after its start
+	lab.Eventually(t, waitLimit, func(ctx context.Context) error { // the API server creates it soon after its start
 		return c.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, api)
 	})
 	for plugins, want := range map[string]string{
@@ -103,7 +103,7 @@ func (c cluster) testNotFound(t *testing.T) {
 	s.await(t, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.3")
 	p.notFound.Store(true)
 	p.CloseClientConnections()
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if p.imports.Load() == 0 || p.slices.Load() == 0 {
 			return errors.New("not both kinds have been requested")
 		}
@@ -253,7 +253,7 @@ func (c cluster) testReload(t *testing.T) {
 			t.Errorf("after reload %d the serial number is %d, before it was %d", i, now, serial)
 		}
 		serial = now
-		lab.Eventually(t, patience, func(context.Context) error {
+		lab.Eventually(t, waitLimit, func(context.Context) error {
 			if n := replies.Load() - received; n < 200 {
 				return fmt.Errorf("after reload %d there are %d replies", i, n)
 			}
@@ -266,7 +266,7 @@ func (c cluster) testReload(t *testing.T) {
 	if lost.Load() > replies.Load() {
 		t.Errorf("%d queries got no reply, %d did", lost.Load(), replies.Load())
 	}
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		if n := s.goroutines(t); n >= before+3*reloads { // a server has a publisher and two watches
 			return fmt.Errorf("%d goroutines, before %d", n, before)
 		}

@@ -130,7 +130,7 @@ func (c *connection) close() {
 func (c *connection) ask(t *testing.T, queries ...query) []*dns.Msg {
 	t.Helper()
 	var replies []*dns.Msg
-	lab.Eventually(t, patience, func(ctx context.Context) (err error) {
+	lab.Eventually(t, waitLimit, func(ctx context.Context) (err error) {
 		if replies, err = c.askOnce(ctx, queries); err != nil {
 			c.close()
 		}

@@ -34,7 +34,7 @@ func TestRights(t *testing.T) {
 	s := startCoreDNS(t, clustersetStanza("kubeconfig "+kubeconfig))
 	s.await(t, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
 	s.stop() // a watch is logged when it ends
-	lab.Eventually(t, patience, func(context.Context) error {
+	lab.Eventually(t, waitLimit, func(context.Context) error {
 		problems, err := audit.Misfits(account, objects, c.AuditLog())
 		if err == nil && len(problems) > 0 {
 			err = errors.New(strings.Join(problems, "\n"))

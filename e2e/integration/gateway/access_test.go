@@ -93,7 +93,7 @@ func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.
 	}
 }
 
-// explained fails the test unless explain and trace agree with the grant of b: it lets frontend of a use a service, and nobody else.
+// explained fails the test unless explain and trace agree with the grant of b: it lets frontend of a use a service, and no other client.
 func (e *env) explained(t *testing.T, k world.Key) {
 	t.Helper()
 	found, err := e.survey(t.Context())

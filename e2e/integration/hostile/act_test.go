@@ -25,36 +25,36 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// fence is what refuses an act.
-type fence string
+// layer is what refuses an act.
+type layer string
 
 const (
-	identity fence = "authentication"
-	rights   fence = "rights"     // RBAC on the hub
-	server   fence = "API server" // Kubernetes' own rules for names and metadata
-	schemas  fence = "schema"     // the hub's CRDs
-	policies fence = "policy"     // the hub's admission policies
-	quota    fence = "quota"      // the member's
-	importer fence = "importer"   // by itself
-	pacer    fence = "pacer"      // the importer's, which lets part of it through
-	nobody   fence = "no one"     // it does no harm
+	identity layer = "authentication"
+	rights   layer = "rights"     // RBAC on the hub
+	server   layer = "API server" // Kubernetes' own rules for names and metadata
+	schemas  layer = "schema"     // the hub's CRDs
+	policies layer = "policy"     // the hub's admission policies
+	quota    layer = "quota"      // the member's
+	importer layer = "importer"   // by itself
+	pacer    layer = "pacer"      // the importer's, which lets part of it through
+	noLayer  layer = "no one"     // it does no harm
 )
 
 // setup is a hub from which fences are missing.
 type setup struct {
 	name    string
-	missing []fence
+	missing []layer
 }
 
 var (
 	asReleased      = setup{"as released", nil}
-	withoutPolicies = setup{"without policies", []fence{policies}}
-	withoutSchemas  = setup{"without policies and schemas", []fence{policies, schemas}}
+	withoutPolicies = setup{"without policies", []layer{policies}}
+	withoutSchemas  = setup{"without policies and schemas", []layer{policies, schemas}}
 )
 
-// refusal is a fence that an act meets, and what it says.
+// refusal is a layer that an act meets, and what it says.
 type refusal struct {
-	by     fence
+	by     layer
 	says   string
 	policy string
 	// reason is that of the importer's Event; empty for RecordRefused.
@@ -85,22 +85,22 @@ type act struct {
 	check    func(*testing.T, *env, key)
 }
 
-// refuser returns the fence that an act meets first.
+// refuser returns the layer that an act meets first.
 func (a act) refuser(s setup) refusal {
 	for _, r := range a.refused {
 		if !slices.Contains(s.missing, r.by) {
 			return r
 		}
 	}
-	return refusal{by: nobody, says: a.harmless}
+	return refusal{by: noLayer, says: a.harmless}
 }
 
 // outcome says for people what comes of an act.
 func (a act) outcome(s setup) string {
 	r := a.refuser(s)
 	switch r.by {
-	case nobody:
-		if a.refuser(asReleased).by == nobody && len(s.missing) > 0 { // that is said already
+	case noLayer:
+		if a.refuser(asReleased).by == noLayer && len(s.missing) > 0 { // that is said already
 			return "not refused"
 		}
 		return "not refused: " + a.harmless
@@ -120,7 +120,7 @@ func (a act) shown(s setup) string {
 		return "audit log, metric"
 	case importer:
 		return "Event, metric"
-	case identity, pacer, nobody:
+	case identity, pacer, noLayer:
 	}
 	return "-"
 }
@@ -167,8 +167,8 @@ func (a *attempt) write(ctx context.Context, objects ...client.Object) error {
 
 type try = func(context.Context, *attempt) error
 
-// publishing writes a service whose record is changed, and a good record of endpoints.
-func publishing(change func(*hubv1alpha1.PublishedService)) try {
+// writeService writes a service whose record is changed, and a good record of endpoints.
+func writeService(change func(*hubv1alpha1.PublishedService)) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
 		change(service)
@@ -176,8 +176,8 @@ func publishing(change func(*hubv1alpha1.PublishedService)) try {
 	}
 }
 
-// serving writes a service whose record of endpoints is changed.
-func serving(change func(*hubv1alpha1.PublishedEndpoints)) try {
+// writeEndpoints writes a service whose record of endpoints is changed.
+func writeEndpoints(change func(*hubv1alpha1.PublishedEndpoints)) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
 		change(endpoints)
@@ -185,19 +185,19 @@ func serving(change func(*hubv1alpha1.PublishedEndpoints)) try {
 	}
 }
 
-// announcing writes a service with a good address and another one.
-func announcing(address string) try {
-	return serving(func(e *hubv1alpha1.PublishedEndpoints) {
+// writeAddress writes a service with a good address and another one.
+func writeAddress(address string) try {
+	return writeEndpoints(func(e *hubv1alpha1.PublishedEndpoints) {
 		e.Spec.Groups[0].Addresses = append(e.Spec.Groups[0].Addresses, hubv1alpha1.IPAddress(address))
 	})
 }
 
-// saying writes a service whose record of a kind has something in its spec that no agent would write.
-func saying(kind, field string, value any) try {
+// writeField writes a service whose record of a kind has something in its spec that no agent would write.
+func writeField(kind, field string, value any) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
 		objects := map[string]client.Object{"PublishedService": service, "PublishedEndpoints": endpoints}
-		odd, err := oddly(objects[kind], kind, field, value)
+		odd, err := withField(objects[kind], kind, field, value)
 		if err != nil {
 			return err
 		}
@@ -209,8 +209,8 @@ func saying(kind, field string, value any) try {
 	}
 }
 
-// oddly returns an object of a kind with another value in a field of its spec.
-func oddly(o client.Object, kind, field string, value any) (*unstructured.Unstructured, error) {
+// withField returns an object of a kind with another value in a field of its spec.
+func withField(o client.Object, kind, field string, value any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err
@@ -237,10 +237,10 @@ func (w *env) run(t *testing.T, a act, s setup) {
 		if a.check != nil {
 			a.check(t, w, k)
 		}
-	case nobody:
+	case noLayer:
 		lab.Must(t, err)
 		if a.check == nil {
-			t.Fatalf("%s: nobody refuses it", a.name)
+			t.Fatalf("%s: no layer refuses it", a.name)
 		}
 		a.check(t, w, k)
 	case identity, rights, server, schemas, policies, quota, pacer:

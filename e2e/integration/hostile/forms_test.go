@@ -29,7 +29,7 @@ func metadata() []act {
 	labelled := func(name, label string) act {
 		return act{
 			name: name,
-			try:  publishing(func(s *published) { s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"} }),
+			try:  writeService(func(s *published) { s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"} }),
 			refused: []refusal{
 				byPolicy("records", "label or annotation "+label+" is reserved"), byImporter(fmt.Sprintf("label %q is illegal or reserved", label)),
 			},
@@ -38,7 +38,7 @@ func metadata() []act {
 	annotated := func(name, key string) act {
 		return act{
 			name: name,
-			try:  publishing(func(s *published) { s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: "x"} }),
+			try:  writeService(func(s *published) { s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: "x"} }),
 			refused: []refusal{
 				byPolicy("records", "label or annotation "+key+" is reserved"),
 				byImporter(fmt.Sprintf("annotation %q is illegal, too long or reserved", key)),
@@ -49,7 +49,7 @@ func metadata() []act {
 	foreign := func(name, label, annotation string) act {
 		return act{
 			name: name,
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"}
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{annotation: "x"}
 			}),
@@ -79,7 +79,7 @@ func metadata() []act {
 		foreign("metadata of a load balancer", "purelb.io/x", "Kube-VIP.io/loadbalancerIPs"),
 		{
 			name: "annotations of 256 KiB",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{}
 				for i := range 64 {
 					s.Spec.Annotations["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(strings.Repeat("x", 4096))
@@ -89,7 +89,7 @@ func metadata() []act {
 		},
 		{
 			name: "an annotation of 1 MB",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"example.com/a": hubv1alpha1.AnnotationValue(strings.Repeat("x", 1<<20))}
 			}),
 			refused: []refusal{
@@ -98,7 +98,7 @@ func metadata() []act {
 		},
 		{
 			name: "5,000 labels",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{}
 				for i := range 5000 {
 					s.Spec.Labels["example.com/"+strconv.Itoa(i)] = "x"
@@ -108,7 +108,7 @@ func metadata() []act {
 		},
 		{
 			name: "1 MB of labels on a record",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Labels = map[string]string{}
 				for i := range 10_000 {
 					s.Labels[fmt.Sprintf("app.kubernetes.io/%022d", i)] = strings.Repeat("x", 63)
@@ -120,23 +120,23 @@ func metadata() []act {
 		},
 		{
 			name:    "1 MB of annotations on a record",
-			try:     publishing(func(s *published) { s.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} }),
+			try:     writeService(func(s *published) { s.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} }),
 			refused: []refusal{byServer("metadata.annotations: Too long")},
 		},
 		{
 			name:     "a finalizer on a record",
-			try:      publishing(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
+			try:      writeService(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no finalizers")},
 			harmless: "only the member's namespace waits for it",
 			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k) },
 		},
 		{
 			name: "a record that owns itself",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
 			}),
 			refused:  []refusal{byPolicy("metadata", "what a member writes has no ownerReferences")},
-			harmless: "the hub's garbage collector takes away the record",
+			harmless: "the hub's garbage collector deletes the record",
 			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
 		},
 		{
@@ -149,7 +149,7 @@ func metadata() []act {
 				return a.Delete(ctx, service, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 			},
 			refused:  []refusal{byPolicy("deletions", "a record must not outlive its deletion")},
-			harmless: "the hub's garbage collector takes away the record",
+			harmless: "the hub's garbage collector deletes the record",
 			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
 		},
 	}
@@ -162,19 +162,19 @@ func forms() []act {
 	future := metav1.NewMicroTime(time.Now().AddDate(1000, 0, 0).Truncate(time.Second).Add(time.Microsecond))
 	acts := []act{
 		{
-			name: "a heartbeat from the future", try: beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
+			name: "a heartbeat from the future", try: writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
 			harmless: "no clocks are compared",
 			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name:     "a heartbeat with another cluster's UID",
-			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
+			try:      writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
 			harmless: "it is compared within the member's own namespace only",
 			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
 			name:     "a second heartbeat",
-			try:      beating(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
+			try:      writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
 			refused:  []refusal{bySchema("a member's namespace has one Heartbeat, named heartbeat")},
 			harmless: "it counts as the one that the member has",
 			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
@@ -182,7 +182,7 @@ func forms() []act {
 		{
 			name: "a heartbeat with a time that cannot be read",
 			try: func(ctx context.Context, a *attempt) error {
-				beat, err := oddly(heartbeat(), "Heartbeat", "renewTime", "2026-01-01T00:00:00Z") // a date-time, but of no microseconds
+				beat, err := withField(heartbeat(), "Heartbeat", "renewTime", "2026-01-01T00:00:00Z") // a date-time, but of no microseconds
 				if err != nil {
 					return err
 				}
@@ -194,36 +194,36 @@ func forms() []act {
 			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
 		},
 		{
-			name: "a field of a version to come", try: saying("PublishedService", "gateway", "10.0.0.1"),
+			name: "a field of a version to come", try: writeField("PublishedService", "gateway", "10.0.0.1"),
 			harmless: "what the field says is not heeded",
 			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k); w.c.serves(t, k, "10.66.0.1") },
 		},
 		{
-			name: "a type of a version to come", try: publishing(func(s *published) { s.Spec.Type = "Gateway" }),
+			name: "a type of a version to come", try: writeService(func(s *published) { s.Spec.Type = "Gateway" }),
 			refused: []refusal{bySchema(`spec.type: Unsupported value: "Gateway"`), byImporter(`"Gateway" is no type`)},
 		},
 		{
-			name: "an affinity of a version to come", try: publishing(func(s *published) { s.Spec.SessionAffinity = "Cookie" }),
+			name: "an affinity of a version to come", try: writeService(func(s *published) { s.Spec.SessionAffinity = "Cookie" }),
 			refused: []refusal{bySchema(`spec.sessionAffinity: Unsupported value: "Cookie"`), byImporter(`"Cookie" is no session affinity`)},
 		},
 		{
-			name: "a protocol of a version to come", try: publishing(func(s *published) { s.Spec.Ports[0].Protocol = "QUIC" }),
+			name: "a protocol of a version to come", try: writeService(func(s *published) { s.Spec.Ports[0].Protocol = "QUIC" }),
 			refused: []refusal{bySchema(`spec.ports[0].protocol: Unsupported value: "QUIC"`), byImporter(`"QUIC" is no protocol`)},
 		},
 		{
-			name: "a family of a version to come", try: serving(func(e *endpoints) { e.Spec.AddressType = "FQDN" }), rest: true,
+			name: "a family of a version to come", try: writeEndpoints(func(e *endpoints) { e.Spec.AddressType = "FQDN" }), rest: true,
 			refused: []refusal{bySchema(`spec.addressType: Unsupported value: "FQDN"`), byImporter("is no slice of family IPv4 or IPv6")},
 		},
 		{
-			name: "a record of an older version, without families", try: publishing(func(s *published) { s.Spec.IPFamilies = nil }),
+			name: "a record of an older version, without families", try: writeService(func(s *published) { s.Spec.IPFamilies = nil }),
 			refused: []refusal{bySchema("spec.ipFamilies: "), byImporter("[] are no IP families of a Service")},
 		},
 		{
-			name: "10,000 hostnames", try: publishing(withHostnames(10_000, func(i int) string { return fmt.Sprint("db-", i) })),
+			name: "10,000 hostnames", try: writeService(withHostnames(10_000, func(i int) string { return fmt.Sprint("db-", i) })),
 			refused: []refusal{bySchema("spec.headless.hostnames: Too many"), byImporter("it has 10000 hostnames, more than 100")},
 		},
 		{
-			name: "a hostname for all names", try: publishing(withHostnames(1, func(int) string { return "*" })),
+			name: "a hostname for all names", try: writeService(withHostnames(1, func(int) string { return "*" })),
 			refused: []refusal{bySchema("spec.headless.hostnames[0].hostname in body should match"), byImporter(`hostname "*" is no DNS label`)},
 		},
 	}
@@ -244,7 +244,7 @@ func forms() []act {
 	for _, name := range slices.Sorted(maps.Keys(poison)) {
 		p := poison[name]
 		acts = append(acts, act{
-			name: name, try: saying(p.kind, p.field, p.value), rest: p.kind == "PublishedEndpoints",
+			name: name, try: writeField(p.kind, p.field, p.value), rest: p.kind == "PublishedEndpoints",
 			refused: []refusal{bySchema(p.hub), byImporter(unreadable)},
 		})
 	}
@@ -254,8 +254,8 @@ func forms() []act {
 // heartbeat returns a good one of the hostile member.
 func heartbeat() *hubv1alpha1.Heartbeat { return world.Heartbeat("mallory") }
 
-// beating writes a heartbeat that is changed.
-func beating(change func(*hubv1alpha1.Heartbeat)) try {
+// writeHeartbeat writes a heartbeat that is changed.
+func writeHeartbeat(change func(*hubv1alpha1.Heartbeat)) try {
 	return func(ctx context.Context, a *attempt) error {
 		beat := heartbeat()
 		change(beat)
@@ -287,7 +287,7 @@ func eldersSettingsStay(t *testing.T, w *env, k key) {
 		return nil
 	})
 	w.witness(t)
-	lab.Equal(t, fmt.Sprintf("%s has other settings", k), w.elders, w.c.settings(t, k))
+	lab.Equal(t, fmt.Sprintf("%s has other settings", k), w.olderSettings, w.c.settings(t, k))
 }
 
 // withHostnames makes a record that of a headless service with hostnames.

@@ -42,7 +42,7 @@ func lasting() []act {
 	return []act{
 		{name: "changes of a service as fast as the hub takes them", refused: []refusal{{by: pacer}}},
 		{name: "records without end", refused: []refusal{{by: quota}}},
-		{name: "whatever is allowed, after its rights were taken away", refused: []refusal{{by: rights}}},
+		{name: "whatever is allowed, after its rights were removed", refused: []refusal{{by: rights}}},
 		{name: "whatever is allowed, after its account was deleted", refused: []refusal{{by: identity}}},
 	}
 }
@@ -55,15 +55,15 @@ func TestHostileMember(t *testing.T) {
 	t.Run("AsReleased", func(t *testing.T) {
 		t.Parallel()
 		w := newEnv(t)
-		before := w.belongings(t)
+		before := w.honestState(t)
 		w.play(t, everything(), asReleased)
 		w.end(t, before)
 	})
-	t.Run("Unfenced", func(t *testing.T) {
+	t.Run("WithoutPolicies", func(t *testing.T) {
 		t.Parallel()
 		w := newEnv(t)
 		w.removePolicies(t)
-		before := w.belongings(t)
+		before := w.honestState(t)
 		w.play(t, everything(), withoutPolicies)
 		w.removeSchemas(t)
 		w.play(t, bySchemas(), withoutSchemas)
@@ -84,12 +84,12 @@ func (w *env) play(t *testing.T, acts []act, s setup) {
 	lab.Must(t, err)
 	lab.Must(t, w.attempt(t, "begin", key{}).beat(t.Context(), heartbeat()))
 	var tried []act // those that the command line asks for
-	told := 0
+	refusedActs := 0
 	for _, a := range acts {
 		t.Run(strings.ReplaceAll(s.name+"/"+a.name, " ", "-"), func(t *testing.T) {
 			tried = append(tried, a)
 			if r := a.refuser(s); r.by == importer && r.reason == "" {
-				told++
+				refusedActs++
 			}
 			w.run(t, a, s)
 		})
@@ -97,17 +97,17 @@ func (w *env) play(t *testing.T, acts []act, s setup) {
 	w.shown(t, tried, s, before)
 	got, err := w.c.GaugeValue("tombolo_refused_records")
 	lab.Must(t, err)
-	if got < float64(told) {
-		t.Errorf("tombolo_refused_records is %v after %d acts that the importer refuses", got, told)
+	if got < float64(refusedActs) {
+		t.Errorf("tombolo_refused_records is %v after %d acts that the importer refuses", got, refusedActs)
 	}
 }
 
-// end does what ends the hostile member's work, and checks that the honest are as they were, and can go on.
+// end does what ends the hostile member's work, and checks that the honest are as they were, and can continue.
 func (w *env) end(t *testing.T, before string) {
 	t.Helper()
 	w.witness(t)
-	w.fenced(t)
-	lab.Equal(t, "what is the honest members' has changed", before, w.belongings(t))
+	w.onlyOwnAddresses(t)
+	lab.Equal(t, "what is the honest members' has changed", before, w.honestState(t))
 	t.Run("Flood", w.testFlood)
 	t.Run("Quota", w.testQuota)
 	t.Run("Revoked", w.testRevoked)
@@ -134,7 +134,7 @@ func (w *env) change(t *testing.T, addresses ...string) {
 	w.c.serves(t, web, addresses...)
 }
 
-// removePolicies takes away the hub's policies and waits until they are out of force.
+// removePolicies removes the hub's policies and waits until they are out of force.
 func (w *env) removePolicies(t *testing.T) {
 	t.Helper()
 	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
@@ -220,14 +220,14 @@ func (w *env) testFlood(t *testing.T) {
 			}
 		})
 	}
-	w.change(t, "10.1.0.1", "10.1.0.2") // while it goes on
+	w.change(t, "10.1.0.1", "10.1.0.2") // while it continues
 	end()
 	took := time.Since(begun)
 	total := 0
 	for _, n := range changes {
 		total += n
 	}
-	// Each look at the service writes what has changed of its slices. A few looks have other reasons.
+	// Each reconcile of the service writes what has changed of its slices. A few reconciles have other reasons.
 	bound := (60 + int(20*took.Seconds())) * writers
 	written := w.c.writes(t) - before
 	t.Logf("%d changes in %s, %.0f/s: %d writes in the importing cluster, at most %d", total, took, float64(total)/took.Seconds(), written, bound)
@@ -268,7 +268,7 @@ func (w *env) testQuota(t *testing.T) {
 	w.change(t, "10.1.0.1", "10.1.0.2", "10.1.0.4")
 }
 
-// A member whose rights are taken away is refused at once, and one whose account is deleted is not authenticated.
+// A member whose rights are removed is refused at once, and one whose account is deleted is not authenticated.
 func (w *env) testRevoked(t *testing.T) {
 	a := w.attempt(t, "revoked", key{Namespace: "shared", Name: "late"})
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}

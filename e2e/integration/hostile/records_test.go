@@ -27,14 +27,14 @@ type (
 func ofReserved(name string, k key) act {
 	return act{
 		name: name, service: k,
-		try:      publishing(func(*published) {}),
+		try:      writeService(func(*published) {}),
 		refused:  []refusal{byPolicy("records", "namespace "+k.Namespace+" is never part of a clusterset")},
 		harmless: "no importer reads records of that namespace; `kubectl clusterset status` shows it",
 		check: func(t *testing.T, w *env, k key) {
 			t.Helper()
 			w.witness(t)
 			w.c.absent(t, k)
-			w.tells(t, k, "namespace "+k.Namespace+" is reserved")
+			w.reports(t, k, "namespace "+k.Namespace+" is reserved")
 		},
 	}
 }
@@ -46,7 +46,7 @@ func ofOthers() []act {
 		ofReserved("a service of a member's namespace, as the hub has it", key{Namespace: "member-b", Name: "web"}),
 		{
 			name: "another API server", service: key{Namespace: metav1.NamespaceDefault, Name: "kubernetes"},
-			try: publishing(func(*published) {}),
+			try: writeService(func(*published) {}),
 			refused: []refusal{
 				byPolicy("records", "service default/kubernetes is each cluster's own API server"),
 				byImporter("service default/kubernetes is reserved"),
@@ -54,7 +54,7 @@ func ofOthers() []act {
 		},
 		{
 			name: "a service of a namespace that is not listed", service: key{Namespace: "honest", Name: "new"},
-			try: publishing(func(*published) {}),
+			try: writeService(func(*published) {}),
 			refused: []refusal{
 				byPolicy("records", "the Member of cluster mallory does not allow namespace honest"),
 				byImporter("the member may not publish services of namespace honest"),
@@ -62,7 +62,7 @@ func ofOthers() []act {
 		},
 		{
 			name: "a part in another's service, with internalTrafficPolicy Local", service: web,
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Type, s.Spec.InternalTrafficPolicy = mcsv1beta1.Headless, "Local"
 				s.Spec.ExportedAt = metav1.Unix(0, 0)
 			}),
@@ -73,7 +73,7 @@ func ofOthers() []act {
 		},
 		{
 			name: "a record that claims another's service",
-			try:  publishing(func(s *published) { s.Spec.Namespace, s.Spec.Service = "honest", "web" }),
+			try:  writeService(func(s *published) { s.Spec.Namespace, s.Spec.Service = "honest", "web" }),
 			refused: []refusal{
 				byPolicy("records", "the name must be <namespace>.<service>, here honest.web"),
 				byImporter("its name does not say that it is service honest/web"),
@@ -81,7 +81,7 @@ func ofOthers() []act {
 		},
 		{
 			name: "endpoints that claim another's service",
-			try:  serving(func(e *endpoints) { e.Spec.Namespace, e.Spec.Service = "honest", "web" }),
+			try:  writeEndpoints(func(e *endpoints) { e.Spec.Namespace, e.Spec.Service = "honest", "web" }),
 			refused: []refusal{
 				byPolicy("records", "the name must be <namespace>.<service>.<slice>, here honest.web.<slice>"),
 				byImporter("its name does not say that it is service honest/web"),
@@ -89,8 +89,8 @@ func ofOthers() []act {
 			rest: true,
 		},
 		{
-			name: "a slice that would bear the name of another's", service: twin,
-			try: serving(func(e *endpoints) { e.Name = twin.Namespace + "." + twin.Name + ".eu-0123456789" }),
+			name: "a slice that would bear the name of another's", service: prefixed,
+			try: writeEndpoints(func(e *endpoints) { e.Name = prefixed.Namespace + "." + prefixed.Name + ".eu-0123456789" }),
 			refused: []refusal{
 				byPolicy("records", "the slice in the name must be an ID as agents give them"),
 				byImporter(`its name ends in "eu-0123456789", which is no slice's ID`),
@@ -99,12 +99,12 @@ func ofOthers() []act {
 			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
 				w.witness(t)
-				lab.Equal(t, fmt.Sprintf("the slices of %s have been written", k), w.twins, w.c.twins(t))
+				lab.Equal(t, fmt.Sprintf("the slices of %s have been written", k), w.prefixedSlices, w.c.prefixedSlices(t))
 			},
 		},
 		{
 			name: "an age of 1970 in a shared service, with other settings", service: shared,
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.ExportedAt, s.Spec.Type, s.Spec.InternalTrafficPolicy = metav1.Unix(0, 0), mcsv1beta1.Headless, "Local"
 				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "mallory"}
 				s.Spec.Ports[0].Port = 81
@@ -119,34 +119,34 @@ func ofOthers() []act {
 func names() []act {
 	long := strings.Repeat("n", 64)
 	headless := func(hostname string) try {
-		return serving(func(e *endpoints) {
+		return writeEndpoints(func(e *endpoints) {
 			e.Spec.Groups[0].Hostnames = []hubv1alpha1.Hostname{hubv1alpha1.Hostname(hostname)}
 		})
 	}
 	return []act{
 		{
 			name: "a name that is no DNS label", service: key{Namespace: "hostile", Name: "web_1"},
-			try:     publishing(func(*published) {}),
+			try:     writeService(func(*published) {}),
 			refused: []refusal{bySchema(`spec.service: Invalid value: "web_1"`), byServer("a lowercase RFC 1123 subdomain")},
 		},
 		{
 			name: "a look-alike name", service: key{Namespace: "hostile", Name: "wеb"}, // with a Cyrillic letter
-			try:     publishing(func(*published) {}),
+			try:     writeService(func(*published) {}),
 			refused: []refusal{bySchema(`spec.service: Invalid value: "wеb"`), byServer("a lowercase RFC 1123 subdomain")},
 		},
 		{
 			name: "a name of 254 characters", service: key{Namespace: "hostile", Name: strings.Repeat("n", 246)},
-			try:     publishing(func(*published) {}),
+			try:     writeService(func(*published) {}),
 			refused: []refusal{byServer("must be no more than 253")},
 		},
 		{
 			name: "a name of 64 characters", service: key{Namespace: "hostile", Name: long},
-			try:     publishing(func(*published) {}),
+			try:     writeService(func(*published) {}),
 			refused: []refusal{bySchema("spec.service: Too long"), byImporter("is no legal namespace and service name")},
 		},
 		{
 			name: "a name with a dot", service: key{Namespace: "hostile", Name: "web.honest"},
-			try:      publishing(func(*published) {}),
+			try:      writeService(func(*published) {}),
 			refused:  []refusal{bySchema(`spec.service: Invalid value: "web.honest"`)},
 			harmless: "a record whose name is that of no service is not read",
 			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.absent(t, k) },
@@ -176,7 +176,7 @@ func names() []act {
 			},
 		},
 		{
-			name: "a zone that is none", try: serving(func(e *endpoints) { e.Spec.Groups[0].Zone = "zone/b" }),
+			name: "a zone that is none", try: writeEndpoints(func(e *endpoints) { e.Spec.Groups[0].Zone = "zone/b" }),
 			refused: []refusal{bySchema(`spec.groups[0].zone: Invalid value: "zone/b"`), byImporter(`"zone/b" is no zone`)}, rest: true,
 		},
 		{
@@ -195,40 +195,40 @@ func names() []act {
 // addresses are those that the member may not announce.
 func addresses() []act {
 	const special, outside = " is loopback, link-local, multicast, broadcast or unspecified", " is outside the "
-	fenced := func(name, address, hub, importer string) act {
+	badAddress := func(name, address, hub, importer string) act {
 		return act{
-			name: name, try: announcing(address), rest: true,
+			name: name, try: writeAddress(address), rest: true,
 			refused: []refusal{byPolicy("addresses", hub), byImporter(importer)},
 		}
 	}
 	acts := []act{
-		fenced("the loopback address", "127.0.0.1", "address 127.0.0.1"+special, "127.0.0.1 is loopback"),
-		fenced("the metadata server", "169.254.169.254", "address 169.254.169.254"+special, "169.254.169.254 is loopback, link-local"),
-		fenced("a multicast address", "224.0.0.1", "address 224.0.0.1"+special, "224.0.0.1 is loopback, link-local, multicast"),
-		fenced("the unspecified address", "0.0.0.0", "address 0.0.0.0"+special, "0.0.0.0 is loopback, link-local, multicast"),
-		fenced("an IPv4-mapped address", "::ffff:10.66.0.9", "is no IP address in canonical form", `"::ffff:10.66.0.9" is not in canonical form`),
-		fenced("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
-		fenced("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
-		fenced("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
-		fenced("an address of no member", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
-		fenced("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
+		badAddress("the loopback address", "127.0.0.1", "address 127.0.0.1"+special, "127.0.0.1 is loopback"),
+		badAddress("the metadata server", "169.254.169.254", "address 169.254.169.254"+special, "169.254.169.254 is loopback, link-local"),
+		badAddress("a multicast address", "224.0.0.1", "address 224.0.0.1"+special, "224.0.0.1 is loopback, link-local, multicast"),
+		badAddress("the unspecified address", "0.0.0.0", "address 0.0.0.0"+special, "0.0.0.0 is loopback, link-local, multicast"),
+		badAddress("an IPv4-mapped address", "::ffff:10.66.0.9", "is no IP address in canonical form", `"::ffff:10.66.0.9" is not in canonical form`),
+		badAddress("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
+		badAddress("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
+		badAddress("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
+		badAddress("an address of no member", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
+		badAddress("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
 		{
 			name: "an address of the importer's Services, by a mistaken Member", rest: true,
 			try: func(ctx context.Context, a *attempt) error {
-				return announcing(a.c.Cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
+				return writeAddress(a.c.Cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
 			},
 			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
 		},
 		{
 			name: "an address of Services whose range came later", rest: true,
-			try:     announcing(netip.MustParsePrefix(addedRange).Addr().Next().String()),
+			try:     writeAddress(netip.MustParsePrefix(addedRange).Addr().Next().String()),
 			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
 		},
 	}
 	for _, address := range []string{"::1", "fe80::1", "ff02::1"} {
 		acts = append(acts, act{
 			name: "the address " + address, rest: true,
-			try: serving(func(e *endpoints) {
+			try: writeEndpoints(func(e *endpoints) {
 				e.Spec.AddressType, e.Spec.Groups[0].Addresses = "IPv6", []hubv1alpha1.IPAddress{hubv1alpha1.IPAddress(address)}
 			}),
 			refused: []refusal{byPolicy("addresses", "address "+address+special), byImporter(address + " is loopback")},
@@ -239,7 +239,7 @@ func addresses() []act {
 
 // numbers are ports, and too many of anything.
 func numbers() []act {
-	port := func(number int32) try { return publishing(func(s *published) { s.Spec.Ports[0].Port = number }) }
+	port := func(number int32) try { return writeService(func(s *published) { s.Spec.Ports[0].Port = number }) }
 	return []act{
 		{
 			name: "port 0", try: port(0),
@@ -251,7 +251,7 @@ func numbers() []act {
 		},
 		{
 			name: "2,000 ports",
-			try: publishing(func(s *published) {
+			try: writeService(func(s *published) {
 				s.Spec.Ports = nil
 				for i := range int32(2000) {
 					s.Spec.Ports = append(s.Spec.Ports, hubv1alpha1.PublishedPort{Name: "p" + strconv.Itoa(int(i)), Protocol: "TCP", Port: i + 1})
@@ -261,7 +261,7 @@ func numbers() []act {
 		},
 		{
 			name: "2,000 endpoints in a record",
-			try:  serving(func(e *endpoints) { e.Spec.Groups = []hubv1alpha1.EndpointGroup{manyPods(0, 1000), manyPods(4, 1000)} }),
+			try:  writeEndpoints(func(e *endpoints) { e.Spec.Groups = []hubv1alpha1.EndpointGroup{manyPods(0, 1000), manyPods(4, 1000)} }),
 			refused: []refusal{
 				bySchema("the groups have more than 1000 addresses in all"), byImporter("it has more than 1000 addresses"),
 			},
@@ -285,7 +285,7 @@ func numbers() []act {
 			refused: []refusal{byImporter("slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 1")},
 			check: func(t *testing.T, w *env, k key) {
 				t.Helper()
-				w.tells(t, k, "2 of 12 slices: ", " and these have 12000")
+				w.reports(t, k, "2 of 12 slices: ", " and these have 12000")
 			},
 		},
 	}

@@ -48,7 +48,7 @@ func (w *env) shown(t *testing.T, acts []act, s setup, before map[string]int) {
 			if want.by == policies {
 				denials[want.policy]++
 			}
-		case importer, nobody, identity, quota, pacer:
+		case importer, noLayer, identity, quota, pacer:
 		}
 	}
 	after, err := w.Hub.Denials(t.Context())
@@ -70,8 +70,8 @@ func (w *env) logged(t *testing.T, slug string, code int) {
 	}
 }
 
-// tells checks that what is refused of a service's records, as the command reads them, says all of some texts.
-func (w *env) tells(t *testing.T, k key, texts ...string) {
+// reports checks that what is refused of a service's records, as the command reads them, says all of some texts.
+func (w *env) reports(t *testing.T, k key, texts ...string) {
 	t.Helper()
 	seen, err := hub.Read(t.Context(), w.HubClient)
 	lab.Must(t, err)

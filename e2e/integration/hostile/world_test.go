@@ -38,12 +38,12 @@ import (
 // own is the hostile member's namespace on the hub.
 const own = "member-mallory"
 
-// What the honest export: web from b, by its agent; and what the hostile member may join, shared from elder and twin from
+// What the honest export: web from b, by its agent; and what the hostile member may join, shared from older and prefixed from
 // mallory-eu, whose records the test writes.
 var (
-	web    = key{Namespace: "honest", Name: "web"}
-	shared = key{Namespace: "shared", Name: "web"}
-	twin   = key{Namespace: "shared", Name: "twin"}
+	web      = key{Namespace: "honest", Name: "web"}
+	shared   = key{Namespace: "shared", Name: "web"}
+	prefixed = key{Namespace: "shared", Name: "prefixed"}
 )
 
 type key = world.Key
@@ -59,10 +59,10 @@ type env struct {
 	*world.World
 	b, c    *member
 	mallory *rest.Config
-	// elders are the settings of the shared service while elder alone exports it.
-	elders settings
-	// twins are the slices that c has of the service of mallory-eu, as it first had them.
-	twins []discoveryv1.EndpointSlice
+	// olderSettings are the settings of the shared service while older alone exports it.
+	olderSettings settings
+	// prefixedSlices are the slices that c has of the service of mallory-eu, as it first had them.
+	prefixedSlices []discoveryv1.EndpointSlice
 }
 
 // addedRange is where c takes addresses for its Services from besides the range that its API server was started with.
@@ -154,10 +154,10 @@ func pods(addresses ...string) *discoveryv1.EndpointSlice {
 // exportShared has others export services, an hour ago, that the hostile member may join.
 func (w *env) exportShared(t *testing.T) {
 	t.Helper()
-	w.exportAs(t, "elder", 3, shared, "10.3.0.1")
-	w.elders = w.c.settings(t, shared)
-	w.exportAs(t, "mallory-eu", 4, twin, "10.4.0.1")
-	w.twins = w.c.twins(t)
+	w.exportAs(t, "older", 3, shared, "10.3.0.1")
+	w.olderSettings = w.c.settings(t, shared)
+	w.exportAs(t, "mallory-eu", 4, prefixed, "10.4.0.1")
+	w.prefixedSlices = w.c.prefixedSlices(t)
 }
 
 // exportAs makes a cluster, of which nothing exists, the n-th member and has it export a service with one endpoint.
@@ -177,10 +177,10 @@ func (w *env) exportAs(t *testing.T, id clusterset.ClusterID, n int, k key, addr
 	w.c.serves(t, k, string(address))
 }
 
-// twins returns the slices of the service of mallory-eu.
-func (m *member) twins(t *testing.T) []discoveryv1.EndpointSlice {
+// prefixedSlices returns the slices of the service of mallory-eu.
+func (m *member) prefixedSlices(t *testing.T) []discoveryv1.EndpointSlice {
 	t.Helper()
-	mirrored, err := m.Mirrored(t.Context(), twin)
+	mirrored, err := m.Mirrored(t.Context(), prefixed)
 	lab.Must(t, err)
 	return mirrored
 }
@@ -241,9 +241,9 @@ func (m *member) serves(t *testing.T, k key, want ...string) {
 	})
 }
 
-// belongings returns all that must not change while a hostile member acts: the honest service in both clusters, all that
+// honestState returns all that must not change while a hostile member acts: the honest service in both clusters, all that
 // the two have in namespaces of Kubernetes' own, and what the hub holds of the honest, but for their heartbeats.
-func (w *env) belongings(t *testing.T) string {
+func (w *env) honestState(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	note := func(where string, c client.Client, list client.ObjectList, options ...client.ListOption) {
@@ -264,15 +264,15 @@ func (w *env) belongings(t *testing.T) string {
 		}
 	}
 	note("hub", w.HubClient, &hubv1alpha1.MemberList{})
-	for _, id := range []string{"b", "c", "elder", "mallory-eu"} {
+	for _, id := range []string{"b", "c", "older", "mallory-eu"} {
 		note("hub", w.HubClient, &hubv1alpha1.PublishedServiceList{}, client.InNamespace("member-"+id))
 		note("hub", w.HubClient, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+id))
 	}
 	return text.String()
 }
 
-// fenced checks that nothing has come into c from the hostile member but addresses of its own, and no metadata.
-func (w *env) fenced(t *testing.T) {
+// onlyOwnAddresses checks that nothing has come into c from the hostile member but addresses of its own, and no metadata.
+func (w *env) onlyOwnAddresses(t *testing.T) {
 	t.Helper()
 	mirrored := &discoveryv1.EndpointSliceList{}
 	lab.Must(t, w.c.List(t.Context(), mirrored, client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "mallory"}))

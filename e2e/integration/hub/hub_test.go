@@ -117,7 +117,7 @@ func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 	return m
 }
 
-// checkError fails the test unless err holds the text, or is nil where the text is empty.
+// checkError fails the test unless err holds the text, or is nil if the text is empty.
 func checkError(t *testing.T, err error, text string) {
 	t.Helper()
 	switch {

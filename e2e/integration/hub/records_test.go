@@ -82,7 +82,7 @@ func addresses(all ...hubv1alpha1.IPAddress) endpointsChange {
 }
 
 // try writes a record that a change has made, once as a new one and once as an update of a good one, and checks that both
-// are refused with a text, or accepted where it is empty. A change of the name cannot be an update.
+// are refused with a text, or accepted if it is empty. A change of the name cannot be an update.
 func try[T client.Object](t *testing.T, c client.Client, good func() T, change func(T), text string) {
 	t.Helper()
 	t.Run("create", func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestScrape: an agent and a DNS server at work tell all that alerts and dashboards ask for.
+// TestScrape: an agent and a DNS server at work export all metrics that alerts and dashboards use.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	w := world.New(t, membership.Hub(), lab.Member("a"), lab.Member("b"))

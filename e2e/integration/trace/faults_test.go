@@ -43,7 +43,7 @@ type fault struct {
 	only shape
 	// want is what a trace should say.
 	want verdict
-	// inject breaks the service sick of the scene until the test ends.
+	// inject breaks the service broken of the scene until the test ends.
 	inject func(*testing.T, *scene)
 }
 
@@ -96,9 +96,9 @@ var faults = []fault{
 		atEnd(t, func(ctx context.Context) error { return s.HubClient.Create(ctx, member) })
 	}},
 	{"the importer's namespace is deleted", allServices, "", verdict{"b", survey.HopNamespace}, func(t *testing.T, s *scene) {
-		lab.Must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.sick.Namespace}}))
+		lab.Must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.broken.Namespace}}))
 	}},
-	{"somebody's ServiceImport is in the way", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+	{"another user's ServiceImport has the name", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
 		s.whileDown(t, func() {
 			lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 			lab.Must(t, s.b.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta(), Spec: mcsv1beta1.ServiceImportSpec{
@@ -113,7 +113,7 @@ var faults = []fault{
 	}},
 	{"a grant names other clusters only", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
 		grant := &policyv1alpha1.ServiceExportGrant{ObjectMeta: s.meta(), Spec: policyv1alpha1.ServiceExportGrantSpec{
-			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(s.sick.Name)},
+			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(s.broken.Name)},
 			To:      []policyv1alpha1.Peer{{Clusters: []policyv1alpha1.ClusterID{"c"}}},
 		}}
 		lab.Must(t, s.a.Create(t.Context(), grant))
@@ -123,7 +123,7 @@ var faults = []fault{
 			spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
 		})
 	}},
-	{"somebody's Services have both names of the derived one", oneService, "", verdict{"b", survey.HopDerived}, derivedNamesTaken},
+	{"another user's Services have both names of the derived one", oneService, "", verdict{"b", survey.HopDerived}, derivedNamesTaken},
 	{"the importer's agent is down when the derived Service is deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
@@ -182,16 +182,16 @@ func quotaUsedUp(t *testing.T, s *scene) {
 	lab.Must(t, s.HubClient.Create(t.Context(), quota))
 	atEnd(t, func(ctx context.Context) error { return s.HubClient.Delete(ctx, quota) })
 	lab.Must(t, membership.AwaitFullQuota(t.Context(), s.HubClient, s.a.id))
-	lab.Must(t, s.a.Create(t.Context(), s.slice(s.sick, "2", 3)))
+	lab.Must(t, s.a.Create(t.Context(), s.slice(s.broken, "2", 3)))
 }
 
 func derivedNamesTaken(t *testing.T, s *scene) {
 	derived := s.derived(t)
 	s.whileDown(t, func() {
 		lab.Must(t, s.b.Delete(t.Context(), derived))
-		for _, name := range []string{clusterset.ShortDerivedName(s.sick.Name), clusterset.LongDerivedName(s.sick.Name)} {
+		for _, name := range []string{clusterset.ShortDerivedName(s.broken.Name), clusterset.LongDerivedName(s.broken.Name)} {
 			lab.Must(t, s.b.Create(t.Context(), &corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.sick.Namespace, Name: name},
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.broken.Namespace, Name: name},
 				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 			}))
 		}

@@ -32,12 +32,12 @@ func atEnd(t *testing.T, mend func(context.Context) error) {
 
 // meta names the objects of the service that is to be broken.
 func (s *scene) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: s.sick.Namespace, Name: s.sick.Name}
+	return metav1.ObjectMeta{Namespace: s.broken.Namespace, Name: s.broken.Name}
 }
 
 // probe names an object that is never created.
 func (s *scene) probe() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: s.sick.Namespace, Name: "probe"}
+	return metav1.ObjectMeta{Namespace: s.broken.Namespace, Name: "probe"}
 }
 
 // silenced stops the agent of a member until the test ends, and waits until it is missed.
@@ -58,7 +58,7 @@ func (s *scene) whileDown(t *testing.T, do func()) {
 func (s *scene) changeService(t *testing.T, change func(*corev1.ServiceSpec)) {
 	t.Helper()
 	service := &corev1.Service{}
-	lab.Must(t, s.a.Get(t.Context(), s.sick, service))
+	lab.Must(t, s.a.Get(t.Context(), s.broken, service))
 	change(&service.Spec)
 	lab.Must(t, s.a.Update(t.Context(), service))
 }
@@ -73,7 +73,7 @@ func (s *scene) changeEnds(t *testing.T, change func(*discoveryv1.EndpointSlice)
 func (s *scene) record(t *testing.T) *hubv1alpha1.PublishedService {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.sick.Namespace + "." + s.sick.Name}, record))
+	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.broken.Namespace + "." + s.broken.Name}, record))
 	return record
 }
 
@@ -101,9 +101,9 @@ func (s *scene) changeMember(t *testing.T, change func(*hubv1alpha1.MemberSpec))
 func (s *scene) derived(t *testing.T) *corev1.Service {
 	t.Helper()
 	list := &corev1.ServiceList{}
-	lab.Must(t, s.b.List(t.Context(), list, client.InNamespace(s.sick.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.sick.Name}))
+	lab.Must(t, s.b.List(t.Context(), list, client.InNamespace(s.broken.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.broken.Name}))
 	if len(list.Items) != 1 {
-		t.Fatalf("b has %d derived Services of %s", len(list.Items), s.sick)
+		t.Fatalf("b has %d derived Services of %s", len(list.Items), s.broken)
 	}
 	return &list.Items[0]
 }
@@ -111,8 +111,8 @@ func (s *scene) derived(t *testing.T) *corev1.Service {
 // deleteMirrored deletes the service's mirrored slices in b.
 func (s *scene) deleteMirrored(t *testing.T) {
 	t.Helper()
-	lab.Must(t, s.b.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(s.sick.Namespace),
-		client.MatchingLabels{mcsv1beta1.LabelServiceName: s.sick.Name}))
+	lab.Must(t, s.b.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(s.broken.Namespace),
+		client.MatchingLabels{mcsv1beta1.LabelServiceName: s.broken.Name}))
 }
 
 // forbid has b refuse objects of a kind in the scene's namespace until the test ends, and returns when it refuses one.
@@ -122,7 +122,7 @@ func (s *scene) forbid(t *testing.T, group, plural string, probe client.Object) 
 		ObjectMeta: metav1.ObjectMeta{Name: "no-" + plural},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.sick.Namespace}},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.broken.Namespace}},
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 					Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{plural}},

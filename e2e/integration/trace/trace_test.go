@@ -49,7 +49,7 @@ func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
 		t.Run(fmt.Sprintf("%d %s", i+1, fault.name), func(t *testing.T) {
 			s := w.stage(t, fmt.Sprintf("draw-%d", i+1), i+1, fault.shape(random))
 			fault.inject(t, s)
-			traced, named := w.comesTo(t, s.sick, func(traced survey.TraceResult) bool {
+			traced, named := w.comesTo(t, s.broken, func(traced survey.TraceResult) bool {
 				got := traced.Broken()
 				return got != nil && got.Hop == fault.want.hop && got.Cluster == fault.want.cluster && got.Fix != ""
 			})
@@ -63,7 +63,7 @@ func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
 			if fault.scope == allServices {
 				return
 			}
-			traced, healthy := w.comesTo(t, s.well, func(traced survey.TraceResult) bool { return traced.Broken() == nil })
+			traced, healthy := w.comesTo(t, s.working, func(traced survey.TraceResult) bool { return traced.Broken() == nil })
 			if !healthy {
 				blamed++
 				t.Errorf("the other service is blamed:\n%s", show(traced))
@@ -84,8 +84,8 @@ func show(traced survey.TraceResult) string {
 // scene is where a fault is injected: a namespace with two services that a exports and b imports.
 type scene struct {
 	*env
-	sick, well clusterset.ServiceKey
-	// ends are the endpoints of sick, by their slice.
+	broken, working clusterset.ServiceKey
+	// ends are the endpoints of broken, by their slice.
 	ends *discoveryv1.EndpointSlice
 	// network is the part of a's range that the endpoints have.
 	network int
@@ -105,11 +105,12 @@ func (w *env) stage(t *testing.T, namespace string, network int, kind shape) *sc
 	world.CreateNamespace(t, namespace, w.a, w.b)
 	s := &scene{
 		env: w, network: network,
-		sick: clusterset.ServiceKey{Namespace: namespace, Name: "sick"}, well: clusterset.ServiceKey{Namespace: namespace, Name: "well"},
+		broken:  clusterset.ServiceKey{Namespace: namespace, Name: "broken"},
+		working: clusterset.ServiceKey{Namespace: namespace, Name: "working"},
 	}
-	s.ends = s.export(t, s.sick, kind, 1)
-	s.export(t, s.well, kind, 2)
-	w.works(t, s.sick, s.well)
+	s.ends = s.export(t, s.broken, kind, 1)
+	s.export(t, s.working, kind, 2)
+	w.works(t, s.broken, s.working)
 	return s
 }
 
