@@ -39,7 +39,7 @@ func TestProfile(t *testing.T) {
 			await(t, profile, asked, http.StatusOK)
 			await(t, profile, "/metrics", http.StatusNotFound)
 		} else if c, err := new(net.Dialer).DialContext(ctx, "tcp", profile); err == nil {
-			t.Errorf("%s: somebody listens: %v", name, c.Close())
+			t.Errorf("%s: a server listens: %v", name, c.Close())
 		}
 		await(t, metrics, asked, http.StatusNotFound)
 		await(t, probes, asked, http.StatusNotFound)

@@ -34,7 +34,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 		hub  *listing // nil if it has not been listed
 		want string
 	}{
-		"the hub has not been heard":          {},
+		"the hub has not been read":           {},
 		"it has lost this cluster's Member":   {hub: &listing{members: []string{"other"}, exports: []clusterset.Export{ours, theirs}}},
 		"it has not recorded the export":      {hub: &listing{members: []string{"own", "other"}, exports: []clusterset.Export{theirs}}},
 		"it has recorded what both export":    {hub: &listing{members: []string{"own", "other"}, exports: []clusterset.Export{ours, theirs}}, want: "PortConflict"},
@@ -84,14 +84,14 @@ func TestListedMeanwhile(t *testing.T) {
 	r := &Reconciler{
 		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
 	}
-	said := func() *metav1.Condition {
+	readyCondition := func() *metav1.Condition {
 		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
 	}
-	if got := said(); got != nil {
+	if got := readyCondition(); got != nil {
 		t.Errorf("as nothing was listed yet, the condition Ready became %s: %s", got.Status, got.Message)
 	}
 	known.Hub = store.Service(ours.Key)
-	if got := said(); got == nil || got.Status != metav1.ConditionTrue {
+	if got := readyCondition(); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("as all was listed, the condition Ready became %+v", got)
 	}
 }
@@ -127,9 +127,9 @@ func TestExportedMeansRecorded(t *testing.T) {
 				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" },
 			}
 			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)})
-			said := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
-			if said == nil || string(said.Status)+" "+said.Reason != test.want {
-				t.Errorf("Ready is %+v, want %s", said, test.want)
+			readyCondition := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
+			if readyCondition == nil || string(readyCondition.Status)+" "+readyCondition.Reason != test.want {
+				t.Errorf("Ready is %+v, want %s", readyCondition, test.want)
 			}
 		})
 	}

@@ -148,14 +148,14 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			mirrored: []*discoveryv1.EndpointSlice{mirrorOf("a")}, derived: derivedWeb(), missing: all,
 			verdict: exported, exporter: []clusterset.ClusterID{"a"}, ports: []clusterset.Port{http},
 		},
-		"and from its Service alone, by which nobody knows the exporters": {
+		"and from its Service alone, without its exporters": {
 			derived: derivedWeb(), missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}, "b": {Export: true}},
 			verdict: exported, ports: []clusterset.Port{http},
 		},
 		"also if the hub has not been read": {
 			derived: derivedWeb(), verdict: exported, ports: []clusterset.Port{http},
 		},
-		"also when it has been restored, naming nobody": {
+		"also when it has been restored, without exporters": {
 			imported: importOf(held80), derived: derivedWeb(), verdict: exported, ports: []clusterset.Port{http},
 		},
 		"but not if nothing is missing on the hub": {
@@ -294,10 +294,10 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	}
 }
 
-// TestAddressesOutliveTheirService: name, families and addresses of an import come from the existing objects.
+// TestAddressesAfterServiceDeletion: name, families and addresses of an import come from the existing objects.
 //
 // spec: D2, I5
-func TestAddressesOutliveTheirService(t *testing.T) {
+func TestAddressesAfterServiceDeletion(t *testing.T) {
 	dual := []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 	derived := func(name string, clusterIP string) *corev1.Service {
 		return &corev1.Service{
@@ -327,7 +327,7 @@ func TestAddressesOutliveTheirService(t *testing.T) {
 			named: []*corev1.Service{derived(long, "fd00::1")},
 			want:  render.Site{DerivedName: long, IPs: []string{"fd00::1"}, ExistingFamilies: dual},
 		},
-		"somebody made the Service an ExternalName": {
+		"another user made the Service an ExternalName": {
 			imported: importOf(held80, "a"),
 			named: []*corev1.Service{func() *corev1.Service {
 				s := derived("derived-43254079", "")

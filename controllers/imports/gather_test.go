@@ -54,7 +54,7 @@ func TestListedMeanwhile(t *testing.T) {
 		reads = member.count
 	}
 	if reads < 5 {
-		t.Errorf("an import is looked at with %d readings only", reads)
+		t.Errorf("an import is reconciled with %d readings only", reads)
 	}
 }
 

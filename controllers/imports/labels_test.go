@@ -26,9 +26,9 @@ func lost() []metav1.ManagedFieldsEntry {
 }
 
 // serviceOf returns a Service with labels; empty ones are left out.
-func serviceOf(name, mark, said string, fields []metav1.ManagedFieldsEntry) *corev1.Service {
+func serviceOf(name, mark, importName string, fields []metav1.ManagedFieldsEntry) *corev1.Service {
 	labels := map[string]string{"team": "blue"}
-	for label, value := range map[string]string{clusterset.LabelManagedBy: mark, mcsv1beta1.LabelServiceName: said} {
+	for label, value := range map[string]string{clusterset.LabelManagedBy: mark, mcsv1beta1.LabelServiceName: importName} {
 		if value != "" {
 			labels[label] = value
 		}
@@ -48,18 +48,18 @@ func TestUnlabelled(t *testing.T) {
 		byOthers   []string
 		want       bool
 	}{
-		"nothing is the matter":                          {service: serviceOf(short, clusterset.ManagedBy, "web", nil), recorded: short},
-		"somebody's":                                     {service: serviceOf(short, "", "web", nil), recorded: short},
-		"marked by somebody":                             {service: serviceOf(short, "mine", "web", lost()), recorded: short},
-		"its mark is gone":                               {service: serviceOf(short, "", "web", lost()), recorded: short, want: true},
-		"its mark is gone, and the import":               {service: serviceOf(short, "", "web", lost()), unrecorded: true, want: true},
-		"its mark is gone, but another is recorded":      {service: serviceOf(short, "", "web", lost()), recorded: long, want: true},
-		"it says of no import":                           {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, want: true},
-		"it says of an import that it cannot be of":      {service: serviceOf(short, clusterset.ManagedBy, "mine", nil), recorded: short, want: true},
-		"all is gone":                                    {service: serviceOf(short, "", "", lost()), recorded: short, want: true},
-		"all is gone from the one with the long name":    {service: serviceOf(long, "", "", lost()), recorded: long, want: true},
-		"it says of no import, and none has recorded it": {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: long},
-		"it says of no import, and two have recorded it": {
+		"nothing is the matter":                               {service: serviceOf(short, clusterset.ManagedBy, "web", nil), recorded: short},
+		"another user's":                                      {service: serviceOf(short, "", "web", nil), recorded: short},
+		"labelled by another user":                            {service: serviceOf(short, "mine", "web", lost()), recorded: short},
+		"its label is missing":                                {service: serviceOf(short, "", "web", lost()), recorded: short, want: true},
+		"its label is missing, and the import":                {service: serviceOf(short, "", "web", lost()), unrecorded: true, want: true},
+		"its label is missing, but another is recorded":       {service: serviceOf(short, "", "web", lost()), recorded: long, want: true},
+		"its label names no import":                           {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, want: true},
+		"its label names an impossible import":                {service: serviceOf(short, clusterset.ManagedBy, "mine", nil), recorded: short, want: true},
+		"all is gone":                                         {service: serviceOf(short, "", "", lost()), recorded: short, want: true},
+		"all is gone from the one with the long name":         {service: serviceOf(long, "", "", lost()), recorded: long, want: true},
+		"its label names no import, and none has recorded it": {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: long},
+		"its label names no import, and two have recorded it": {
 			service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, byOthers: []string{short},
 		},
 		"all is gone, and the import": {service: serviceOf(short, "", "", lost()), unrecorded: true},
@@ -128,7 +128,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// dropping is a cluster with an admission policy that takes labels away.
+// dropping is a cluster with an admission policy that removes labels.
 type dropping struct {
 	client.Client
 	labels map[string]bool

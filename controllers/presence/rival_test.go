@@ -21,7 +21,7 @@ import (
 //
 // spec: K2
 func TestRivalExpired(t *testing.T) {
-	const away = ""
+	const noAnswer = ""
 	for name, answers := range map[string][]struct {
 		after   time.Duration
 		version string
@@ -33,19 +33,19 @@ func TestRivalExpired(t *testing.T) {
 		"renewed at the last moment": {
 			{0, "1", false}, {20 * time.Second, "1", false}, {19 * time.Second, "1", false}, {time.Second, "2", false}, {20 * time.Second, "2", false}, {20 * time.Second, "2", true},
 		},
-		"hub away": {
+		"hub unreachable": {
 			{0, "1", false},
 			{20 * time.Second, "1", false},
-			{time.Second, away, false},
+			{time.Second, noAnswer, false},
 			{18 * time.Second, "1", false},
 			{20 * time.Second, "1", false},
 			{19 * time.Second, "1", false},
 			{time.Second, "1", true},
 		},
-		"hub away all the time": {
-			{0, "1", false}, {20 * time.Second, away, false}, {20 * time.Second, away, false}, {20 * time.Second, away, false}, {time.Hour, "1", false},
+		"hub unreachable all the time": {
+			{0, "1", false}, {20 * time.Second, noAnswer, false}, {20 * time.Second, noAnswer, false}, {20 * time.Second, noAnswer, false}, {time.Hour, "1", false},
 		},
-		"agent asleep": {
+		"agent suspended": {
 			{0, "1", false}, {20 * time.Second, "1", false}, {21 * time.Second, "1", false}, {20 * time.Second, "1", false}, {20 * time.Second, "1", true},
 		},
 	} {

@@ -22,10 +22,10 @@ func TestProgress(t *testing.T) {
 		name     string
 		do       func()
 		complete bool
-		told     bool
+		notified bool
 	}{
 		{"at first", func() {}, false, false},
-		{"with a service that nobody asked for", func() { p.Done(one, 0, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
+		{"with a service that was not requested", func() { p.Done(one, 0, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
 		{"with a list", func() { p.Begin(1, []clusterset.ServiceKey{one, two}) }, false, false},
 		{"with one of two done", func() { p.Done(one, 1, hub.Versions{Services: "7", Endpoints: "12"}) }, false, false},
 		{"with both", func() { p.Done(two, 1, hub.Versions{Services: "10", Endpoints: "9"}) }, true, true},
@@ -39,14 +39,14 @@ func TestProgress(t *testing.T) {
 		{"with an empty one", func() { p.Begin(3, nil) }, true, true},
 	} {
 		step.do()
-		told := false
+		notified := false
 		select {
 		case <-p.Completed():
-			told = true
+			notified = true
 		default:
 		}
-		if complete := p.Publication().State == hubv1alpha1.PublicationComplete; complete != step.complete || told != step.told {
-			t.Errorf("%s: complete is %v and was told: %v; want %v and %v", step.name, complete, told, step.complete, step.told)
+		if complete := p.Publication().State == hubv1alpha1.PublicationComplete; complete != step.complete || notified != step.notified {
+			t.Errorf("%s: complete is %v and was notified: %v; want %v and %v", step.name, complete, notified, step.complete, step.notified)
 		}
 	}
 }

@@ -184,10 +184,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestFrees: only a service whose records become fewer frees quota for others.
+// TestFreesQuota: only a service whose records become fewer frees quota for others.
 //
 // spec: E3
-func TestFrees(t *testing.T) {
+func TestFreesQuota(t *testing.T) {
 	t.Parallel()
 	service, one := record.EncodeService(offered), record.EncodeEndpoints(web, slice("1", "10.1.0.1"))
 	for name, test := range map[string]struct {

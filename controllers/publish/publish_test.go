@@ -67,7 +67,7 @@ func TestFailed(t *testing.T) {
 // Clusters to which an export is no longer granted lose it before anything else is written, which the hub may refuse.
 //
 // spec: A1
-func TestNarrow(t *testing.T) {
+func TestGrantIsReducedFirst(t *testing.T) {
 	t.Parallel()
 	granted := func(clusters ...hubv1alpha1.GrantedCluster) *hubv1alpha1.GrantedTo {
 		return &hubv1alpha1.GrantedTo{Clusters: clusters}

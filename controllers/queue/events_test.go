@@ -40,7 +40,7 @@ func TestInOrder(t *testing.T) {
 		at[name] = i
 	}
 	if len(at) != len(keys)+1 {
-		t.Fatalf("%d services were looked at, want %d", len(at), len(keys)+1)
+		t.Fatalf("%d services were reconciled, want %d", len(at), len(keys)+1)
 	}
 	if at["2999"] != 0 {
 		t.Errorf("the live change comes after %d others", at["2999"])

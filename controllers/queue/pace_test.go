@@ -33,39 +33,39 @@ func TestPace(t *testing.T) {
 	const changes, apart = 2000, time.Millisecond
 	c := clocktesting.NewFakeClock(start)
 	p := NewPacer("own", c)
-	made, seen, looks := 0, 0, 0
-	look := func() { seen, looks = made, looks+1 }
+	made, seen, reconciles := 0, 0, 0
+	reconcile := func() { seen, reconciles = made, reconciles+1 }
 	for range changes {
 		made++
-		p.pace(bucketKey{"a", web}, look)
+		p.pace(bucketKey{"a", web}, reconcile)
 		if made <= changeBurst && seen != made {
-			t.Fatalf("nobody looks when change %d is made", made)
+			t.Fatalf("no reconcile when change %d is made", made)
 		}
 		c.Step(apart)
 	}
 	c.Step(time.Second / changesPerSecond)
 	if seen != made {
-		t.Errorf("of %d changes the last look saw %d", made, seen)
+		t.Errorf("of %d changes the last reconcile saw %d", made, seen)
 	}
-	if want := changeBurst + int(changes*apart/time.Second)*changesPerSecond; looks < want-1 || looks > want+1 {
-		t.Errorf("%d changes in 2 s are looked at %d times, want about %d", changes, looks, want)
+	if want := changeBurst + int(changes*apart/time.Second)*changesPerSecond; reconciles < want-1 || reconciles > want+1 {
+		t.Errorf("%d changes in 2 s are reconciled %d times, want about %d", changes, reconciles, want)
 	}
 
 	for name, other := range map[string]bucketKey{
 		"another service of it":         {"a", clusterset.ServiceKey{Namespace: "shop", Name: "api"}},
 		"another member's part therein": {"b", web},
 	} {
-		before := looks
-		p.pace(other, look)
-		if looks != before+1 {
-			t.Errorf("nobody looks when %s changes", name)
+		before := reconciles
+		p.pace(other, reconcile)
+		if reconciles != before+1 {
+			t.Errorf("no reconcile when %s changes", name)
 		}
 	}
 	c.Step(time.Minute)
-	before := looks
-	p.pace(bucketKey{"a", web}, look)
-	if looks != before+1 {
-		t.Error("a minute later, nobody looks when a change is made")
+	before := reconciles
+	p.pace(bucketKey{"a", web}, reconcile)
+	if reconciles != before+1 {
+		t.Error("a minute later, no reconcile when a change is made")
 	}
 }
 
@@ -83,13 +83,13 @@ func TestPacedEchoes(t *testing.T) {
 	again := echo.DeepCopy()
 	again.ResourceVersion = "2"
 	outputs := Paced[*discoveryv1.EndpointSlice](p, caches.MirroredService)
-	made, written, looks, toCome := 0, 0, 0, false
+	made, written, reconciles, toCome := 0, 0, 0, false
 	var q immediateQueue
-	q.look = func(r reconcile.Request) {
+	q.reconcile = func(r reconcile.Request) {
 		if r.NamespacedName != web {
-			t.Errorf("looked at %s", r)
+			t.Errorf("reconciled %s", r)
 		}
-		looks++
+		reconciles++
 		toCome = toCome || written < made
 		written = made
 	}
@@ -106,8 +106,8 @@ func TestPacedEchoes(t *testing.T) {
 	if written != made {
 		t.Errorf("of %d changes %d are written", made, written)
 	}
-	if most := changeBurst + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; looks > most {
-		t.Errorf("%d changes in 2 s are looked at %d times, more than %d", changes, looks, most)
+	if most := changeBurst + int((changes*apart+time.Second/changesPerSecond)/time.Second)*changesPerSecond + 1; reconciles > most {
+		t.Errorf("%d changes in 2 s are reconciled %d times, more than %d", changes, reconciles, most)
 	}
 	moved := again.DeepCopy()
 	moved.Labels[mcsv1beta1.LabelServiceName] = "api"
@@ -115,7 +115,7 @@ func TestPacedEchoes(t *testing.T) {
 	delete(disowned.Labels, discoveryv1.LabelManagedBy)
 	var seen []string
 	c.Step(time.Minute)
-	q.look = func(r reconcile.Request) { seen = append(seen, r.Name) }
+	q.reconcile = func(r reconcile.Request) { seen = append(seen, r.Name) }
 	outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: moved}, q)
 	outputs.Update(t.Context(), event.TypedUpdateEvent[*discoveryv1.EndpointSlice]{ObjectOld: echo, ObjectNew: disowned}, q)
 	outputs.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: disowned}, q)
@@ -126,20 +126,20 @@ func TestPacedEchoes(t *testing.T) {
 	}
 	want := append([]string{"web", "api", "web", "api", "web"}, slices.Repeat([]string{"web"}, 2*changeBurst)...)
 	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("looked at (-want +got):\n%s", diff)
+		t.Errorf("reconciled (-want +got):\n%s", diff)
 	}
 }
 
 // immediateQueue is a queue that is processed at once.
 type immediateQueue struct {
 	queue
-	look func(reconcile.Request)
+	reconcile func(reconcile.Request)
 }
 
-func (l immediateQueue) Add(r reconcile.Request) { l.look(r) }
+func (l immediateQueue) Add(r reconcile.Request) { l.reconcile(r) }
 
 // Buckets of many services are removed again.
-func TestPaceForgets(t *testing.T) {
+func TestPacerRemovesBuckets(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(start)
 	p := NewPacer("own", c)

@@ -109,7 +109,7 @@ func TestRetriesFreed(t *testing.T) {
 	t.Parallel()
 	given := answers{"a": errQuota, "b": errQuota, "c": errQuota, "d": errAway}
 	retries, q, try := queued(t, given, clock.RealClock{})
-	woken := func(want string) {
+	expectNext := func(want string) {
 		t.Helper()
 		item, _ := q.Get()
 		q.Done(item)
@@ -126,20 +126,20 @@ func TestRetriesFreed(t *testing.T) {
 		t.Fatalf("%d are tried again though nothing was freed", q.Len())
 	}
 	retries.RetryOldest()
-	woken("a")
+	expectNext("a")
 	if after := try("a"); after != minRetryDelay {
 		t.Errorf("a is tried again after %s, though a quota's controller may take a moment to count", after)
 	}
 	retries.RetryOldest()
-	woken("b")
+	expectNext("b")
 	delete(given, "b")
 	try("b")
-	woken("c")
+	expectNext("c")
 	given["c"] = reconcile.TerminalError(errQuota)
 	try("c")
 	delete(given, "a")
 	retries.RetryOldest()
-	woken("a")
+	expectNext("a")
 	try("a")
 	retries.RetryOldest()
 	if q.Len() > 0 {

@@ -20,7 +20,7 @@ import (
 type members []hubv1alpha1.Member
 
 func (m members) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	panic("nobody asks for a single object")
+	panic("no code reads a single object")
 }
 
 // List lists the Members, and no objects of other kinds.

@@ -138,7 +138,7 @@ func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 }
 
 // A new instance for a zone, as after a reload, continues the serial number of the old one, even at the same time.
-func TestSerialOutlivesAnInstance(t *testing.T) {
+func TestSerialAfterReload(t *testing.T) {
 	now, zone := time.UnixMilli(1_800_000_000_000), freshZone()
 	s := serialOf(zone)
 	s.advance(now)

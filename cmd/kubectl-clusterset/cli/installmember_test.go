@@ -37,6 +37,6 @@ func TestAgentArgs(t *testing.T) {
 	}
 	j.hasServiceCIDRs = true
 	if args := j.agentArgs(); len(args) != 0 {
-		t.Errorf("a cluster that tells its ranges itself: %q", args)
+		t.Errorf("a cluster that reports its ranges itself: %q", args)
 	}
 }

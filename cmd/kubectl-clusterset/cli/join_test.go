@@ -52,7 +52,7 @@ func TestCheckRange(t *testing.T) {
 		"no node has been admitted":       {byHand, nodes, "", "192.0.2.2/32", "", []string{"note  node CIDRs 192.0.2.2/32 of this cluster are not on the hub, and are not added unasked: pass --node-cidrs 192.0.2.2/32 to admit them"}},
 		"no node admitted, none found":    {byHand, nodes, "", "", "", []string{"note  no node has an address yet"}},
 		"Services' ranges, on no hub":     {byHand, services, "", "10.96.0.0/16", "10.96.0.0/16", []string{"ok    service CIDRs 10.96.0.0/16 (there)"}},
-		"Services' ranges cannot be told": {byHand, services, "", "", "", []string{"FAIL  the service CIDRs cannot be found"}},
+		"Services' ranges cannot be read": {byHand, services, "", "", "", []string{"FAIL  the service CIDRs cannot be found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -89,8 +89,8 @@ func TestCheckRangeFails(t *testing.T) {
 	}
 }
 
-// TestChooseWay: the address of the hub is from the flags, else as before, else from the kubeconfig.
-func TestChooseWay(t *testing.T) {
+// TestChooseHubAddress: the address of the hub is from the flags, else as before, else from the kubeconfig.
+func TestChooseHubAddress(t *testing.T) {
 	kubeconfig := hubAddress{"https://kubeconfig", []byte("kubeconfig")}
 	before := &hubAddress{"https://before", []byte("before")}
 	for name, test := range map[string]struct {
@@ -118,8 +118,8 @@ func TestChooseWay(t *testing.T) {
 	}
 }
 
-// TestWayIn: the address that join writes into the agent's Secret can be read, and an invalid one is ignored.
-func TestWayIn(t *testing.T) {
+// TestHubKubeconfig: the address that join writes into the agent's Secret can be read, and an invalid one is ignored.
+func TestHubKubeconfig(t *testing.T) {
 	address := hubAddress{"https://192.0.2.1:6443", []byte("PEM")}
 	kubeconfig, err := address.kubeconfig()
 	if err != nil {
@@ -253,7 +253,7 @@ func TestClaimedAges(t *testing.T) {
 				j.admitted = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{ClaimedAges: test.before}}
 			}
 			if got := j.memberOptions().ClaimedAges; got != test.want {
-				t.Errorf("the hub is told %q, want %q", got, test.want)
+				t.Errorf("the hub receives %q, want %q", got, test.want)
 			}
 		})
 	}

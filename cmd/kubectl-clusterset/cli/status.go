@@ -123,7 +123,7 @@ func (l *statusCommand) print(status survey.Status) error {
 func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	away := false
+	unreachable := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -135,14 +135,14 @@ func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, bef
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			if !away {
+			if !unreachable {
 				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %v\n", err)
 			}
-			away = true
+			unreachable = true
 			continue
-		case away:
+		case unreachable:
 			fmt.Fprintln(l.err, "note: the hub answers again")
-			away = false
+			unreachable = false
 		}
 		found.Hub = h
 		after := found.Status(ctx).InNamespace(l.namespace)

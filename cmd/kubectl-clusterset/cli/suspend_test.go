@@ -58,7 +58,7 @@ func TestUnanswered(t *testing.T) {
 		now  beats
 		want map[clusterset.ClusterID]time.Duration
 	}{
-		"nobody":           {before, awaited},
+		"no member":        {before, awaited},
 		"renewed and left": {beats{"a": "1", "b": "5", "other": "4"}, map[clusterset.ClusterID]time.Duration{"a": 1}},
 		"all":              {beats{"a": "6", "b": "5", "c": "7", "other": "4"}, map[clusterset.ClusterID]time.Duration{}},
 	} {

@@ -34,8 +34,8 @@ func observation(services ...string) survey.Observation {
 	return survey.Observation{Status: s}
 }
 
-// TestLetters: the row of a service has the worst path of each importer.
-func TestLetters(t *testing.T) {
+// TestWorstPaths: the row of a service has the worst path of each importer.
+func TestWorstPaths(t *testing.T) {
 	t.Parallel()
 	const none = ""
 	path := func(importer, exporter clusterset.ClusterID, p survey.Path) survey.PathStatus {

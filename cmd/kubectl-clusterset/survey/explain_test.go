@@ -53,7 +53,7 @@ func TestExplainNothing(t *testing.T) {
 	r.exports("north", "shop/refused", 2, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 	h := r.hub(t)
 	if got, ok := h.Explain(keyOf("shop/web")); ok {
-		t.Errorf("of a service that nobody exports it explains %+v", got)
+		t.Errorf("of a service that no cluster exports it explains %+v", got)
 	}
 	got, ok := h.Explain(keyOf("shop/refused"))
 	want := []string{`record member-north/shop.refused on the hub is refused: label "kubernetes.io/x" is illegal or reserved`}

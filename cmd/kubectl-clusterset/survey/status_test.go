@@ -52,10 +52,10 @@ func golden(t *testing.T, name string, value any) {
 func troubled() (*records, []survey.MemberObjects, []survey.Unreached) {
 	const complete, partial = hubv1alpha1.PublicationComplete, hubv1alpha1.PublicationPartial
 	r := &records{}
-	for _, id := range []clusterset.ClusterID{"dead", "east", "ghost", "north", "west"} {
+	for _, id := range []clusterset.ClusterID{"down", "east", "ghost", "north", "west"} {
 		r.member(id)
 	}
-	r.beats("dead", "v1.0.0", complete, 41*time.Second)
+	r.beats("down", "v1.0.0", complete, 41*time.Second)
 	r.beats("east", "v1.1.0", complete, 40*time.Second)
 	r.beats("north", "v1.1.0", partial, time.Second)
 	r.beats("west", "v1.1.0", complete, 20*time.Second)
@@ -67,8 +67,8 @@ func troubled() (*records, []survey.MemberObjects, []survey.Unreached) {
 	r.serves("west", "shop/web", 1, 0)
 	r.exports("east", "shop/fine", 5, port("http", 80))
 	r.serves("east", "shop/fine", 1, 0)
-	r.exports("dead", "shop/idle", 5, port("http", 80))
-	r.serves("dead", "shop/idle", 0, 2)
+	r.exports("down", "shop/idle", 5, port("http", 80))
+	r.serves("down", "shop/idle", 0, 2)
 	r.exports("north", "shop/refused", 5, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 
 	pending := conditions.DeletionPending([]clusterset.ClusterID{"north"})
@@ -122,7 +122,7 @@ func TestHubAlone(t *testing.T) {
 	}
 	for _, m := range status.Members {
 		if m.Imports != nil || m.PendingDeletions != nil || m.Context != "" {
-			t.Errorf("of %s, which was not reached, it tells %v imports", m.ID, m.Imports)
+			t.Errorf("of %s, which was not reached, it reports %v imports", m.ID, m.Imports)
 		}
 	}
 }
@@ -153,11 +153,11 @@ func TestObstructed(t *testing.T) {
 		policy imports.NamespacePolicy
 		want   []survey.Problem
 	}{
-		"without a label":      {named("shop/web"), imports.NamespacePolicy{}, want},
-		"another's label":      {another, imports.NamespacePolicy{}, want},
-		"ours, lost its label": {lost, imports.NamespacePolicy{}, nil},
-		"nobody exports it":    {named("shop/other"), imports.NamespacePolicy{}, nil},
-		"namespace denied":     {named("shop/web"), imports.NamespacePolicy{Denied: []string{"shop"}}, nil},
+		"without a label":       {named("shop/web"), imports.NamespacePolicy{}, want},
+		"another's label":       {another, imports.NamespacePolicy{}, want},
+		"ours, lost its label":  {lost, imports.NamespacePolicy{}, nil},
+		"no cluster exports it": {named("shop/other"), imports.NamespacePolicy{}, nil},
+		"namespace denied":      {named("shop/web"), imports.NamespacePolicy{Denied: []string{"shop"}}, nil},
 	} {
 		objects := survey.MemberObjects{ID: "a", Context: "admin@a", Imports: []mcsImport{test.object}, Namespaces: test.policy}
 		got := survey.Assess(r.hub(t), []survey.MemberObjects{objects}, nil).Problems
@@ -255,7 +255,7 @@ func TestChangesBetween(t *testing.T) {
 	after.Members, after.Services = after.Members[1:], after.Services[:1]
 	after.Services[0].Oldest = "another"
 	gone := survey.ChangesBetween(before, after)
-	if len(gone.MembersGone) != 1 || gone.MembersGone[0].ID != "dead" || len(gone.ServicesGone) != 3 || len(gone.Services) != 1 || len(gone.Members) != 0 {
+	if len(gone.MembersGone) != 1 || gone.MembersGone[0].ID != "down" || len(gone.ServicesGone) != 3 || len(gone.Services) != 1 || len(gone.Members) != 0 {
 		t.Errorf("members and services that are gone: %+v", gone)
 	}
 }

@@ -156,7 +156,7 @@ func TestIdentityOfNewPods(t *testing.T) {
 	if got := <-second; got != "" {
 		t.Errorf("a client of no pod is %q", got)
 	}
-	if got := <-ask(); got != "" { // without waiting: the clock does not go on
+	if got := <-ask(); got != "" { // without waiting: the clock does not advance
 		t.Errorf("the next client is %q", got)
 	}
 	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))

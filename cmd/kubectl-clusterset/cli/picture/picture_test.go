@@ -156,7 +156,7 @@ func TestNothingIsInjected(t *testing.T) {
 		`<script>a()</script>`, `"><b/>`, `]]>`, `&amp;`, `'/>`, "\x00\x1b[2J", "\xff\xfe", `";}`, `\`, `\"]; evil [label="`, "a\nb -> c;",
 	} {
 		count, text := elements(t, picture.SVG(with(evil)))
-		delete(count, "title") // what is cut off is told in full
+		delete(count, "title") // the title has the full text of what is cut off
 		delete(harmless, "title")
 		if diff := cmp.Diff(harmless, count); diff != "" {
 			t.Errorf("%q changes what the SVG consists of (-want +got):\n%s", evil, diff)
