@@ -22,8 +22,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// patience bounds every wait.
-const patience = 40 * time.Second
+// waitLimit bounds every wait.
+const waitLimit = 40 * time.Second
 
 // browser is a window of Chromium.
 type browser struct {
@@ -72,7 +72,7 @@ func open(t testing.TB, url string, expected ...string) *browser {
 
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.tab, patience)
+	ctx, cancel := context.WithTimeout(b.tab, waitLimit)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.Fatal(err)
@@ -90,9 +90,9 @@ func value[T any](b *browser, expression string) T {
 // await waits until an expression is true in the page.
 func (b *browser) await(expression string) {
 	b.Helper()
-	poll := chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience))
+	poll := chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(waitLimit))
 	if _, err := chromedp.Run(b.tab, poll); err != nil {
-		b.Fatalf("it does not become true within %s: %s: %v\nthe page:\n%s", patience, expression, err, value[string](b, "document.body.innerText"))
+		b.Fatalf("it does not become true within %s: %s: %v\nthe page:\n%s", waitLimit, expression, err, value[string](b, "document.body.innerText"))
 	}
 }
 

@@ -23,23 +23,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// step is the time between two scrapes, and between two looks at the alerts.
+// step is the time between two scrapes, and between two evaluations of the alerts.
 const step = 30 * time.Second
 
 // story says which alerts fire on which series.
 type story struct {
 	Alert string
-	// Series replace those of the healthy cluster that have the same labels; "gone" takes them away.
+	// Series replace those of the healthy cluster that have the same labels; "gone" removes them.
 	Series map[string]string
 	// Silent is the last time at which the alert does not fire yet, Fires the first at which it does.
 	Silent, Fires model.Duration
 	// Labels are what it fires with, besides its name and severity.
 	Labels map[string]string
-	// Ends is a time at which it does not fire any more, 0 if it goes on.
+	// Ends is a time at which it does not fire any more, 0 if it continues.
 	Ends model.Duration
 }
 
-// TestAlerts evaluates the alerts with Prometheus' own engine on series that tests tell: each fires when it should, with
+// TestAlerts evaluates the alerts with Prometheus' own engine on series of the tests: each fires when it should, with
 // what its text speaks of, and none does without a reason.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestAlerts(t *testing.T) {
 	}
 	var file struct {
 		Healthy map[string]string
-		// Quiet are changes of those series that are nobody's concern, by what they are.
+		// Quiet are changes of those series that no alert is for, by what they are.
 		Quiet   map[string]map[string]string
 		Stories []story
 	}
@@ -65,17 +65,17 @@ func TestAlerts(t *testing.T) {
 			}
 		})
 	}
-	told := map[string]bool{}
+	covered := map[string]bool{}
 	for i, s := range file.Stories {
-		told[s.Alert] = true
+		covered[s.Alert] = true
 		t.Run(fmt.Sprintf("%s/%d", s.Alert, i), func(t *testing.T) {
 			t.Parallel()
 			s.check(t, m, file.Healthy)
 		})
 	}
 	for _, rule := range m.rules {
-		if !told[rule.Alert] {
-			t.Errorf("no story tells of %s", rule.Alert)
+		if !covered[rule.Alert] {
+			t.Errorf("no story covers %s", rule.Alert)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func evaluate(t *testing.T, m manifests, series map[string]string, end time.Dura
 		fmt.Fprintf(&script, "  %s %s\n", name, series[name])
 	}
 	storage := promqltest.LoadedStorage(t, script.String())
-	t.Cleanup(func() { _ = storage.Close() }) // it is thrown away
+	t.Cleanup(func() { _ = storage.Close() }) // the error does not matter
 	query := rules.EngineQueryFunc(promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery), storage)
 	fired := map[string]timeline{}
 	for _, r := range m.rules {

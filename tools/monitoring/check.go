@@ -86,7 +86,7 @@ func named(pattern *regexp.Regexp, text string) []string {
 	return names
 }
 
-// unused returns the metrics of ours that nothing asks for: then nobody looks at them either.
+// unused returns the metrics of ours that nothing asks for: then no user reads them either.
 func unused(s scraped, used map[string]bool) []string {
 	var problems []string
 	for _, metric := range slices.Compact(slices.Sorted(maps.Values(s.metrics))) {

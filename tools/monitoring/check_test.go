@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// told is a scrape of everything that the manifests of these tests ask for.
-const told = `# TYPE tombolo_up gauge
+// sampleScrape is a scrape of everything that the manifests of these tests ask for.
+const sampleScrape = `# TYPE tombolo_up gauge
 tombolo_up{member="b"} 1
 # TYPE tombolo_seconds histogram
 tombolo_seconds_bucket{source="remote",le="1"} 1
@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 			spoil: func(m *manifests) { m.rules[0].Annotations["description"] = "{{ $labels.source }}" },
 			want:  []string{`TomboloDown: nothing there has a label "source"`},
 		},
-		"a job that nobody makes": {
+		"a job that no configuration defines": {
 			spoil: func(m *manifests) { m.jobs = map[string]bool{"ns/other": true} },
 			want:  []string{`TomboloDown: no PodMonitor makes the job job="ns/agent"`},
 		},
@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 			spoil: func(m *manifests) { m.variables = []string{"label_values(tombolo_up, source)", "metrics(x)"} },
 			want:  []string{`variable: "metrics(x)" is not label_values(metric, label)`, `variable: nothing there has a label "source"`},
 		},
-		"a metric that nobody looks at": {
+		"a metric that nothing reads": {
 			spoil: func(m *manifests) { m.panels = m.panels[1:] },
 			want:  []string{"tombolo_seconds is used by no alert and no panel"},
 		},
@@ -129,7 +129,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, s := sound(), scraped{series: map[string]labelSet{}, metrics: map[string]string{}}
-			if err := s.add([]byte(told)); err != nil {
+			if err := s.add([]byte(sampleScrape)); err != nil {
 				t.Fatal(err)
 			}
 			test.spoil(&m)
@@ -173,7 +173,7 @@ func TestRun(t *testing.T) {
 	}
 	write("tombolo_new 1\n", scrapes, "dns.prom")
 	if err := command(); !errors.Is(err, errProblems) || out.String() != "tombolo_new is used by no alert and no panel\n" {
-		t.Errorf("with a metric that nobody uses: %v\n%s", err, out.String())
+		t.Errorf("with a metric that nothing uses: %v\n%s", err, out.String())
 	}
 	write(header+"  podMetricsEndpoint: []\n", monitor...)
 	if err := command(); err == nil || !strings.Contains(err.Error(), `unknown field "podMetricsEndpoint"`) {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are what a kustomization tells the Prometheus Operator and Grafana.
+// manifests are what a kustomization creates for the Prometheus Operator and Grafana.
 type manifests struct {
 	// groups holds the specifications of PrometheusRules, by name: they are rule files of Prometheus.
 	groups map[string][]byte
@@ -62,7 +62,7 @@ func loadManifests(path string) (manifests, error) {
 		case "ConfigMap":
 			err = m.addDashboards(resource.GetDataMap())
 		default:
-			err = errors.New("nobody here knows this kind")
+			err = errors.New("this kind is unknown")
 		}
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", resource.CurId(), err)
@@ -126,7 +126,7 @@ func replaceIntervals(query string) string {
 	return strings.ReplaceAll(query, "$__rate_interval", "5m")
 }
 
-// scraped is what was told: the labels of each series' name, and the names of metrics.
+// scraped is what was scraped: the labels of each series' name, and the names of metrics.
 type scraped struct {
 	series map[string]labelSet
 	// metrics says, for each name of a series, of which metric it is: a histogram has three.

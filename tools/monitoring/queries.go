@@ -55,7 +55,7 @@ func (q *query) labelsOf(expression parser.Expr) labelSet {
 	return labelSet{}
 }
 
-// selected checks a selector: somebody tells such a metric, with these labels.
+// selected checks a selector: a program reports such a metric, with these labels.
 func (q *query) selected(e *parser.VectorSelector) labelSet {
 	known, scraped := q.scraped.series[e.Name]
 	if !scraped && !slices.Contains(ofPrometheus, e.Name) {

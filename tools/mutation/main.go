@@ -8,7 +8,7 @@
 //
 //   - It copies the whole module for every worker, the built binaries included. It is given a copy of the sources only.
 //   - It takes exit code 1 of go test for "killed" and 2 for "does not compile", but go test says 1 for both. It finds
-//     this program under the name "go" in its PATH (see asGo), which tells the two apart.
+//     this program under the name "go" in its PATH (see asGo), which distinguishes the two.
 //   - It derives the time limit of a test from how long go test took for coverage, which a warm cache makes tiny. The
 //     coefficient is computed here from a test run without cache.
 package main
@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // mutate runs gremlins over one package and returns its mutants. A folder without Go files, which the layout names but
-// nobody has written yet, has none.
+// is not written yet, has none.
 func mutate(ctx context.Context, out io.Writer, o options, source string, env []string, pkg string) ([]mutant, error) {
 	dir := filepath.Join(source, filepath.FromSlash(pkg))
 	if files, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(files) == 0 {

@@ -20,7 +20,7 @@ func TestJudge(t *testing.T) {
 		pkg: "pkg/merge", file: "pkg/merge/ports.go", line: 7, column: 4, kind: "CONDITIONALS_BOUNDARY", status: lived,
 		source: "if a < b {",
 	}
-	dead := mutant{pkg: "pkg/merge", file: "pkg/merge/ports.go", line: 9, status: killed}
+	killedMutant := mutant{pkg: "pkg/merge", file: "pkg/merge/ports.go", line: 9, status: killed}
 	slow := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 3, column: 2, kind: "INCREMENT_DECREMENT", status: timedOut, source: "i++"}
 	broken := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 4, status: "NOT VIABLE"}
 	unreached := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 5, column: 1, kind: "INVERT_LOGICAL", status: notCovered, source: "a && b"}
@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 `,
 		},
 		"a survivor that was read": {
-			mutants: []mutant{survivor, dead},
+			mutants: []mutant{survivor, killedMutant},
 			known:   "## Read\n\n- pkg/merge/ports.go CONDITIONALS_BOUNDARY: ``if a < b {`` — equal values are the same\n",
 			minimum: 50,
 			want: `
@@ -53,7 +53,7 @@ survivors:
 `,
 		},
 		"time-outs and unreached lines survive, what does not compile is left out": {
-			mutants: []mutant{unreached, slow, broken, dead},
+			mutants: []mutant{unreached, slow, broken, killedMutant},
 			minimum: 85,
 			want: `
     package  killed  lived  not covered  timed out  efficacy

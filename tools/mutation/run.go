@@ -28,7 +28,7 @@ const (
 	addressSpace = 8 << 20
 )
 
-// asGo stands in for the go command. "go test" of a package that does not compile ends with 2, so that gremlins counts
+// asGo replaces the go command. "go test" of a package that does not compile ends with 2, so that gremlins counts
 // the mutant as not viable; everything else is the real command's answer.
 func asGo(args []string) int {
 	command := os.Getenv(realGo)

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tiny stands for the programs of the images in tests.
+// Command tiny replaces the programs of the images in tests.
 package main
 
 import (
