@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,12 +115,8 @@ func (n *networks) startMember(t *testing.T, id, program, gateway string, at []s
 	lab.Must(t, err)
 	remote, err := n.Hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(id).HubNamespace(), manifests.AgentDeployment)
 	lab.Must(t, err)
-	var ranges []string
-	for _, r := range m.Cluster.ServiceCIDRs {
-		ranges = append(ranges, r.String())
-	}
 	n.agents[id] = run("agent", program, append([]string{
-		"--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--service-cidrs=" + strings.Join(ranges, ","), "--leader-elect=false",
+		"--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--service-cidrs=" + lab.Joined(m.Cluster.ServiceCIDRs), "--leader-elect=false",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--namespace=" + manifests.AgentNamespace,
 	}, more...)...)
 	own, err := m.Cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.GatewayDeployment)

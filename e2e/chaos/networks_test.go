@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -84,12 +83,8 @@ func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Me
 	lab.Must(t, err)
 	remote, err := w.Hub.ServiceAccountKubeconfig(t.Context(), "member-a", "tombolo-agent")
 	lab.Must(t, err)
-	var ranges []string
-	for _, r := range a.Cluster.ServiceCIDRs {
-		ranges = append(ranges, r.String())
-	}
 	always := func(context.Context) error { return nil }
-	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+strings.Join(ranges, ","),
+	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+lab.Joined(a.Cluster.ServiceCIDRs),
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0").Start(t.Context()))
 	return w, a
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -45,7 +44,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("CHAOS_SEED=%d", seed)
 	w := worldWithServices(t, seed)
 	for _, m := range w.members {
-		lab.Must(t, m.agent.serveMetrics(t.Context()))
+		lab.Must(t, m.agent.serveMetrics())
 	}
 	table := w.begin(t)
 	faults := slices.DeleteFunc(chosen(t), func(f fault) bool { return f.restarts })
@@ -119,18 +118,13 @@ func TestGrown(t *testing.T) {
 }
 
 // serveMetrics has an agent that does not run yet serve its metrics and profiles.
-func (a *agent) serveMetrics(ctx context.Context) error {
-	for flag, into := range map[string]*string{"--metrics-bind-address=": &a.metrics, "--pprof-address=": &a.profiles} {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		*into = listener.Addr().String()
-		a.args = append(a.args, flag+*into)
-		if err := listener.Close(); err != nil {
-			return err
-		}
+func (a *agent) serveMetrics() error {
+	free, err := lab.FreeAddresses(2)
+	if err != nil {
+		return err
 	}
+	a.metrics, a.profiles = free[0], free[1]
+	a.args = append(a.args, "--metrics-bind-address="+a.metrics, "--pprof-address="+a.profiles)
 	return nil
 }
 

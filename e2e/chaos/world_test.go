@@ -76,11 +76,7 @@ type member struct {
 func (m *member) folder() string { return filepath.Dir(m.cluster.Kubeconfig()) }
 
 func (m *member) serviceCIDRs() string {
-	var all []string
-	for _, cidr := range m.cluster.ServiceCIDRs {
-		all = append(all, cidr.String())
-	}
-	return strings.Join(all, ",")
+	return lab.Joined(m.cluster.ServiceCIDRs)
 }
 
 // newWorld starts a hub and members, whose agents are of the program at path but do not run yet.

@@ -47,7 +47,7 @@ type demo struct {
 
 // runDemo runs all steps and cleans up.
 func runDemo(ctx context.Context, out io.Writer, plugin string) error {
-	d := &demo{out: out, begin: time.Now(), host: hostAddress()}
+	d := &demo{out: out, begin: time.Now(), host: lab.HostAddress()}
 	err := d.run(ctx, plugin, d.exportWeb, d.exportDB, d.conflict, d.withdraw, d.acrossNetworks)
 	if err := d.stop(err); err != nil {
 		return err

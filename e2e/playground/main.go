@@ -29,10 +29,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // errInterrupted is the cause for which the context of a command ends when the user interrupts it.
@@ -46,8 +45,7 @@ const serveCommand = "serve"
 type start func(ctx context.Context, out io.Writer) (s state, stop func(failed error) error, err error)
 
 func main() {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	ctx, stop := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -80,10 +79,6 @@ func (m *member) startAgent(ctx context.Context, hub client.Client, more []strin
 	if err := lab.WriteKubeconfig(kubeconfig, m.hub); err != nil {
 		return err
 	}
-	ranges := make([]string, 0, len(m.ServiceCIDRs))
-	for _, r := range m.ServiceCIDRs {
-		ranges = append(ranges, r.String())
-	}
 	ready := func(ctx context.Context) error {
 		heartbeat := &hubv1alpha1.Heartbeat{}
 		key := client.ObjectKey{Namespace: clusterset.ClusterID(m.Name).HubNamespace(), Name: hubv1alpha1.HeartbeatName}
@@ -98,7 +93,7 @@ func (m *member) startAgent(ctx context.Context, hub client.Client, more []strin
 	return m.Program(path, ready, append([]string{
 		"--kubeconfig=" + m.Kubeconfig(),
 		"--hub-kubeconfig=" + kubeconfig,
-		"--service-cidrs=" + strings.Join(ranges, ","),
+		"--service-cidrs=" + lab.Joined(m.ServiceCIDRs),
 		"--leader-elect=false",
 		"--metrics-bind-address=0",
 		"--health-probe-bind-address=0",

@@ -26,20 +26,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// hostAddress returns an IPv4 address of this machine that EndpointSlices may contain, none of the loopback; empty if there is none.
-func hostAddress() string {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return ""
-	}
-	for _, address := range addresses {
-		if ip, ok := address.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
-			return ip.IP.String()
-		}
-	}
-	return ""
-}
-
 // startGateway starts a gateway of the member, at an address of this machine, and returns when it serves.
 func (m *member) startGateway(ctx context.Context, host string, port int) error {
 	path, err := findProgram("tombolo-gateway")

@@ -34,7 +34,6 @@ var separateNetworks = map[string]string{"a": hubv1alpha1.DefaultNetwork, "b": "
 // leave no time for others beside them.
 var acrossNetworks = []story{
 	{"a service is reached across networks", serviceAcrossNetworks},
-	{"two exporters in two networks serve together", exportersInTwoNetworks},
 	{"the server speaks first, large transfers and half-close work across networks", streamsAcrossNetworks},
 	{"session affinity holds across networks", affinityAcrossNetworks},
 	{"pods of a headless service have names and addresses of their own across networks", headlessAcrossNetworks},
@@ -80,22 +79,6 @@ func serviceAcrossNetworks(s *scene) {
 		if err != nil || !strings.Contains(out, "through gateways: 2 of 2 reach those of "+from) {
 			s.Errorf("trace: %v\n%s", err, out)
 		}
-	}
-}
-
-// exportersInTwoNetworks: a cluster that exports a service too uses its own pods and, through gateways, those of the other cluster.
-func exportersInTwoNetworks(s *scene) {
-	for _, p := range s.members() {
-		p.offer("web", 1)
-	}
-	for _, p := range s.members() {
-		p.awaitImport("web", "a", "b")
-		p.awaitAnswers("tcp", s.name("web"), 80, "a", "b")
-	}
-	s.in("a").withdraw("web")
-	for _, p := range s.members() {
-		p.awaitImport("web", "b")
-		p.awaitAnswers("tcp", s.name("web"), 80, "b")
 	}
 }
 

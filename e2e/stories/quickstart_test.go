@@ -78,7 +78,7 @@ func (s *stage) document(t *testing.T, name string) (string, *walk.Shell) {
 	east, west := s.Cluster("east"), s.Cluster("west")
 	shell, err := walk.NewShell(t.Context(), root, append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "KUBECACHEDIR="+s.Folder(),
 		"PATH="+s.Path()+":"+os.Getenv("PATH"), "HUB_URL="+east.Config().Host,
-		"EAST_PODS="+complete.Joined(east.PodCIDRs()), "WEST_PODS="+complete.Joined(west.PodCIDRs()),
+		"EAST_PODS="+lab.Joined(east.PodCIDRs()), "WEST_PODS="+lab.Joined(west.PodCIDRs()),
 		"AGENT_IMAGE="+complete.AgentImage, "DNS_IMAGE="+complete.DNSImage, "GATEWAY_IMAGE="+complete.GatewayImage))
 	lab.Must(t, err)
 	t.Cleanup(shell.Close)
@@ -124,7 +124,7 @@ func hasLine(text string, wanted []string) bool {
 	return false
 }
 
-func thaw(t *testing.T, cluster *lab.Cluster) {
+func thaw(t testing.TB, cluster *lab.Cluster) {
 	t.Helper()
 	if err := cluster.Node.Thaw(context.Background()); err != nil {
 		t.Error(err)

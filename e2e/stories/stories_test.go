@@ -15,16 +15,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	m.Run()
 }
 
@@ -43,7 +38,6 @@ var parallel = []story{
 	{"a passive cluster serves alone while the active one cannot", passiveClusterServesAlone},
 	{"data stays in the EU even if no cluster there serves", dataStaysInTheEU},
 	{"an alias has the pods of all clusters under a local name", aliasesServeByLocalNames},
-	{"an exported service answers in every cluster", exportedServiceAnswersEverywhere},
 	{"two exporters serve together, and one serves on", twoExporters},
 	{"each port reaches the clusters that expose it", portsThatDisagree},
 	{"session affinity holds over all clusters", clientsStick},

@@ -142,7 +142,7 @@ func silentMemberIsWithheld(s *scene) {
 	during := a.load("tcp", s.name("web"), 80, 20)
 
 	stopped := time.Now()
-	s.Cleanup(func() { b.thaw() }) // so that the story can be explained
+	s.Cleanup(func() { thaw(s, b.cluster) }) // so that the story can be explained
 	lab.Must(s, b.cluster.Node.Freeze(s.Context()))
 	a.awaitSources("web", "a")
 	s.Logf("the endpoints left after %.1f s", time.Since(stopped).Seconds())
@@ -155,20 +155,13 @@ func silentMemberIsWithheld(s *scene) {
 	if got := a.from(a.ask("tcp", s.name("web"), 80, 50)); got["a"] != 50 {
 		s.Errorf("%v answered, want a alone", got)
 	}
-	b.thaw()
+	thaw(s, b.cluster)
 	thawed := time.Now()
 	a.awaitSources("web", "a", "b")
 	s.Logf("the endpoints returned after %.1f s", time.Since(thawed).Seconds())
 	a.reached("web", all)
 	s.awaitHealth()
 	after.endClean()
-}
-
-func (p *place) thaw() {
-	p.Helper()
-	if err := p.cluster.Node.Thaw(context.Background()); err != nil {
-		p.Error(err)
-	}
 }
 
 // awaitCalm waits until 40 requests in a row are answered: those to pods that have lost power time out.

@@ -16,8 +16,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -28,15 +26,8 @@ import (
 // command runs "kubectl clusterset dashboard" until the test ends, and returns the link that it prints.
 func command(t *testing.T, clusters ...*lab.Cluster) string {
 	t.Helper()
-	file := clientcmdapi.NewConfig()
-	for _, cluster := range clusters {
-		config := cluster.Config()
-		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
-	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	lab.Must(t, clientcmd.WriteToFile(*file, kubeconfig))
+	lab.Must(t, lab.WriteContexts(kubeconfig, "", clusters...))
 	ctx, cancel := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
 	ended := make(chan int, 1)
@@ -62,7 +53,7 @@ func command(t *testing.T, clusters ...*lab.Cluster) string {
 
 // TestDashboard opens the page of a clusterset of real API servers and agents, and uses it.
 func TestDashboard(t *testing.T) {
-	world.Quiet()
+	lab.Quiet()
 	w := world.New(t, membership.Hub(), lab.Member("east"), lab.Member("west"))
 	east, west := w.Members["east"], w.Members["west"]
 	for _, m := range []*world.Member{east, west} {

@@ -15,8 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -188,14 +186,6 @@ func (c *Clusterset) sayf(format string, args ...any) {
 
 // writeKubeconfig writes one file for all clusters.
 func (c *Clusterset) writeKubeconfig() error {
-	file := clientcmdapi.NewConfig()
-	for _, cluster := range c.Clusters() {
-		config := cluster.Config()
-		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
-	}
-	file.CurrentContext = c.Options.names()[0]
 	c.Kubeconfig = filepath.Join(c.Folder(), "kubeconfig")
-	return clientcmd.WriteToFile(*file, c.Kubeconfig)
+	return lab.WriteContexts(c.Kubeconfig, c.Options.names()[0], c.Clusters()...)
 }

@@ -27,7 +27,7 @@ func (c *Clusterset) joinByHelm(ctx context.Context, cluster *lab.Cluster) error
 		"--set", "clusterID=" + cluster.Name, "--set", "agent.image=" + AgentImage, "--set", "dns.image=" + DNSImage,
 	}
 	if !c.hasServiceCIDRs(cluster) {
-		args = append(args, "--set-literal", "agent.args[0]=--service-cidrs="+Joined(cluster.ServiceCIDRs))
+		args = append(args, "--set-literal", "agent.args[0]=--service-cidrs="+lab.Joined(cluster.ServiceCIDRs))
 	}
 	if err := c.helm(ctx, args...); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (c *Clusterset) Leave(ctx context.Context, name string) error {
 }
 
 func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, plugin DNS, flags []string) error {
-	join := append(c.joining(cluster, plugin), "--hub-context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", Joined(cluster.PodCIDRs()))
+	join := append(c.joining(cluster, plugin), "--hub-context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", lab.Joined(cluster.PodCIDRs()))
 	if len(c.Options.Networks) > 0 {
 		join = append(join, "--network", cmp.Or(c.Options.Networks[cluster.Name], hubv1alpha1.DefaultNetwork),
 			"--gateway", "--gateway-image", GatewayImage, "--gateway-service", "NodePort")
@@ -77,7 +77,7 @@ func (c *Clusterset) joining(cluster *lab.Cluster, plugin DNS) []string {
 	}
 	join := []string{"clusterset", "join", "--context", cluster.Name, "--profile", parts, "--agent-image", AgentImage, "--dns-image", DNSImage}
 	if !c.hasServiceCIDRs(cluster) {
-		join = append(join, "--service-cidrs", Joined(cluster.ServiceCIDRs))
+		join = append(join, "--service-cidrs", lab.Joined(cluster.ServiceCIDRs))
 	}
 	return join
 }
@@ -99,7 +99,7 @@ func (c *Clusterset) joinByInvitation(ctx context.Context, cluster *lab.Cluster,
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, cluster.Name+".yaml")
-	_, err = c.Kubectl(ctx, "", "clusterset", "invite", "--context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", Joined(cluster.PodCIDRs()), "-o", file)
+	_, err = c.Kubectl(ctx, "", "clusterset", "invite", "--context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", lab.Joined(cluster.PodCIDRs()), "-o", file)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (c *Clusterset) kustomizations(cluster *lab.Cluster) map[string]string {
 	}
 	patches := ""
 	if !c.hasServiceCIDRs(cluster) {
-		patches = fmt.Sprintf(serviceCIDRsPatch, Joined(cluster.ServiceCIDRs))
+		patches = fmt.Sprintf(serviceCIDRsPatch, lab.Joined(cluster.ServiceCIDRs))
 	}
 	return map[string]string{
 		"hub/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
@@ -188,17 +188,8 @@ func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) err
 	return err
 }
 
-// Joined returns CIDRs as the flags of commands take them, comma-separated.
-func Joined(cidrs []netip.Prefix) string {
-	all := make([]string, len(cidrs))
-	for i, cidr := range cidrs {
-		all[i] = cidr.String()
-	}
-	return strings.Join(all, ",")
-}
-
 func quoted(cidrs []netip.Prefix) string {
-	return `"` + strings.ReplaceAll(Joined(cidrs), ",", `","`) + `"`
+	return `"` + strings.ReplaceAll(lab.Joined(cidrs), ",", `","`) + `"`
 }
 
 func words(command string) []string { return strings.Fields(command) }

@@ -48,10 +48,6 @@ func (c *Cluster) apiServer() *Process {
 		}
 		return nil
 	}
-	cidrs := make([]string, 0, 2)
-	for _, cidr := range c.ServiceCIDRs {
-		cidrs = append(cidrs, cidr.String())
-	}
 	argv := []string{
 		c.binaries.apiServer,
 		"--cert-dir=.",
@@ -62,7 +58,7 @@ func (c *Cluster) apiServer() *Process {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + c.credentials.serviceAccountKeyFile,
 		"--service-account-signing-key-file=" + c.credentials.serviceAccountKeyFile,
-		"--service-cluster-ip-range=" + strings.Join(cidrs, ","),
+		"--service-cluster-ip-range=" + Joined(c.ServiceCIDRs),
 		"--etcd-servers=unix://" + c.socket("client"),
 		"--allow-privileged=true",
 		"--profiling=false",

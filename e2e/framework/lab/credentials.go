@@ -165,6 +165,19 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	return path, WriteKubeconfig(path, config)
 }
 
+// WriteContexts writes a kubeconfig with a context of the administrator for each cluster. The current one may be empty.
+func WriteContexts(path, current string, clusters ...*Cluster) error {
+	file := clientcmdapi.NewConfig()
+	file.CurrentContext = current
+	for _, cluster := range clusters {
+		config := cluster.Config()
+		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
+	}
+	return clientcmd.WriteToFile(*file, path)
+}
+
 // WriteKubeconfig writes a file with the address, the certificate authority and the token of a config of this package.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "lab"

@@ -201,10 +201,11 @@ func (n *Node) ready(ctx context.Context) error {
 // Freeze stops the node and its control plane, as when the machine loses power: packets to it are lost, and every
 // process on it halts. Nothing on it notices but the time that passes.
 func (n *Node) Freeze(ctx context.Context) error {
-	if err := n.network.unplug(ctx, n.cluster.index); err != nil {
-		return fmt.Errorf("freezing the node of cluster %s: %w", n.cluster.Name, err)
+	err := n.network.unplug(ctx, n.cluster.index)
+	if err == nil {
+		err = n.cluster.machine.freeze(ctx)
 	}
-	if err := n.cluster.machine.freeze(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("freezing the node of cluster %s: %w", n.cluster.Name, err)
 	}
 	return nil
@@ -213,13 +214,14 @@ func (n *Node) Freeze(ctx context.Context) error {
 // Thaw undoes Freeze. It returns when the API server answers again: for a moment after the node is back, its neighbours may still
 // hold it for unreachable.
 func (n *Node) Thaw(ctx context.Context) error {
-	if err := n.cluster.machine.thaw(); err != nil {
-		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
+	err := n.cluster.machine.thaw()
+	if err == nil {
+		err = n.network.plug(ctx, n.cluster.index)
 	}
-	if err := n.network.plug(ctx, n.cluster.index); err != nil {
-		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
+	if err == nil {
+		err = n.cluster.APIServer.settled(ctx)
 	}
-	if err := n.cluster.APIServer.settled(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("thawing the node of cluster %s: %w", n.cluster.Name, err)
 	}
 	return nil

@@ -117,7 +117,7 @@ func (n *Node) writeConfigs() error {
 			c.binaries.shim, c.binaries.runc),
 		"kubelet.yaml": fmt.Sprintf(kubeletConfig, c.machine.cgroup, c.DNSAddress(), n.path("resolv.conf"),
 			c.binaries.kubeletExtra()),
-		"kube-proxy.yaml": fmt.Sprintf(proxyConfig, c.kubeconfigOf("kube-proxy"), joined(pods), c.Name,
+		"kube-proxy.yaml": fmt.Sprintf(proxyConfig, c.kubeconfigOf("kube-proxy"), Joined(pods), c.Name,
 			c.binaries.proxyMode()),
 		"resolv.conf": resolvConf,
 	} {
@@ -132,7 +132,8 @@ func (c *Cluster) kubeconfigOf(component string) string {
 	return filepath.Join(c.folder, component+".kubeconfig")
 }
 
-func joined(cidrs []netip.Prefix) string {
+// Joined returns CIDRs as the flags of commands take them, comma-separated.
+func Joined(cidrs []netip.Prefix) string {
 	all := make([]string, len(cidrs))
 	for i, cidr := range cidrs {
 		all[i] = cidr.String()

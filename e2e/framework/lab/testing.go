@@ -78,6 +78,14 @@ func NeedComplete(t testing.TB) {
 // pollBackoff are the times between two: what takes longer is checked less often, since a check takes CPU from what is waited for.
 var pollBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Cap: 250 * time.Millisecond, Steps: 100}
 
+// FreeAddress returns an address of 127.0.0.1 where no process listens at this moment.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	free, err := FreeAddresses(1)
+	Must(t, err)
+	return free[0]
+}
+
 // Eventually ends the test unless check succeeds within waitLimit; then with check's last error.
 func Eventually(t testing.TB, waitLimit time.Duration, check func(context.Context) error) {
 	t.Helper()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // The pace holds whatever the requests do, until it ends; then what is under way ends by itself.
@@ -74,7 +76,7 @@ type line struct {
 
 // loading is a run of load or resolve under way.
 type loading struct {
-	out   text
+	out   lab.Buffer
 	stdin *io.PipeWriter
 	ended chan int
 }

@@ -6,7 +6,6 @@ package world
 import (
 	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,19 +90,6 @@ func Heartbeat(id string) *hubv1alpha1.Heartbeat {
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterset.ClusterID(id).HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
 	}
-}
-
-// Renew creates or renews the heartbeat of a member that has no agent.
-func (w *World) Renew(ctx context.Context, id string) error {
-	heartbeat := Heartbeat(id)
-	if err := w.HubClient.Create(ctx, heartbeat.DeepCopy()); client.IgnoreAlreadyExists(err) != nil || err == nil {
-		return err
-	}
-	if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(heartbeat), heartbeat); err != nil {
-		return err
-	}
-	heartbeat.Spec.RenewTime = metav1.NewMicroTime(time.Now())
-	return w.HubClient.Update(ctx, heartbeat)
 }
 
 // Update reads an object, changes it and writes it, again after a conflict.

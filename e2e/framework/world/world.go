@@ -20,14 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -60,12 +57,6 @@ type Member struct {
 	// Registry and Output have the metrics and the log of the agent since its last start.
 	Registry *prometheus.Registry
 	Output   *Output
-}
-
-// Quiet turns off the logs that controller-runtime and client-go write for all agents of a process.
-func Quiet() {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 }
 
 // New starts a hub, and the clusters as its members, without agents. The pods of the n-th member have addresses of

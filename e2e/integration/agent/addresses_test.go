@@ -132,8 +132,7 @@ func unsupported(exported, local string) string {
 // spec: I5, I6, E6, D1, D2, D7
 func TestWhileDown(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
+	_, a, _ := newPair(t)
 	stop := a.Start(t)
 	ns := world.Namespace(t, a)
 	before, derived := map[string]*mcsv1beta1.ServiceImport{}, map[string]*corev1.Service{}

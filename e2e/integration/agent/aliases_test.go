@@ -198,8 +198,7 @@ func equalSlices(a, b *discoveryv1.EndpointSlice) bool {
 // spec: L1
 func TestAlias(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	_, a, b := newPair(t)
 	a.Start(t)
 	b.Start(t)
 	testAlias(t, a, b)
@@ -211,8 +210,7 @@ func TestAlias(t *testing.T) {
 // spec: L1
 func TestAliasWithoutAgent(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	_, a, b := newPair(t)
 	stop := a.Start(t)
 	b.Start(t)
 	ns := world.Namespace(t, a, b)
@@ -246,8 +244,7 @@ func TestAliasWithoutAgent(t *testing.T) {
 // spec: L1, E1
 func TestAliasesOfEachOther(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	a.Start(t)
 	b.Start(t)
 	ns := world.Namespace(t, a, b)

@@ -30,8 +30,7 @@ import (
 // spec: K1, K2, N7
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
+	w, a, _ := newPair(t)
 	ended := a.Run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
 	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 
@@ -47,7 +46,7 @@ func TestIdentity(t *testing.T) {
 	}
 
 	lab.Must(t, a.Delete(t.Context(), property))
-	address := freeAddress(t)
+	address := lab.FreeAddress(t)
 	a.Start(t, func(o *agent.Options) { o.ClusterID, o.ProbeAddress = "", address })
 	waits := func(why string) {
 		t.Helper()
@@ -74,8 +73,7 @@ func TestIdentity(t *testing.T) {
 //nolint:tparallel // each test begins where the one before it ends
 func TestForeignID(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	kill := a.Start(t)
 	space := world.Namespace(t, a, b)
 	theirs := key{Namespace: space, Name: "theirs"}

@@ -23,9 +23,9 @@ import (
 //nolint:tparallel // the subtests share two clusters
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	w.members["a"].Start(t)
-	w.members["b"].Start(t)
+	w, a, b := newPair(t)
+	a.Start(t)
+	b.Start(t)
 	for name, test := range map[string]func(*testing.T, *env){
 		"DualStack":           testDualStack,
 		"CustomController":    testCustomController,

@@ -27,8 +27,7 @@ const many = 25
 // spec: E3, I2
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	stopA, stopB := a.Start(t), b.Start(t)
 	ns := world.Namespace(t, a, b)
 	var keys []key
@@ -108,8 +107,7 @@ func suspend(spec *hubv1alpha1.MemberSpec) { spec.Suspended = true }
 // spec: E3, R3, R8
 func TestPartialPublication(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	stopA, stopB := a.Start(t), b.Start(t)
 	ns := world.Namespace(t, a, b)
 	web, left, shared := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "left"}, key{Namespace: ns, Name: "shared"}

@@ -24,9 +24,9 @@ import (
 //nolint:tparallel // the subtests share two clusters
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	w.members["a"].Start(t)
-	w.members["b"].Start(t, func(o *agent.Options) { o.DenyNamespaces, o.Namespace = []string{"denied"}, "agents" })
+	w, a, b := newPair(t)
+	a.Start(t)
+	b.Start(t, func(o *agent.Options) { o.DenyNamespaces, o.Namespace = []string{"denied"}, "agents" })
 	for name, test := range map[string]func(*testing.T, *env){
 		"ExporterTerminating": testExporterTerminating,
 		"NotImported":         testDenied,
@@ -198,8 +198,7 @@ func testDenied(t *testing.T, w *env) {
 // spec: I1, I7
 func TestDeniedLater(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	a.Start(t)
 	stop := b.Start(t)
 	ns := world.Namespace(t, a, b)

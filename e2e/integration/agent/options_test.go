@@ -32,8 +32,7 @@ import (
 // spec: D3, E7, I8, R4
 func TestMetadata(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	_, a, b := newPair(t)
 	a.Start(t)
 	stop := b.Start(t)
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
@@ -85,8 +84,7 @@ func TestMetadata(t *testing.T) {
 // spec: E3
 func TestPublicationReportedAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
+	w, a, _ := newPair(t)
 	k := key{Namespace: world.Namespace(t, a), Name: "web"}
 	a.ExportWeb(t, k, "10.1.0.1")
 	a.Start(t, func(o *agent.Options) { o.HeartbeatInterval = 5 * time.Minute })
@@ -112,8 +110,7 @@ func TestPublicationReportedAtOnce(t *testing.T) {
 // the new one is good.
 func TestTokenRenewal(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a := w.members["a"]
+	w, a, _ := newPair(t)
 	const expires = "tombolo-mcs.io/token-expires"
 	k := key{Namespace: "tombolo-system", Name: "tombolo-hub"}
 	old := time.Now().Add(47 * time.Hour).UTC().Format(time.RFC3339)

@@ -28,8 +28,8 @@ type properties = map[string]hubv1alpha1.PropertyValue
 // spec: A5
 func TestProperties(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	w.members["a"].Start(t)
+	w, a, _ := newPair(t)
+	a.Start(t)
 	testProperties(t, w)
 	own := &hubv1alpha1.Member{}
 	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: hubv1alpha1.MemberName}, own))

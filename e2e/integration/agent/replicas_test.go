@@ -33,8 +33,7 @@ import (
 // spec: D2, D7, I1
 func TestTwoAgentsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	for _, m := range []*member{a, b} {
 		m.Start(t)
 		m.Start(t)
@@ -69,8 +68,7 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	const exports, leaderless = 60, 10
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	w.limitServices(t, "a", "250") // two leaders may both ask for one
 	elect := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace }
 	b.Start(t)

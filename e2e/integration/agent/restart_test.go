@@ -26,8 +26,7 @@ import (
 // spec: E1, E3, E6, E8, I1, I2, I7, D7
 func TestAgentDown(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	d := &downtime{world: w, namespace: world.Namespace(t, a, b), ending: "ending"}
 	for _, m := range []*member{a, b} {
 		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))

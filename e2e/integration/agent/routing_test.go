@@ -136,8 +136,7 @@ func returnedAfter(t *testing.T, available time.Time) {
 // spec: P1, P2
 func TestRoutingPolicies(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	_, a, b := newPair(t)
 	a.Start(t)
 	stopB := b.Start(t)
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}

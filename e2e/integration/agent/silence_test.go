@@ -20,8 +20,7 @@ import (
 // spec: D9, I2, I3
 func TestSilentMember(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	kill := a.Start(t)
 	b.Start(t)
 	ns := world.Namespace(t, a, b)

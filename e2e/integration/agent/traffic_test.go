@@ -23,8 +23,7 @@ import (
 // spec: P1, A5
 func TestTrafficExamples(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	a.Start(t)
 	b.Start(t)
 	w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = properties{"region": "eu"} })

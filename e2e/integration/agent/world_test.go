@@ -28,7 +28,7 @@ const (
 var pairs world.Pairs
 
 func TestMain(m *testing.M) {
-	world.Quiet()
+	lab.Quiet()
 	code := m.Run()
 	if err := pairs.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,9 +49,10 @@ type env struct {
 type member struct{ *world.Member }
 
 // newPair returns a hub and its members a and b, without agents, which other tests use later.
-func newPair(t *testing.T) *env {
+func newPair(t *testing.T) (w *env, a, b *member) {
 	t.Helper()
-	return envOf(pairs.Take(t))
+	w = envOf(pairs.Take(t))
+	return w, w.members["a"], w.members["b"]
 }
 
 // newEnv returns a hub and members of its own.

@@ -34,8 +34,7 @@ const exports = 60
 // spec: C3, D7
 func TestWrites(t *testing.T) {
 	t.Parallel()
-	w := newPair(t)
-	a, b := w.members["a"], w.members["b"]
+	w, a, b := newPair(t)
 	stopA, stopB := a.Start(t), b.Start(t)
 	ns := world.Namespace(t, a, b)
 	var keys []key

@@ -16,14 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
@@ -35,8 +30,7 @@ import (
 const waitLimit = 3 * time.Minute
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	folder, err := os.MkdirTemp("", "tombolo-clusterset-")
 	if err != nil {
 		panic(err)
@@ -90,14 +84,7 @@ func start(t *testing.T, members ...string) *world {
 // connect writes the kubeconfig and drops the clients: the certificate of a cluster may have changed.
 func (w *world) connect(t *testing.T) {
 	t.Helper()
-	file := clientcmdapi.NewConfig()
-	for _, cluster := range w.Clusters() {
-		config := cluster.Config()
-		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
-	}
-	lab.Must(t, clientcmd.WriteToFile(*file, w.kubeconfig))
+	lab.Must(t, lab.WriteContexts(w.kubeconfig, "", w.Clusters()...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clients = map[string]client.Client{}

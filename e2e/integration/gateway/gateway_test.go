@@ -42,22 +42,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	world.Quiet()
+	lab.Quiet()
 	os.Exit(m.Run())
-}
-
-// hostAddress returns an address of this machine that EndpointSlices may contain: none of the loopback.
-func hostAddress(t *testing.T) string {
-	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	lab.Must(t, err)
-	for _, address := range addresses {
-		if ip, ok := address.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
-			return ip.IP.String()
-		}
-	}
-	t.Fatal("this machine has no IPv4 address besides loopback: add one to an interface, because EndpointSlices may not contain loopback addresses")
-	return ""
 }
 
 // env is a hub with members whose agents and gateways run.
@@ -286,6 +272,27 @@ func (e *env) answers(t *testing.T, importer, source string, k world.Key) (addre
 	return address
 }
 
+// continues fails the test unless b still answers over an open connection.
+func continues(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if got, err := say(conn); got != "b: hello" || err != nil {
+		t.Errorf("the open connection answers %q, %v", got, err)
+	}
+}
+
+// reports waits until the gateway of a reports that it reaches a cluster, or not.
+func (e *env) reports(t *testing.T, want gatewayv1alpha1.ClusterReachability) {
+	t.Helper()
+	world.Eventually(t, func(ctx context.Context) error {
+		status := &gatewayv1alpha1.GatewayStatus{}
+		err := e.Members["a"].Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
+		if clusters := status.Report.Clusters; err == nil && (len(clusters) != 1 || clusters[0].Cluster != want.Cluster || clusters[0].Reachable != want.Reachable) {
+			err = fmt.Errorf("it reports %+v", status.Report)
+		}
+		return err
+	})
+}
+
 // Two clusters in different networks share a service through their gateways: the agents give them identity, addresses and ports.
 //
 // spec: G1, G2, G3, G4, G5, G8, G12, W1
@@ -293,7 +300,11 @@ func (e *env) answers(t *testing.T, importer, source string, k world.Key) (addre
 //nolint:tparallel // each test begins where the one before it ends
 func TestGateways(t *testing.T) {
 	t.Parallel()
-	e := &env{World: world.New(t, membership.Hub(), lab.Member("a").Audited(), lab.Member("b").Audited()), host: hostAddress(t), metrics: map[string]prometheus.Gatherer{}}
+	host := lab.HostAddress()
+	if host == "" {
+		t.Fatal("this machine has no IPv4 address besides loopback: add one to an interface, because EndpointSlices may not contain loopback addresses")
+	}
+	e := &env{World: world.New(t, membership.Hub(), lab.Member("a").Audited(), lab.Member("b").Audited()), host: host, metrics: map[string]prometheus.Gatherer{}}
 	a, b := e.Members["a"], e.Members["b"]
 	e.member(t, "a", "")
 	e.member(t, "b", "cloud")
@@ -307,25 +318,14 @@ func TestGateways(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	lab.Must(t, err)
 	defer conn.Close()
-	continues := func(t *testing.T) {
-		t.Helper()
-		if got, err := say(conn); got != "b: hello" || err != nil {
-			t.Errorf("the open connection answers %q, %v", got, err)
-		}
-	}
-	continues(t)
+	continues(t, conn)
 	private := world.Key{Namespace: k.Namespace, Name: "private"}
 	t.Run("a client is denied", func(t *testing.T) { testDenied(t, e, private) })
 	t.Run("what is not exported is refused", func(t *testing.T) {
 		export := world.Export(k)
 		lab.Must(t, b.Delete(t.Context(), export))
-		world.Eventually(t, func(context.Context) error {
-			if got, err := ask(address); err == nil {
-				return fmt.Errorf("it answers %q", got)
-			}
-			return nil
-		})
-		continues(t)
+		denied(t, address)
+		continues(t, conn)
 		a.Gone(t, k) // or its old listening port answers for a while
 		lab.Must(t, b.Create(t.Context(), world.Export(k)))
 		address = e.answers(t, "a", "b", k)
@@ -351,18 +351,11 @@ func TestGateways(t *testing.T) {
 		lab.Must(t, e.Hub.APIServer.Stop(t.Context()))
 		e.answers(t, "a", "b", k)
 		lab.Must(t, e.Hub.APIServer.Start(t.Context()))
-		continues(t)
+		continues(t, conn)
 	})
 	t.Run("idle streams stay open", func(t *testing.T) { holdStreams(t, address) })
 	t.Run("a gateway reports what it reaches", func(t *testing.T) {
-		world.Eventually(t, func(ctx context.Context) error {
-			status := &gatewayv1alpha1.GatewayStatus{}
-			err := a.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
-			if err == nil && (len(status.Report.Clusters) != 1 || status.Report.Clusters[0].Cluster != "b" || !status.Report.Clusters[0].Reachable) {
-				err = fmt.Errorf("it reports %+v", status.Report)
-			}
-			return err
-		})
+		e.reports(t, gatewayv1alpha1.ClusterReachability{Cluster: "b", Reachable: true})
 		e.scrape(t, "a", `tombolo_gateway_cluster_reachable{cluster="b"} 1`, "tombolo_gateway_certificate_expiry_timestamp_seconds ",
 			`tombolo_gateway_streams_refused_total{cluster="b",direction="import",reason="NotExported"}`,
 			`tombolo_gateway_streams{cluster="b",direction="import"}`, `tombolo_gateway_bytes_total{cluster="b",direction="import",flow="sent"}`)
@@ -370,10 +363,7 @@ func TestGateways(t *testing.T) {
 	})
 	t.Run("a suspended member", func(t *testing.T) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = true })
-		lab.Must(t, conn.SetReadDeadline(time.Now().Add(world.Within)))
-		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the open connection to a suspended member: %v, want that it is closed", err)
-		}
+		isClosed(t, conn)
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = false })
 		address = e.answers(t, "a", "b", k)
 	})
@@ -388,29 +378,17 @@ func TestGateways(t *testing.T) {
 		e.export(t, "a", shared)
 		e.export(t, "b", shared)
 		e.answers(t, "a", "b", shared)
-		for range 2 {
-			if got, err := say(conn); got != "b: hello" || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
-		}
+		continues(t, conn)
+		continues(t, conn)
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
 			stop()
 		}()
-		if got, err := say(conn); got != "b: hello" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
+		continues(t, conn)
 		conn.Close()
 		<-stopped
-		world.Eventually(t, func(ctx context.Context) error {
-			status := &gatewayv1alpha1.GatewayStatus{}
-			err := a.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
-			if err == nil && (len(status.Report.Clusters) != 1 || status.Report.Clusters[0].Reachable) {
-				err = fmt.Errorf("it reports %+v", status.Report)
-			}
-			return err
-		})
+		e.reports(t, gatewayv1alpha1.ClusterReachability{Cluster: "b"})
 		e.traced(t, k, "a", survey.Broken, "none of 1 gateways reaches those of b")
 		world.Eventually(t, func(ctx context.Context) error { // another source serves
 			if address, err := e.listening(ctx, "a", shared); err == nil {

@@ -49,7 +49,7 @@ var (
 type key = world.Key
 
 func TestMain(m *testing.M) {
-	world.Quiet()
+	lab.Quiet()
 	m.Run()
 }
 

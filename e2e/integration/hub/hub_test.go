@@ -85,7 +85,7 @@ func (p persistent) Create(ctx context.Context, o client.Object, options ...clie
 // start returns a hub with everything installed, and no members.
 func start(t *testing.T) *hub {
 	t.Helper()
-	world.Quiet()
+	lab.Quiet()
 	h := &hub{cluster: lab.Start(t, membership.Hub()).Cluster("hub")}
 	h.admin = persistent{membership.Client(t, h.cluster)}
 	lab.Must(t, membership.InitHub(t.Context(), h.cluster))

@@ -37,7 +37,7 @@ var errServed = errors.New("the API server serves the whole flood")
 // TestPriority: the API server serves the members' requests at the level of the hub's manifests. A member that floods it is refused
 // requests, and meanwhile none of another member, of another account or of the administrator is.
 func TestPriority(t *testing.T) {
-	world.Quiet()
+	lab.Quiet()
 	options := membership.Hub()
 	options.APIServerArgs = append(options.APIServerArgs, "--max-requests-inflight=10", "--max-mutating-requests-inflight=10")
 	h := &hub{cluster: lab.Start(t, options).Cluster("hub")}

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	world.Quiet()
+	lab.Quiet()
 	m.Run()
 }
 
@@ -67,16 +67,12 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ..
 	lab.Must(t, err)
 	remote, err := hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(cluster.Name).HubNamespace(), manifests.MemberServiceAccount)
 	lab.Must(t, err)
-	ranges := make([]string, 0, len(cluster.ServiceCIDRs))
-	for _, r := range cluster.ServiceCIDRs {
-		ranges = append(ranges, r.String())
-	}
-	address := freeAddress(t)
+	address := lab.FreeAddress(t)
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
 	ready := func(ctx context.Context) error { _, err := scrape(ctx, address); return err }
 	args = append([]string{
 		"--leader-elect=false", "--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--namespace=" + manifests.AgentNamespace,
-		"--service-cidrs=" + strings.Join(ranges, ","), "--metrics-bind-address=" + address, "--health-probe-bind-address=0",
+		"--service-cidrs=" + lab.Joined(cluster.ServiceCIDRs), "--metrics-bind-address=" + address, "--health-probe-bind-address=0",
 	}, args...)
 	lab.Must(t, cluster.Program(program, ready, args...).Start(t.Context()))
 	return address
@@ -88,19 +84,12 @@ func startDNS(t *testing.T, program string, cluster *lab.Cluster, name string) (
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "dns", "plugin", "Corefile"))
 	lab.Must(t, err)
-	metrics = freeAddress(t)
+	metrics = lab.FreeAddress(t)
 	_, err = membership.StartDNS(t.Context(), cluster, program,
 		func(port int) string { return membership.Corefile(string(text), port, cluster.Kubeconfig(), metrics) },
 		func(_ context.Context, address string) error { return ask(address, name) })
 	lab.Must(t, err)
 	return metrics
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := lab.FreeAddresses(1)
-	lab.Must(t, err)
-	return free[0]
 }
 
 // build builds a command of this repository and returns its path.

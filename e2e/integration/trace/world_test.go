@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	world.Quiet()
+	lab.Quiet()
 	m.Run()
 }
 
