@@ -48,14 +48,18 @@ func TestCompleteImages(t *testing.T) {
 	}
 }
 
+// release is a build that the tests of images use.
+var release = Build{Version: "v2.0.0", Registry: "r.example"}
+
+// runs returns a Deployment of an image.
+func runs(image string) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}
+	return d
+}
+
 // TestUpgradeImages: upgrade replaces only images of a release, unless a flag names the image.
 func TestUpgradeImages(t *testing.T) {
-	runs := func(image string) *appsv1.Deployment {
-		d := &appsv1.Deployment{}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}
-		return d
-	}
-	release := Build{Version: "v2.0.0", Registry: "r.example"}
 	for name, test := range map[string]struct {
 		options    runtimeOptions
 		agent, dns *appsv1.Deployment
@@ -97,12 +101,6 @@ func TestUpgradeImages(t *testing.T) {
 
 // TestKeepImages: existing images stay. With another registry, the project's own keep their version, and others are replaced.
 func TestKeepImages(t *testing.T) {
-	runs := func(image string) *appsv1.Deployment {
-		d := &appsv1.Deployment{}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}
-		return d
-	}
-	release := Build{Version: "v2.0.0", Registry: "r.example"}
 	for running, want := range map[string][2]string{ // without and with --image-registry=m.example:5000/x
 		"r.example/tombolo-agent:v1.0.0":      {"r.example/tombolo-agent:v1.0.0", "m.example:5000/x/tombolo-agent:v1.0.0"},
 		"tombolo-agent":                       {"tombolo-agent", "m.example:5000/x/tombolo-agent"},
