@@ -9,19 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // unanswered is a hub, behind a proxy, that accepts each write and does not answer before the request is cancelled.
@@ -48,26 +40,13 @@ func (u *unanswered) Create(ctx context.Context, _ client.Object, _ ...client.Cr
 func TestUnansweredHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const period = 10 * time.Second
-		scheme := runtime.NewScheme()
-		must(t, hubv1alpha1.AddToScheme(scheme))
-		member := &hubv1alpha1.Member{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "member-own", Name: hubv1alpha1.MemberName},
-			Spec:       hubv1alpha1.MemberSpec{ClusterID: "own"},
-		}
-		snapshot, err := hub.Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(member).Build())
-		must(t, err)
-		silent := &unanswered{}
-		p := &Presence{
-			Cluster: "own", Interval: period, Store: snapshot.Store("own", clusterset.AddressRanges{}), Hub: apply.ToHub(silent, "member-own"),
-			Progress: publication.NewProgress(), Tracker: liveness.NewTracker(period, liveness.GracePeriods*period),
-			Clock: clock.RealClock{}, Log: logr.Discard(),
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*period)
+		p, silent := present(t, memberOf("own")), &unanswered{}
+		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publication.NewProgress(), apply.ToHub(silent, "member-own")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*interval)
 		defer cancel()
 		must(t, p.Start(ctx))
-		if silent.requests < 8 || silent.longest > period {
-			t.Errorf("%d requests in 10 intervals of %s, the longest for %s", silent.requests, period, silent.longest)
+		if silent.requests < 8 || silent.longest > interval {
+			t.Errorf("%d requests in 10 intervals of %s, the longest for %s", silent.requests, interval, silent.longest)
 		}
 	})
 }
