@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -36,63 +37,54 @@ func isMirrored(s discoveryv1.EndpointSlice) bool {
 
 func isOurImport(i mcsv1beta1.ServiceImport) bool { return i.Labels[labelManagedBy] == ours }
 
-func (c Cluster) service(key Key) *corev1.Service {
-	for i, s := range c.Services {
-		if s.Namespace == key.Namespace && s.Name == key.Name {
-			return &c.Services[i]
+// find returns the object of that name; nil if there is none.
+func find[T any, P interface {
+	*T
+	metav1.Object
+}](items []T, key Key) P {
+	for i := range items {
+		if o := P(&items[i]); o.GetNamespace() == key.Namespace && o.GetName() == key.Name {
+			return o
 		}
 	}
 	return nil
 }
 
-func (c Cluster) export(key Key) *mcsv1beta1.ServiceExport {
-	for i, e := range c.Exports {
-		if e.Namespace == key.Namespace && e.Name == key.Name {
-			return &c.Exports[i]
+// filter returns the items that match.
+func filter[T any](items []T, match func(T) bool) []T {
+	var found []T
+	for _, item := range items {
+		if match(item) {
+			found = append(found, item)
 		}
 	}
-	return nil
+	return found
 }
 
-func (c Cluster) serviceImport(key Key) *mcsv1beta1.ServiceImport {
-	for i, s := range c.Imports {
-		if s.Namespace == key.Namespace && s.Name == key.Name {
-			return &c.Imports[i]
-		}
-	}
-	return nil
-}
+func (c Cluster) service(key Key) *corev1.Service { return find(c.Services, key) }
+
+func (c Cluster) export(key Key) *mcsv1beta1.ServiceExport { return find(c.Exports, key) }
+
+func (c Cluster) serviceImport(key Key) *mcsv1beta1.ServiceImport { return find(c.Imports, key) }
 
 // derived returns the derived Services of a key: there must not be more than one.
 func (c Cluster) derived(key Key) []corev1.Service {
-	var found []corev1.Service
-	for _, s := range c.Services {
-		if isDerived(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name {
-			found = append(found, s)
-		}
-	}
-	return found
+	return filter(c.Services, func(s corev1.Service) bool {
+		return isDerived(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name
+	})
 }
 
 func (c Cluster) mirrored(key Key) []discoveryv1.EndpointSlice {
-	var found []discoveryv1.EndpointSlice
-	for _, s := range c.Slices {
-		if isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name {
-			found = append(found, s)
-		}
-	}
-	return found
+	return filter(c.Slices, func(s discoveryv1.EndpointSlice) bool {
+		return isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelServiceName] == key.Name
+	})
 }
 
 // sources returns the slices of the cluster's own Service of that name.
 func (c Cluster) sources(key Key) []discoveryv1.EndpointSlice {
-	var found []discoveryv1.EndpointSlice
-	for _, s := range c.Slices {
-		if !isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelSliceService] == key.Name {
-			found = append(found, s)
-		}
-	}
-	return found
+	return filter(c.Slices, func(s discoveryv1.EndpointSlice) bool {
+		return !isMirrored(s) && s.Namespace == key.Namespace && s.Labels[labelSliceService] == key.Name
+	})
 }
 
 // takes reports whether services of a namespace are imported here: it exists, is not about to go, and is not denied.
