@@ -105,7 +105,7 @@ func (n *networks) fillPorts(ctx context.Context) error {
 
 // soon is eventually for what happens within a minute, a few quarantines.
 func soon(ctx context.Context, check func(context.Context) error) error {
-	return within(ctx, time.Minute, check)
+	return lab.Await(ctx, 100*time.Millisecond, time.Minute, check)
 }
 
 func (n *networks) export(ctx context.Context, service string) error {

@@ -258,22 +258,7 @@ func (w *world) asked(ctx context.Context, seen oracle.World) []oracle.Finding {
 
 // eventually waits until check succeeds; on a timeout it returns check's last error.
 func eventually(ctx context.Context, check func(context.Context) error) error {
-	return within(ctx, waitLimit, check)
-}
-
-func within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("not within %s: %w", limit, last)
-	}
-	return nil
+	return lab.Await(ctx, 100*time.Millisecond, waitLimit, check)
 }
 
 // shown waits until an object can be read and passes a check; on a timeout it returns the last error.

@@ -16,10 +16,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -54,16 +54,8 @@ func (d description) String() string {
 
 // await returns when check returns nil; if that takes too long, the error has the last one of check.
 func (d *demo) await(ctx context.Context, want string, check func(ctx context.Context) error) error {
-	last := errors.New("nothing")
-	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil { // the end of the time may interrupt the last check
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w\n  expected: %s\n  found: %w", errWrong, want, last)
+	if err := lab.Await(ctx, interval, timeout, check); err != nil {
+		return fmt.Errorf("%w\n  expected: %s\n  found: %w", errWrong, want, err)
 	}
 	return nil
 }

@@ -5,14 +5,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/miekg/dns"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // askTimeout is how long a DNS server may take for an answer.
@@ -97,13 +97,12 @@ func ask(ctx context.Context, name, kind string) error {
 		return fmt.Errorf("%q is no type of DNS records such as A, AAAA or SRV", kind)
 	}
 	var values []string
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, interval, askTimeout, true, func(ctx context.Context) (bool, error) {
-		values, last = exchange(ctx, s.Variables["DNS"], name, code)
-		return last == nil, nil
+	err = lab.Await(ctx, interval, askTimeout, func(ctx context.Context) (err error) {
+		values, err = exchange(ctx, s.Variables["DNS"], name, code)
+		return err
 	})
 	if err != nil {
-		return errors.Join(last, err)
+		return err
 	}
 	if len(values) == 0 {
 		values = []string{"no records"}

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -85,13 +84,8 @@ func (s *scene) eventually(what string, check func(context.Context) error) {
 // within is eventually with another limit.
 func (s *scene) within(limit time.Duration, what string, check func(context.Context) error) {
 	s.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(s.Context(), interval, limit, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		s.Fatalf("%s: %v", what, errors.Join(last, err))
+	if err := lab.Await(s.Context(), interval, limit, check); err != nil {
+		s.Fatalf("%s: %v", what, err)
 	}
 }
 

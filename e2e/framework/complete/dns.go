@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -117,15 +115,15 @@ const dnsWaitLimit = 3 * time.Minute
 
 // awaitDNS returns when every pod of a cluster's DNS serves the clusterset: each notices its new Corefile by itself.
 func (c *Clusterset) awaitDNS(ctx context.Context, cluster *lab.Cluster) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, time.Second, dnsWaitLimit, true, func(ctx context.Context) (bool, error) {
-		if last = c.servesClusterset(ctx, cluster); last != nil {
-			last = errors.Join(last, c.nudgeDNS(ctx, cluster))
+	err := lab.Await(ctx, time.Second, dnsWaitLimit, func(ctx context.Context) error {
+		err := c.servesClusterset(ctx, cluster)
+		if err != nil {
+			err = errors.Join(err, c.nudgeDNS(ctx, cluster))
 		}
-		return last == nil, nil
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the DNS of cluster %s does not serve the clusterset: %w", cluster.Name, errors.Join(last, err))
+		return fmt.Errorf("the DNS of cluster %s does not serve the clusterset: %w", cluster.Name, err)
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -223,13 +222,11 @@ func (c *Cluster) Serve(ctx context.Context, certificate Certificate) error {
 		}
 	}
 	c.credentials.certificate = certificate.PEM
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, readyInterval, takenUp, true, func(ctx context.Context) (bool, error) {
-		last = getOK(ctx, c.credentials.transport(), c.address()+"/readyz", c.credentials.adminToken)
-		return last == nil, nil
+	err := Await(ctx, readyInterval, takenUp, func(ctx context.Context) error {
+		return getOK(ctx, c.credentials.transport(), c.address()+"/readyz", c.credentials.adminToken)
 	})
 	if err != nil {
-		return fmt.Errorf("cluster %s does not serve with its new certificate (%w): %w", c.Name, last, err)
+		return fmt.Errorf("cluster %s does not serve with its new certificate: %w", c.Name, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -102,6 +103,22 @@ func Eventually(t testing.TB, waitLimit time.Duration, check func(context.Contex
 	if err != nil {
 		t.Fatalf("not within %s: %v", waitLimit, last)
 	}
+}
+
+// Await returns nil once check succeeds; after the limit, the last error of check that the end of the time did not cause.
+func Await(ctx context.Context, interval, limit time.Duration, check func(context.Context) error) error {
+	last := errors.New("it was not tried")
+	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not within %s: %w", limit, last)
+	}
+	return nil
 }
 
 // ShowLogs copies the logs of all processes to the artifacts of a test, and shows their last lines there.

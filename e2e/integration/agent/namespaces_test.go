@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -112,13 +111,7 @@ func (m *member) terminating(t *testing.T, name string) (end func()) {
 	ending := &corev1.Namespace{}
 	brake := func(finalizers ...string) {
 		t.Helper()
-		lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			if err := m.Get(t.Context(), key{Name: name}, ending); err != nil {
-				return err
-			}
-			ending.Finalizers = finalizers
-			return m.Update(t.Context(), ending)
-		}))
+		world.Update(t, m, key{Name: name}, ending, func() { ending.Finalizers = finalizers })
 	}
 	brake("example.com/brake")
 	lab.Must(t, m.Delete(t.Context(), ending))

@@ -108,9 +108,7 @@ func testRecordsByHand(t *testing.T, w *env) {
 	}
 	edit := func(object client.Object, change func()) {
 		t.Helper()
-		lab.Must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-		change()
-		lab.Must(t, hub.Update(t.Context(), object))
+		world.Update(t, hub, client.ObjectKeyFromObject(object), object, change)
 	}
 	edited := service.DeepCopy()
 	edit(edited, func() { edited.Spec.Ports[0].Port = 81 })

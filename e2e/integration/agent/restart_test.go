@@ -28,9 +28,7 @@ func TestAgentDown(t *testing.T) {
 	t.Parallel()
 	w, a, b := newPair(t)
 	d := &downtime{world: w, namespace: world.Namespace(t, a, b), ending: "ending"}
-	for _, m := range []*member{a, b} {
-		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
-	}
+	world.CreateNamespace(t, d.ending, a, b)
 	stopA, stopB := a.Start(t), b.Start(t)
 	for _, name := range []string{"kept", "shared", "unexported", "undone", "emptied", "edited", "relabelled", "unmarked", "lost", "odd"} {
 		d.export(t, a, name)
@@ -105,9 +103,7 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	t.Helper()
 	edit := func(object client.Object, name string, change func()) {
 		t.Helper()
-		lab.Must(t, b.Get(t.Context(), d.key(name), object))
-		change()
-		lab.Must(t, b.Update(t.Context(), object))
+		world.Update(t, b, d.key(name), object, change)
 	}
 	mirror := func(name string) *discoveryv1.EndpointSlice {
 		t.Helper()

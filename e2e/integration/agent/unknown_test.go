@@ -287,16 +287,14 @@ func (m *member) versionsOf(t *testing.T, k key) (service, serviceImport string)
 func (w *env) edit(t *testing.T, k key, change func(*hubv1alpha1.PublishedService)) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record))
-	change(record)
-	lab.Must(t, w.HubClient.Update(t.Context(), record))
+	world.Update(t, w.HubClient, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, record, func() { change(record) })
 }
 
 // move gives the forged endpoints of a service of member a another address.
 func (w *env) move(t *testing.T, k key, address hubv1alpha1.IPAddress) {
 	t.Helper()
 	record := &hubv1alpha1.PublishedEndpoints{}
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record))
-	record.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
-	lab.Must(t, w.HubClient.Update(t.Context(), record))
+	world.Update(t, w.HubClient, key{Namespace: "member-a", Name: k.Namespace + "." + k.Name + ".0123456789"}, record, func() {
+		record.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
+	})
 }

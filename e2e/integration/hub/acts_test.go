@@ -101,9 +101,8 @@ func (h *hub) testNamespaces(t *testing.T) {
 func (h *hub) setNamespaces(t *testing.T, m *member, names ...hubv1alpha1.NamespaceName) {
 	t.Helper()
 	object := &hubv1alpha1.Member{}
-	lab.Must(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}, object))
-	object.Spec.Namespaces = names
-	lab.Must(t, h.admin.Update(t.Context(), object))
+	k := client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}
+	world.Update(t, h.admin, k, object, func() { object.Spec.Namespaces = names })
 }
 
 // What a member writes has a name and a spec, whatever its kind.
