@@ -4,9 +4,6 @@
 package render_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +15,11 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var (
 	key   = clusterset.ServiceKey{Namespace: "shop", Name: "web-service"}
@@ -182,13 +178,13 @@ func TestGolden(t *testing.T) {
 			for _, slice := range render.Slices(m, site, tc.sources) {
 				objects = append(objects, slice)
 			}
-			golden(t, name, objects)
+			checkGolden(t, name, objects)
 		})
 	}
 }
 
-// golden compares objects with testdata/<name>.yaml.
-func golden(t *testing.T, name string, objects []any) {
+// checkGolden compares objects with testdata/<name>.yaml.
+func checkGolden(t *testing.T, name string, objects []any) {
 	t.Helper()
 	var documents []string
 	for _, object := range objects {
@@ -198,20 +194,7 @@ func golden(t *testing.T, name string, objects []any) {
 		}
 		documents = append(documents, string(text))
 	}
-	got := strings.Join(documents, "---\n")
-	file := filepath.Join("testdata", name+".yaml")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Check(t, name+".yaml", strings.Join(documents, "---\n"))
 }
 
 // spec: D8

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 )
 
 func TestPrintedExplanation(t *testing.T) {
@@ -25,5 +26,5 @@ func TestPrintedExplanation(t *testing.T) {
 	printExplanation(&out, e, h)
 	out.WriteString("\n")
 	printExplanation(&out, survey.Explanation{Namespace: "shop", Name: "web", Refused: []string{"a", "b\x1b"}}, h)
-	golden(t, "explanation.txt", out.String())
+	golden.Check(t, "explanation.txt", out.String())
 }

@@ -6,37 +6,15 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file of testdata. go test ./cmd/kubectl-clusterset/cli -update writes the files again.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 // read reads a golden file of cmd/kubectl-clusterset/survey, whose results are printed here.
 func read(t *testing.T, name string, into any) {
@@ -59,8 +37,8 @@ func printed(s survey.Status, output format, services serviceFilter) string {
 func TestStatusTables(t *testing.T) {
 	var s survey.Status
 	read(t, "status.json", &s)
-	golden(t, "status.txt", printed(s, formatTable, someServices))
-	golden(t, "status-wide.txt", printed(s, formatWide, someServices))
+	golden.Check(t, "status.txt", printed(s, formatTable, someServices))
+	golden.Check(t, "status-wide.txt", printed(s, formatWide, someServices))
 }
 
 // TestManyServices: of many services, a table lists those with problems, and the number of the others.
@@ -128,5 +106,5 @@ func TestPrintedChanges(t *testing.T) {
 	printChanges(&out, paint(&out), survey.ChangesBetween(survey.Status{}, s))
 	after := survey.Status{Time: s.Time}
 	printChanges(&out, paint(&out), survey.ChangesBetween(s, after))
-	golden(t, "status-changes.txt", out.String())
+	golden.Check(t, "status-changes.txt", out.String())
 }

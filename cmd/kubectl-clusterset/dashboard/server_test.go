@@ -212,12 +212,18 @@ func (s stream) next(t *testing.T) sent {
 	return sent{}
 }
 
+// opened returns a server and a browser that it has admitted.
+func opened(t *testing.T) (served, *http.Client) {
+	t.Helper()
+	s, c := serve(t), browser(t)
+	get(t, c, s.link.String(), nil)
+	return s, c
+}
+
 // TestEvents: a browser gets the page, then only what changes; one that connects later gets the page with the changes.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
-	c := browser(t)
-	get(t, c, s.link.String(), nil)
+	s, c := opened(t)
 	events := s.stream(t, c)
 	must(t, s.Publish(observation("web 1/1", "cart 2/2")))
 	if got := events.next(t); !got.Whole || len(got.Services) != 2 || len(got.Changes) != 0 {
@@ -241,9 +247,7 @@ func TestEvents(t *testing.T) {
 // TestStreams: the number of streams is limited, and one that ends makes room for another.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
-	c := browser(t)
-	get(t, c, s.link.String(), nil)
+	s, c := opened(t)
 	must(t, s.Publish(observation("web 1/1")))
 	var cancel context.CancelFunc
 	for range maxStreams {
@@ -267,9 +271,7 @@ func TestStreams(t *testing.T) {
 // TestPicture: the page offers the picture of "graph".
 func TestPicture(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
-	c := browser(t)
-	get(t, c, s.link.String(), nil)
+	s, c := opened(t)
 	must(t, s.Publish(observation("web 1/1")))
 	if got := get(t, c, s.at("/clusterset.svg"), nil); got.text != "<svg/>" || got.header.Get("Content-Type") != "image/svg+xml" {
 		t.Errorf("the picture: %+v", got)

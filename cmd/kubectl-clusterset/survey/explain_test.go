@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 	if !ok {
 		t.Fatal("it is not known")
 	}
-	golden(t, "explanation.json", explanation)
+	checkGolden(t, "explanation.json", explanation)
 }
 
 func TestExplainNothing(t *testing.T) {

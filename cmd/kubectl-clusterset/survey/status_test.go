@@ -6,10 +6,7 @@ package survey_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,33 +16,20 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares a value with a file of testdata.
-func golden(t *testing.T, name string, value any) {
+// checkGolden compares the JSON of a value with a file of testdata.
+func checkGolden(t *testing.T, name string, value any) {
 	t.Helper()
 	got, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, append(got, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	golden.Check(t, name, string(got)+"\n")
 }
 
 // troubled returns a clusterset with every kind of problem, and one service without any.
@@ -101,7 +85,7 @@ func troubled() (*records, []survey.MemberObjects, []survey.Unreached) {
 func TestAssess(t *testing.T) {
 	t.Parallel()
 	r, members, unreached := troubled()
-	golden(t, "status.json", survey.Assess(r.hub(t), members, unreached))
+	checkGolden(t, "status.json", survey.Assess(r.hub(t), members, unreached))
 }
 
 // TestHubAlone: without members, the status has the data of the hub, and does not report missing data as zero.

@@ -6,11 +6,8 @@ package picture_test
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +17,9 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // drawn returns a clusterset with numbers of members and services, with everything that a picture can show.
 func drawn(members, services int) survey.Status {
@@ -94,19 +90,7 @@ func TestGolden(t *testing.T) {
 		"small.svg": picture.SVG(small), "small.dot": picture.DOT(small),
 		"networks.svg": picture.SVG(inNetworks()), "networks.dot": picture.DOT(inNetworks()),
 	} {
-		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, got, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		golden.Check(t, name, string(got))
 	}
 }
 
