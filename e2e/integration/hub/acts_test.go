@@ -25,16 +25,9 @@ import (
 )
 
 func (m *member) heartbeat() *hubv1alpha1.Heartbeat {
-	return &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: hubv1alpha1.HeartbeatName},
-		Spec: hubv1alpha1.HeartbeatSpec{
-			RenewTime:    metav1.NowMicro(),
-			ClusterUID:   "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f",
-			AgentVersion: "v0.1.0",
-			Services:     7,
-			Publication:  hubv1alpha1.PublicationComplete,
-		},
-	}
+	h := world.Heartbeat(string(m.id))
+	h.Spec.ClusterUID, h.Spec.AgentVersion, h.Spec.Services = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f", "v0.1.0", 7
+	return h
 }
 
 func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }

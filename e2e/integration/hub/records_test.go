@@ -17,6 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -29,17 +30,9 @@ type (
 
 // service returns a good record of the service shop/web, after the changes.
 func (m *member) service(changes ...func(*hubv1alpha1.PublishedService)) *hubv1alpha1.PublishedService {
-	s := &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "shop.web"},
-		Spec: hubv1alpha1.PublishedServiceSpec{
-			Namespace:  "shop",
-			Service:    "web",
-			ExportedAt: metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second)),
-			Type:       mcsv1beta1.ClusterSetIP,
-			Ports:      []hubv1alpha1.PublishedPort{{Name: "http", Protocol: "TCP", Port: 80, AppProtocol: "kubernetes.io/h2c"}},
-			IPFamilies: []hubv1alpha1.IPFamily{"IPv4"},
-		},
-	}
+	s, _ := world.Records(string(m.id), world.Key{Namespace: "shop", Name: "web"})
+	s.Spec.ExportedAt = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	s.Spec.Ports[0].AppProtocol = "kubernetes.io/h2c"
 	for _, change := range changes {
 		change(s)
 	}
@@ -48,16 +41,8 @@ func (m *member) service(changes ...func(*hubv1alpha1.PublishedService)) *hubv1a
 
 // endpoints returns a good record of a slice of shop/web that member a may publish, after the changes.
 func (m *member) endpoints(changes ...func(*hubv1alpha1.PublishedEndpoints)) *hubv1alpha1.PublishedEndpoints {
-	e := &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "shop.web.0123456789"},
-		Spec: hubv1alpha1.PublishedEndpointsSpec{
-			Namespace:   "shop",
-			Service:     "web",
-			AddressType: "IPv4",
-			Ports:       []hubv1alpha1.PublishedEndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
-			Groups:      []hubv1alpha1.EndpointGroup{{Zone: "z1", Ready: new(true), Addresses: []hubv1alpha1.IPAddress{"10.1.0.1", "10.1.0.2"}}},
-		},
-	}
+	_, e := world.Records(string(m.id), world.Key{Namespace: "shop", Name: "web"}, "10.1.0.1", "10.1.0.2")
+	e.Spec.Groups[0].Zone = "z1"
 	for _, change := range changes {
 		change(e)
 	}
