@@ -48,18 +48,18 @@ func TestUnlabelled(t *testing.T) {
 		byOthers   []string
 		want       bool
 	}{
-		"nothing is the matter":                               {service: serviceOf(short, clusterset.ManagedBy, "web", nil), recorded: short},
-		"another user's":                                      {service: serviceOf(short, "", "web", nil), recorded: short},
-		"labelled by another user":                            {service: serviceOf(short, "mine", "web", lost()), recorded: short},
-		"its label is missing":                                {service: serviceOf(short, "", "web", lost()), recorded: short, want: true},
-		"its label is missing, and the import":                {service: serviceOf(short, "", "web", lost()), unrecorded: true, want: true},
-		"its label is missing, but another is recorded":       {service: serviceOf(short, "", "web", lost()), recorded: long, want: true},
-		"its label names no import":                           {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, want: true},
-		"its label names an impossible import":                {service: serviceOf(short, clusterset.ManagedBy, "mine", nil), recorded: short, want: true},
-		"all is gone":                                         {service: serviceOf(short, "", "", lost()), recorded: short, want: true},
-		"all is gone from the one with the long name":         {service: serviceOf(long, "", "", lost()), recorded: long, want: true},
-		"its label names no import, and none has recorded it": {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: long},
-		"its label names no import, and two have recorded it": {
+		"nothing is the matter":                         {service: serviceOf(short, clusterset.ManagedBy, "web", nil), recorded: short},
+		"another user's":                                {service: serviceOf(short, "", "web", nil), recorded: short},
+		"labelled by another user":                      {service: serviceOf(short, "mine", "web", lost()), recorded: short},
+		"its label is missing":                          {service: serviceOf(short, "", "web", lost()), recorded: short, want: true},
+		"its label is missing, and the import":          {service: serviceOf(short, "", "web", lost()), unrecorded: true, want: true},
+		"its label is missing, but another is recorded": {service: serviceOf(short, "", "web", lost()), recorded: long, want: true},
+		"it names no import":                            {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, want: true},
+		"it names a wrong import":                       {service: serviceOf(short, clusterset.ManagedBy, "mine", nil), recorded: short, want: true},
+		"all is gone":                                   {service: serviceOf(short, "", "", lost()), recorded: short, want: true},
+		"all is gone from the one with the long name":   {service: serviceOf(long, "", "", lost()), recorded: long, want: true},
+		"it names no import, and none has recorded it":  {service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: long},
+		"it names no import, and two have recorded it": {
 			service: serviceOf(short, clusterset.ManagedBy, "", nil), recorded: short, byOthers: []string{short},
 		},
 		"all is gone, and the import": {service: serviceOf(short, "", "", lost()), unrecorded: true},

@@ -286,10 +286,13 @@ func (e *env) reports(t *testing.T, want gatewayv1alpha1.ClusterReachability) {
 	world.Eventually(t, func(ctx context.Context) error {
 		status := &gatewayv1alpha1.GatewayStatus{}
 		err := e.Members["a"].Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
-		if clusters := status.Report.Clusters; err == nil && (len(clusters) != 1 || clusters[0].Cluster != want.Cluster || clusters[0].Reachable != want.Reachable) {
-			err = fmt.Errorf("it reports %+v", status.Report)
+		if err != nil {
+			return err
 		}
-		return err
+		if got := status.Report.Clusters; len(got) != 1 || got[0].Cluster != want.Cluster || got[0].Reachable != want.Reachable {
+			return fmt.Errorf("it reports %+v", status.Report)
+		}
+		return nil
 	})
 }
 

@@ -195,23 +195,23 @@ func names() []act {
 // addresses are those that the member may not announce.
 func addresses() []act {
 	const special, outside = " is loopback, link-local, multicast, broadcast or unspecified", " is outside the "
-	badAddress := func(name, address, hub, importer string) act {
+	bad := func(name, address, hub, importer string) act {
 		return act{
 			name: name, try: writeAddress(address), rest: true,
 			refused: []refusal{byPolicy("addresses", hub), byImporter(importer)},
 		}
 	}
 	acts := []act{
-		badAddress("the loopback address", "127.0.0.1", "address 127.0.0.1"+special, "127.0.0.1 is loopback"),
-		badAddress("the metadata server", "169.254.169.254", "address 169.254.169.254"+special, "169.254.169.254 is loopback, link-local"),
-		badAddress("a multicast address", "224.0.0.1", "address 224.0.0.1"+special, "224.0.0.1 is loopback, link-local, multicast"),
-		badAddress("the unspecified address", "0.0.0.0", "address 0.0.0.0"+special, "0.0.0.0 is loopback, link-local, multicast"),
-		badAddress("an IPv4-mapped address", "::ffff:10.66.0.9", "is no IP address in canonical form", `"::ffff:10.66.0.9" is not in canonical form`),
-		badAddress("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
-		badAddress("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
-		badAddress("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
-		badAddress("an address of no member", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
-		badAddress("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
+		bad("the loopback address", "127.0.0.1", "address 127.0.0.1"+special, "127.0.0.1 is loopback"),
+		bad("the metadata server", "169.254.169.254", "address 169.254.169.254"+special, "169.254.169.254 is loopback, link-local"),
+		bad("a multicast address", "224.0.0.1", "address 224.0.0.1"+special, "224.0.0.1 is loopback, link-local, multicast"),
+		bad("the unspecified address", "0.0.0.0", "address 0.0.0.0"+special, "0.0.0.0 is loopback, link-local, multicast"),
+		bad("an IPv4-mapped address", "::ffff:10.66.0.9", "is no IP address in canonical form", `"::ffff:10.66.0.9" is not in canonical form`),
+		bad("an address written with zeros", "10.66.0.09", "is no IP address in canonical form", `"10.66.0.09" is no IP address`),
+		bad("a name for an address", "localhost", "is no IP address in canonical form", `"localhost" is no IP address`),
+		bad("another member's pod", "10.1.0.1", "address 10.1.0.1"+outside, "10.1.0.1"+outside),
+		bad("an address of no member", "192.0.2.1", "address 192.0.2.1"+outside, "192.0.2.1"+outside),
+		bad("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
 		{
 			name: "an address of the importer's Services, by a mistaken Member", rest: true,
 			try: func(ctx context.Context, a *attempt) error {
