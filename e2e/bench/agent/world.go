@@ -89,7 +89,7 @@ func newWorld(ctx context.Context, members int, log logFunc) (*world, error) {
 // tuned makes the deletion of a round's objects fast, which is not measured.
 func tuned(o lab.ClusterOptions) lab.ClusterOptions {
 	o.APIServerArgs = append(o.APIServerArgs, "--delete-collection-workers=16")
-	o.Env = append(o.Env, "GOGC=100") // Go's default, as in production
+	o.Env = append(o.Env, "GOGC=") // Go's default, as in production
 	return o
 }
 
