@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer, since time.Time) (metrics, error
 		Help: "1 while everything can be read from the hub, else 0.",
 	}), token: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tombolo_hub_token_expiry_timestamp_seconds",
-		Help: "Until when the agent's token for the hub is good, in seconds since 1970; 0 where the agent does not renew it or has not looked.",
+		Help: "Unix time at which the agent's token for the hub expires; 0 if the agent does not renew it or has not read it yet.",
 	})}
 	return m, m.register(m.hub, m.token)
 }
@@ -63,7 +63,7 @@ func (m metrics) setTokenExpiry(at time.Time) { m.token.Set(float64(at.Unix())) 
 
 var (
 	exportsDesc     = prometheus.NewDesc("tombolo_exports", "ServiceExports in this cluster.", nil, nil)
-	unexportedDesc  = prometheus.NewDesc("tombolo_exports_not_ready", "ServiceExports in this cluster that the hub does not hold.", nil, nil)
+	unexportedDesc  = prometheus.NewDesc("tombolo_exports_not_ready", "ServiceExports in this cluster that are not published on the hub.", nil, nil)
 	conflictingDesc = prometheus.NewDesc("tombolo_exports_conflicting", "ServiceExports in this cluster with which another cluster's export is in conflict.", nil, nil)
 	importsDesc     = prometheus.NewDesc("tombolo_imports", "ServiceImports in this cluster that are managed by Tombolo.", nil, nil)
 	notImportedDesc = prometheus.NewDesc("tombolo_imports_not_ready", "ServiceImports in this cluster, managed by Tombolo, that cannot be used.", nil, nil)

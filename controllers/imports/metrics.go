@@ -37,13 +37,13 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tombolo_propagation_seconds",
 			Help: "Time from the change that a source EndpointSlice reflects to the mirrored slice written here, by where the source is. " +
-				"Across clusters it holds the difference between their clocks.",
+				"Across clusters it includes the difference between their clocks.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"source"}),
 		refused: newSumGauge("tombolo_refused_records",
-			"Records and endpoints of other members, for services of namespaces that are here, that are refused."),
+			"Records and endpoints of other members that are refused, of services whose namespace exists in this cluster."),
 		obstructed: newSumGauge("tombolo_obstructed_imports",
-			"Imports that cannot be written because a ServiceImport that is not ours has their name."),
+			"Imports that cannot be written because an unmanaged ServiceImport has their name."),
 	}
 	for _, location := range []string{sourceLocal, sourceRemote} {
 		m.latency.WithLabelValues(location) // creates the series, so that 0 differs from missing data

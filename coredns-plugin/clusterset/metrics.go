@@ -36,11 +36,11 @@ var (
 	}, []string{"zones", "resource"})
 	watchErrorsCounter = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "watch_errors_total",
-		Help: "Number of lists and watches that failed, by resource; what was last seen stays served meanwhile.",
+		Help: "Number of lists and watches that failed, by resource; what was read last is still served.",
 	}, []string{"zones", "resource"})
 	refusedGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "refused_objects",
-		Help: "Number of ServiceImports and EndpointSlices that are not served or not served whole, by reason; the log names them.",
+		Help: "Number of ServiceImports and EndpointSlices that are not served, or only in part, by reason; the log names them.",
 	}, []string{"zones", "reason"})
 	rebuildHistogram = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: plugin.Namespace, Subsystem: subsystem, Name: "rebuild_duration_seconds",

@@ -25,10 +25,10 @@ type document struct {
 	follow   func(*testing.T, *stage)
 }
 
-var (
-	quickstart  = document{"a newcomer follows the quickstart, and loses a member", nil, newcomerFollowsTheQuickstart}
-	twoNetworks = document{"a newcomer connects two networks", map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks}
-)
+var documents = []document{
+	{"a newcomer follows the quickstart, and loses a member", nil, newcomerFollowsTheQuickstart},
+	{"a newcomer connects two networks", map[string]string{"east": "home", "west": "cloud"}, newcomerConnectsTwoNetworks},
+}
 
 // run runs the commands on two clusters, of which one becomes the hub, too.
 func (d document) run(t *testing.T, all *summary) {

@@ -58,20 +58,8 @@ var serial = []story{
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }
 
-// group is a clusterset with the stories that run on it, and the document whose commands are run after it, on clusters of its own.
-type group struct {
-	name             string
-	start            func(*testing.T) *stage
-	parallel, serial []story
-	document         document
-}
-
-var groups = []group{
-	{"clusterset", newStage, parallel, serial, quickstart},
-	{"networks", newNetworks, nil, acrossNetworks, twoNetworks},
-}
-
-// TestStories runs the groups at the same time. STORY in the environment, a regular expression, chooses some stories by their names.
+// TestStories runs the stories, and the commands of the documents, on clusters of their own beside those in separate networks. STORY in the
+// environment, a regular expression, chooses some by their names.
 //
 // spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, A5, P1, L1
 func TestStories(t *testing.T) {
@@ -79,33 +67,39 @@ func TestStories(t *testing.T) {
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
 	all := &summary{}
 	t.Cleanup(func() { all.print(t) })
-	for _, g := range groups {
-		g.parallel, g.serial = choose(chosen, g.parallel), choose(chosen, g.serial)
-		t.Run(g.name, func(t *testing.T) {
-			t.Parallel()
-			if len(g.parallel)+len(g.serial) > 0 {
-				t.Run("stories", func(t *testing.T) { g.run(t, all) })
+	t.Run("clusterset", func(t *testing.T) { // alone: some stories measure
+		all.runOn(t, newStage, choose(chosen, parallel), choose(chosen, serial))
+	})
+	t.Run("networks", func(t *testing.T) {
+		t.Parallel()
+		all.runOn(t, newNetworks, nil, choose(chosen, acrossNetworks))
+	})
+	t.Run("documents", func(t *testing.T) {
+		t.Parallel()
+		for _, d := range documents {
+			if chosen.MatchString(d.story) {
+				t.Run(d.story, func(t *testing.T) { d.run(t, all) })
 			}
-			if chosen.MatchString(g.document.story) {
-				t.Run(g.document.story, func(t *testing.T) { g.document.run(t, all) })
-			}
-		})
-	}
+		}
+	})
 }
 
-// run runs the stories of a group on its clusterset.
-func (g group) run(t *testing.T, all *summary) {
-	st := g.start(t)
+// runOn starts clusters and runs the stories on them.
+func (s *summary) runOn(t *testing.T, start func(*testing.T) *stage, parallel, serial []story) {
+	if len(parallel)+len(serial) == 0 {
+		return
+	}
+	st := start(t)
 	t.Run("parallel", func(t *testing.T) {
-		for _, s := range g.parallel {
-			t.Run(s.name, func(t *testing.T) {
+		for _, story := range parallel {
+			t.Run(story.name, func(t *testing.T) {
 				t.Parallel()
-				all.run(t, st, s)
+				s.run(t, st, story)
 			})
 		}
 	})
-	for _, s := range g.serial {
-		t.Run(s.name, func(t *testing.T) { all.run(t, st, s) })
+	for _, story := range serial {
+		t.Run(story.name, func(t *testing.T) { s.run(t, st, story) })
 	}
 }
 

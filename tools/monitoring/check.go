@@ -28,6 +28,7 @@ var (
 	// inAnnotation and inLegend name labels of a result.
 	inAnnotation = regexp.MustCompile(`\$labels\.(\w+)`)
 	inLegend     = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
+	inReference  = regexp.MustCompile("(?m)^\\| `(\\w+)` ")
 	heading      = regexp.MustCompile(`(?m)^## (\w+)$`)
 )
 
@@ -90,11 +91,33 @@ func named(pattern *regexp.Regexp, text string) []string {
 func unused(s scraped, used map[string]bool) []string {
 	var problems []string
 	for _, metric := range slices.Compact(slices.Sorted(maps.Values(s.metrics))) {
-		if slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(metric, prefix) }) && !used[metric] {
+		if isOurs(metric) && !used[metric] {
 			problems = append(problems, fmt.Sprintf("%s is used by no alert and no panel", metric))
 		}
 	}
 	return problems
+}
+
+// undocumented returns the metrics of ours that docs/metrics.md lacks, and those in it that were not scraped.
+func undocumented(s scraped, reference string) []string {
+	documented := named(inReference, reference)
+	var problems []string
+	existing := slices.Compact(slices.Sorted(maps.Values(s.metrics)))
+	for _, metric := range existing {
+		if isOurs(metric) && !slices.Contains(documented, metric) {
+			problems = append(problems, fmt.Sprintf("docs/metrics.md: %s is missing", metric))
+		}
+	}
+	for _, metric := range documented {
+		if !slices.Contains(existing, metric) {
+			problems = append(problems, fmt.Sprintf("docs/metrics.md: there is no metric %s", metric))
+		}
+	}
+	return problems
+}
+
+func isOurs(metric string) bool {
+	return slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
 // unexplained returns the alerts that people could not act on, and entries of the runbook for which there is no alert.
