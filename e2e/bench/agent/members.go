@@ -222,6 +222,7 @@ func (r *membersRun) slowEtcd(ctx context.Context, row *membersRow) error {
 	var ended time.Time
 	_, all, err := r.change(ctx, func() error {
 		for began := time.Now(); time.Since(began) < length; {
+			//nolint:contextcheck // Freeze has a deadline of its own
 			if err := errors.Join(etcd.Freeze(), pause(ctx, slowPeriod-slowRuns), etcd.Thaw(), pause(ctx, slowRuns)); err != nil {
 				return err
 			}

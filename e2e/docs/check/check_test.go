@@ -167,13 +167,12 @@ func TestRun(t *testing.T) {
 		"docs/agent.md":         "| `--workers int` | | |\n",
 		"docs/cli.md":           "| `--context string` | | |\n",
 		"docs/glossary.md":      "| Term | X |\n| --- | --- |\n| told | x |\n\n| Not used | Write |\n| --- | --- |\n| goes on, nobody | go |\n",
-		"docs/README.md":        "[agent](agent.md) [cli](cli.md) [glossary](glossary.md) `make X`\nIt is told that it Goes on. `nobody`\n\n    nobody\n\n<!-- nobody -->",
+		"docs/README.md":        "[agent](agent.md) [cli](cli.md) [glossary](glossary.md) [metrics](metrics.md) `make X`\nIt is told that it Goes on. `nobody`\n\n    nobody\n\n<!-- nobody -->",
 		"bin/no.md":             "[a](no)",
 		"pkg/testdata/not.md":   "[a](no)",
-		"controllers/a/m.go":    "package a // nobody\n\nconst name = \"tombolo_unconfirmed_services\"",
+		"docs/metrics.md":       "| `tombolo_unconfirmed_services` | | |\n",
+		"controllers/a/m.go":    "package a // nobody",
 		"controllers/a_test.go": "package a\n\nvar o = \"nobody\"",
-
-		"cmd/tombolo-gateway/gateway/m.go": "package a\n\nconst name = \"tombolo_gateway_cluster_reachable\"",
 
 		"coredns-plugin/clusterset/metrics.go": "package a\n\nvar o = O{Subsystem: subsystem, Name: \"synced\", Help: \"nobody\"}",
 		"manifests/monitoring/a.yaml":          "# nobody\ntext: nobody",

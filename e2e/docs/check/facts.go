@@ -53,9 +53,7 @@ var sources = []struct {
 	{"agent flags", "docs/agent.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
 	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
 	{"targets", "Makefile", "", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
-	{"metrics", "controllers/*/*.go", "", regexp.MustCompile(`"(tombolo_[a-z_]+)"`)},
-	{"metrics", "cmd/tombolo-gateway/gateway/*.go", "", regexp.MustCompile(`"(tombolo_[a-z_]+)"`)},
-	{"metrics", "coredns-plugin/clusterset/metrics.go", "coredns_clusterset_", regexp.MustCompile(`Subsystem: subsystem, Name: "([a-z_]+)"`)},
+	{"metrics", "docs/metrics.md", "", regexp.MustCompile("(?m)^\\| `(\\w+)` ")}, // complete: make monitoring-check
 }
 
 // gather returns a checker that knows the names of a repository.
