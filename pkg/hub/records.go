@@ -46,17 +46,16 @@ func (t recordTable) edit(key clusterset.ServiceKey, change func(*records)) {
 		r = &records{}
 	}
 	change(r)
-	switch {
-	case len(r.services)+len(r.endpoints) > 0:
+	if len(r.services)+len(r.endpoints) > 0 {
 		if t[key.Namespace] == nil {
 			t[key.Namespace] = map[string]*records{}
 		}
 		t[key.Namespace][key.Name] = r
-	case t[key.Namespace] != nil:
-		delete(t[key.Namespace], key.Name)
-		if len(t[key.Namespace]) == 0 {
-			delete(t, key.Namespace)
-		}
+		return
+	}
+	delete(t[key.Namespace], key.Name)
+	if len(t[key.Namespace]) == 0 {
+		delete(t, key.Namespace)
 	}
 }
 

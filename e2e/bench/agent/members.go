@@ -123,7 +123,7 @@ func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRo
 // connect opens all connections, and returns after how many seconds each has read everything.
 func (r *membersRun) connect(ctx context.Context) (float64, error) {
 	began := time.Now()
-	stores := min(r.stores, len(r.publishers))
+	stores := max(1, min(r.stores, len(r.publishers))) // the lag is measured in a store
 	for _, m := range r.publishers[:stores] {
 		c, err := openConnection(ctx, m)
 		if err != nil {
@@ -147,7 +147,7 @@ func (r *membersRun) awaitAll(ctx context.Context, state hub.Reachability) error
 	return errors.Join(awaitConnections(ctx, r.connections, state), awaitConnections(ctx, r.receivers, state))
 }
 
-// withHeartbeats calls do while all members send heartbeats. Those of the connections go on until ctx ends.
+// withHeartbeats calls do while all members send heartbeats. Those of the connections continue until ctx ends.
 func (r *membersRun) withHeartbeats(ctx context.Context, group *errgroup.Group, do func() error) error {
 	stop, err := sendHeartbeats(ctx, r.publishers[len(r.connections):], liveness.Interval(heartbeatInterval, len(r.publishers)))
 	if err != nil {

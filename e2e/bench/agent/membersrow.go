@@ -17,7 +17,7 @@ type membersRow struct {
 	apiServerMB, etcdMB             float64
 	heartbeats, events              float64 // watch events per second
 	p50, p99                        float64 // lag in milliseconds
-	slowP50, slowP99, recovered     float64 // the same while etcd is slow, and the seconds until it is over
+	slowP50, slowP99, recovered     float64 // the same while etcd is slow, and the seconds until all changes have arrived
 	connected, reconnected, rejects float64
 }
 

@@ -9,14 +9,15 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// initialEventsEnd is in the bookmark that follows the existing objects (metav1.InitialEventsAnnotationKey).
-var initialEventsEnd = []byte(`"k8s.io/initial-events-end":"true"`)
+// initialEventsEnd is in the bookmark that follows the existing objects.
+var initialEventsEnd = []byte(`"` + metav1.InitialEventsAnnotationKey + `":"true"`)
 
 // receiver replaces the agent of a member as a receiver of the hub's objects: with a connection of its own, it reads all objects of each kind
 // as an agent does when it connects again, and then their events. It discards them without decoding.
