@@ -80,6 +80,6 @@ func (s *scene) explain() {
 	show("--context", s.Hub.Name, "get", "heartbeats,publishedservices,publishedendpoints", "-A", "-o", "wide")
 	for _, name := range all {
 		show("--context", name, "-n", "tombolo-system", "get", "pods", "-o", "wide")
-		show("--context", name, "-n", "tombolo-system", "logs", "--prefix", "-l", "app.kubernetes.io/name=tombolo-agent", "--tail=200", "--since-time="+since)
+		show("--context", name, "-n", "tombolo-system", "logs", "--prefix", "-l", "app.kubernetes.io/name in (tombolo-agent,tombolo-gateway)", "--tail=200", "--since-time="+since)
 	}
 }

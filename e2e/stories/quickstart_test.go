@@ -34,7 +34,7 @@ var documents = []document{
 func (d document) run(t *testing.T, all *summary) {
 	st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: d.networks})
 	lab.Must(t, st.LoadConformanceImages(t.Context())) // the document's pods run one of them
-	defer all.time(t, st)()
+	defer all.time(t, st)("")
 	d.follow(t, st)
 }
 

@@ -4,6 +4,7 @@
 package stories
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type scene struct {
 	*stage
 	namespace string
 	begin     time.Time
+	failure   string // the first, for the summary
 }
 
 func newScene(t *testing.T, st *stage) *scene {
@@ -48,13 +50,35 @@ func newScene(t *testing.T, st *stage) *scene {
 		}
 		s.clear()
 	})
-	for _, name := range st.Options.Members {
+	return s
+}
+
+// openMembers makes the namespace in all members.
+func (s *scene) openMembers() {
+	s.Helper()
+	for _, name := range s.Options.Members {
 		s.in(name).open()
 	}
-	for _, name := range st.Options.Members {
+	for _, name := range s.Options.Members {
 		s.in(name).awaitClient()
 	}
-	return s
+}
+
+// record keeps the first failure for the summary, and returns it.
+func (s *scene) record(failure string) string {
+	s.failure = cmp.Or(s.failure, failure)
+	return failure
+}
+
+func (s *scene) Error(args ...any) { s.Helper(); s.TB.Error(s.record(fmt.Sprint(args...))) }
+func (s *scene) Errorf(format string, args ...any) {
+	s.Helper()
+	s.TB.Error(s.record(fmt.Sprintf(format, args...)))
+}
+func (s *scene) Fatal(args ...any) { s.Helper(); s.TB.Fatal(s.record(fmt.Sprint(args...))) }
+func (s *scene) Fatalf(format string, args ...any) {
+	s.Helper()
+	s.TB.Fatal(s.record(fmt.Sprintf(format, args...)))
 }
 
 var notInLabels = regexp.MustCompile(`[^a-z0-9]+`)

@@ -110,18 +110,21 @@ type row struct {
 
 // run runs a story and records it.
 func (s *summary) run(t *testing.T, st *stage, story story) {
-	defer s.time(t, st)()
-	story.run(newScene(t, st))
+	ended := s.time(t, st)
+	on := newScene(t, st)
+	defer func() { ended(on.failure) }()
+	on.openMembers()
+	story.run(on)
 }
 
-// time returns what is to be called when a story has ended.
-func (s *summary) time(t *testing.T, st *stage) func() {
+// time returns what is to be called when a story has ended, with its failure if that is known.
+func (s *summary) time(t *testing.T, st *stage) func(failure string) {
 	begin := time.Now()
-	return func() {
+	return func(failure string) {
 		result := "ok"
 		switch {
 		case t.Failed():
-			result = "FAILED"
+			result = strings.TrimSpace("FAILED " + failure)
 		case t.Skipped():
 			result = "skipped"
 		}

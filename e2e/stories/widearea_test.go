@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -29,7 +30,7 @@ func slowPathIsCut(s *scene) {
 	b.awaitImport("far", "a")
 	b.awaitAnyAnswer("tcp", s.name("far"), 80)
 
-	area := s.wideArea(a, b)
+	area, remove := s.wideArea(a, b)
 	area.SetDelay(wayOverThere)
 	b.awaitAnswers("tcp", s.name("far"), 80, "a") // connections between the gateways that used the former path may be reset
 	fastest := time.Hour
@@ -59,13 +60,23 @@ func slowPathIsCut(s *scene) {
 	after.endClean()
 	total, failures := during.end()
 	s.sayOutage(total, failures, cut)
+
+	remove()
+	b.awaitAnswers("tcp", s.name("far"), 80, "a") // as above; the next story begins with connections that work
 }
 
-// wideArea sends what passes between the machines of two clusters over a wide area network, until the story ends.
-func (s *scene) wideArea(from, to *place) *wan.Area {
+// wideArea sends what passes between the machines of two clusters over a wide area network, until remove is called or the story ends.
+func (s *scene) wideArea(from, to *place) (area *wan.Area, remove func()) {
 	s.Helper()
-	area := &wan.Area{}
-	s.Cleanup(func() { lab.Must(s, area.Close()) })
+	area = &wan.Area{}
+	var attached []*place
+	remove = sync.OnceFunc(func() {
+		for _, p := range attached {
+			_, _ = p.cluster.Run(context.Background(), "nft", "delete table inet wan")
+		}
+		lab.Must(s, area.Close())
+	})
+	s.Cleanup(remove)
 	for _, p := range []*place{from, to} {
 		var own []netip.Prefix
 		for _, address := range p.cluster.MachineAddresses() {
@@ -73,10 +84,10 @@ func (s *scene) wideArea(from, to *place) *wan.Area {
 		}
 		machine := p.cluster.Processes()[0]
 		lab.Must(s, area.Attach(s.Context(), machine.PID(), "wan", own...))
+		attached = append(attached, p)
 		// Packets of pods leave with the address of their machine, as on its other interface.
 		_, err := p.cluster.Run(s.Context(), "nft", "table inet wan {\nchain postrouting {\ntype nat hook postrouting priority srcnat + 1;\noifname wan masquerade\n}\n}")
 		lab.Must(s, err)
-		s.Cleanup(func() { _, _ = p.cluster.Run(context.Background(), "nft", "delete table inet wan") })
 	}
 	for p, other := range map[*place]*place{from: to, to: from} {
 		for _, address := range other.cluster.MachineAddresses() {
@@ -84,5 +95,5 @@ func (s *scene) wideArea(from, to *place) *wan.Area {
 			lab.Must(s, err)
 		}
 	}
-	return area
+	return area, remove
 }
