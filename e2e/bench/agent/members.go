@@ -197,6 +197,7 @@ func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 	row.apiServer, row.etcd, row.harness = 100*used["kube-apiserver"]/seconds, 100*used["etcd"]/seconds, 100*used[harness]/seconds
 	row.apiServerMB, row.etcdMB = after.memory["kube-apiserver"], after.memory["etcd"]
 	row.heartbeats, row.events = (after.heartbeats-before.heartbeats)/seconds, (after.events-before.events)/seconds
+	row.closed = (after.closed - before.closed) / seconds
 	row.p50, row.p99 = results.Quantile(all, 0.5), results.Quantile(all, 0.99)
 	return nil
 }
@@ -257,6 +258,7 @@ type hubLoad struct {
 	cpu                cpuTimes
 	memory             map[string]float64 // MB by program
 	heartbeats, events float64
+	closed             float64 // watches that did not keep up
 }
 
 func (r *membersRun) load(ctx context.Context) (l hubLoad, err error) {
@@ -271,6 +273,7 @@ func (r *membersRun) load(ctx context.Context) (l hubLoad, err error) {
 	}
 	const sent = "apiserver_watch_events_total"
 	l.heartbeats, l.events = m.sum(sent, "resource", "heartbeats"), m.sum(sent)
+	l.closed = m.sum("apiserver_terminated_watchers_total")
 	if l.memory, err = memoryOf(r.w.hub); err != nil {
 		return l, err
 	}

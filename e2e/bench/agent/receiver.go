@@ -5,10 +5,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -16,11 +18,18 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// initialEventsEnd is in the bookmark that follows the existing objects.
-var initialEventsEnd = []byte(`"` + metav1.InitialEventsAnnotationKey + `":"true"`)
+// initialEventsEnd is in the bookmark that follows the existing objects, and versionKey before the version of each object. markLength is at
+// least the length of each, with a version.
+var (
+	initialEventsEnd = []byte(`"` + metav1.InitialEventsAnnotationKey + `":"true"`)
+	versionKey       = []byte(`"resourceVersion":"`)
+)
+
+const markLength = 64
 
 // receiver replaces the agent of a member as a receiver of the hub's objects: with a connection of its own, it reads all objects of each kind
-// as an agent does when it connects again, and then their events. It discards them without decoding.
+// as an agent does when it connects, and then their events. It discards them without decoding. If a watch ends, it continues from the version
+// that it has read, if the API server still has it, as client-go does.
 type receiver struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -36,8 +45,10 @@ func startReceiver(ctx context.Context, m *member) (*receiver, error) {
 	r := &receiver{read: map[string]bool{}}
 	for resource := range watchedKinds() {
 		r.running.Go(func() {
+			version := ""
 			for backoff := receiverBackoff(); ctx.Err() == nil; {
-				if r.watch(ctx, connection, resource) {
+				before := version
+				if version = r.watch(ctx, connection, resource, version); version != before {
 					backoff = receiverBackoff()
 				}
 				_ = pause(ctx, backoff.Step()) // the loop ends with ctx
@@ -52,28 +63,55 @@ func receiverBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 2500 * time.Millisecond}
 }
 
-// watch reads the objects of a kind, and their events until the stream ends. It reports whether it has read all objects.
-func (r *receiver) watch(ctx context.Context, connection *rest.RESTClient, resource string) (all bool) {
-	stream, err := connection.Get().Resource(resource).Timeout(0).Param("watch", "1").Param("allowWatchBookmarks", "true").
-		Param("sendInitialEvents", "true").Param("resourceVersionMatch", "NotOlderThan").Stream(ctx)
+// watch reads the objects of a kind, or what has changed since a version, and their events until the stream ends. It returns the version up
+// to which it has read everything, empty if it has not.
+func (r *receiver) watch(ctx context.Context, connection *rest.RESTClient, resource, version string) string {
+	request := connection.Get().Resource(resource).Timeout(0).Param("watch", "1").Param("allowWatchBookmarks", "true")
+	if version == "" {
+		request.Param("sendInitialEvents", "true").Param("resourceVersionMatch", "NotOlderThan")
+	} else {
+		request.Param("resourceVersion", version)
+	}
+	stream, err := request.Stream(ctx)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return ""
+	}
 	if err != nil {
-		return false
+		return version
 	}
 	defer stream.Close()
 	defer r.set(resource, false)
+	all := version != ""
+	r.set(resource, all)
 	buffer, kept := make([]byte, 64<<10), 0
 	for {
 		n, err := stream.Read(buffer[kept:])
-		if !all {
-			seen := buffer[:kept+n]
-			if all = bytes.Contains(seen, initialEventsEnd); all {
-				r.set(resource, true)
-			}
-			kept = copy(buffer, seen[max(0, len(seen)-len(initialEventsEnd)):])
+		seen := buffer[:kept+n]
+		if !all && bytes.Contains(seen, initialEventsEnd) {
+			all = true
+			r.set(resource, true)
+		}
+		if all {
+			version = cmp.Or(lastVersion(seen), version)
 		}
 		if err != nil {
-			return all
+			return version
 		}
+		kept = copy(buffer, seen[max(0, len(seen)-markLength):])
+	}
+}
+
+// lastVersion returns the version of the last object whose version is complete, empty if there is none.
+func lastVersion(events []byte) string {
+	for {
+		at := bytes.LastIndex(events, versionKey)
+		if at < 0 {
+			return ""
+		}
+		if version, _, complete := bytes.Cut(events[at+len(versionKey):], []byte(`"`)); complete {
+			return string(version)
+		}
+		events = events[:at]
 	}
 }
 
