@@ -49,6 +49,8 @@ func Run(ctx context.Context, options Options) error {
 	}
 	member := rest.CopyConfig(options.Member)
 	member.QPS = -1 // the API server's Priority and Fairness protects it
+	// Large lists take longer to compress than to send within a cluster. An agent that runs in the hub's cluster is far from its member.
+	member.DisableCompression = options.AgentCluster == nil
 	member.UserAgent = name
 	metrics := metricsserver.Options{BindAddress: options.MetricsAddress}
 	if options.MetricsAuth {

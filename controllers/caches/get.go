@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Get reads an object and reports whether it exists.
+// Get reads an object, which must not be changed if it comes from a cache, and reports whether it exists.
 func Get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
+	err := from.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -46,7 +46,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	options.Reconciler = queue.NewRetries(r)
 	return queue.AddController(mgr, "exportstatus", options,
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](queue.SameName)),
-		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
+		source.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
 		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
 		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -157,14 +156,10 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 // namespaceState returns the state of a namespace.
 func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
 	found := caches.NamespaceMetadata()
-	err := r.Member.Get(ctx, client.ObjectKey{Name: namespace}, found)
+	exists, err := caches.Get(ctx, r.Member, client.ObjectKey{Name: namespace}, found)
 	switch {
-	case apierrors.IsNotFound(err):
-		return namespaceNotFound, nil
-	case err != nil:
-		return namespaceNotFound, fmt.Errorf("get namespace %s: %w", namespace, err)
-	case !found.DeletionTimestamp.IsZero():
-		return namespaceNotFound, nil
+	case err != nil || !exists || !found.DeletionTimestamp.IsZero():
+		return namespaceNotFound, err
 	case !r.Namespaces.Allows(namespace):
 		return namespaceDenied, nil
 	}
@@ -174,19 +169,21 @@ func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (name
 // readExisting reads the existing objects of the import.
 func (r *Reconciler) readExisting(ctx context.Context, key clusterset.ServiceKey, v *view) error {
 	serviceImport := &mcsv1beta1.ServiceImport{}
-	switch err := r.Member.Get(ctx, key, serviceImport); {
-	case err == nil:
+	exists, err := caches.Get(ctx, r.Member, key, serviceImport)
+	if err != nil {
+		return err
+	}
+	if exists {
 		v.serviceImport = serviceImport
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("get ServiceImport %s: %w", key, err)
 	}
 	for _, name := range []string{clusterset.ShortDerivedName(key.Name), clusterset.LongDerivedName(key.Name)} {
 		service := &corev1.Service{}
-		switch err := r.Member.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, service); {
-		case err == nil:
+		exists, err := caches.Get(ctx, r.Member, client.ObjectKey{Namespace: key.Namespace, Name: name}, service)
+		if err != nil {
+			return err
+		}
+		if exists {
 			v.services = append(v.services, service)
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("get derived Service of %s: %w", key, err)
 		}
 	}
 	for _, service := range v.derivedServices() {

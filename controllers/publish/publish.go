@@ -61,8 +61,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	})
 	return queue.AddController(mgr, "publish", options,
 		queue.Exports(members),
-		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](queue.SameName)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.SourceService)),
+		source.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.OfExports[*discoveryv1.EndpointSlice](r.Sources.HasExport, caches.SourceService)),
 		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
 		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),

@@ -113,9 +113,12 @@ func Enqueue(q queue, priority int, keys ...clusterset.ServiceKey) {
 	}
 }
 
+// keyFunc returns the service of an object, if it has one.
+type keyFunc = func(client.Object) (types.NamespacedName, bool)
+
 // Typed returns an event handler that enqueues the service that keyOf returns for an object, if any. If an update moves an object
 // to another service, it enqueues both.
-func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
+func Typed[T client.Object](keyOf keyFunc) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
 		key, ok := keyOf(object)
 		if !ok {
@@ -125,10 +128,27 @@ func Typed[T client.Object](keyOf func(client.Object) (types.NamespacedName, boo
 	})
 }
 
+// OfExports is Typed for objects that matter only to services with a ServiceExport, such as Services: most of a cluster have none. A
+// ServiceExport that is created later enqueues its service itself.
+func OfExports[T client.Object](
+	hasExport func(context.Context, clusterset.ServiceKey) (bool, error), keyOf keyFunc,
+) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
+		key, ok := keyOf(object)
+		if !ok {
+			return nil
+		}
+		if exported, err := hasExport(ctx, key); err == nil && !exported {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+}
+
 // Paced is Typed for objects that the controller writes itself. It paces their events, because each write for a member that changes
 // often would otherwise cause another reconciliation. The events of a mirrored slice count as changes of its source cluster.
 // Objects without a source cluster, such as imports and derived Services, have a bucket of their own.
-func Paced[T client.Object](pacer *Pacer, keyOf func(client.Object) (types.NamespacedName, bool)) handler.TypedEventHandler[T, reconcile.Request] {
+func Paced[T client.Object](pacer *Pacer, keyOf keyFunc) handler.TypedEventHandler[T, reconcile.Request] {
 	pace := func(q queue, object client.Object) {
 		key, ok := keyOf(object)
 		if !ok {

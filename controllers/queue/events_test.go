@@ -4,12 +4,17 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -98,5 +103,32 @@ func TestFilters(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: passed by %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestOfExports: an object of a service without a ServiceExport enqueues nothing. If the exports cannot be read, it does.
+func TestOfExports(t *testing.T) {
+	t.Parallel()
+	q := priorityqueue.New[reconcile.Request](t.Name())
+	defer q.ShutDown()
+	h := OfExports[*corev1.Service](func(_ context.Context, key clusterset.ServiceKey) (bool, error) {
+		if key.Name == "unknown" {
+			return false, errors.New("the cache has ended")
+		}
+		return key.Name == "exported", nil
+	}, SameName)
+	for _, name := range []string{"exported", "private", "unknown"} {
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		h.Create(t.Context(), event.TypedCreateEvent[*corev1.Service]{Object: service}, q)
+	}
+	var got []string
+	for range 2 {
+		item, _ := q.Get()
+		got = append(got, item.Name)
+		q.Done(item)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"exported", "unknown"}) || q.Len() > 0 {
+		t.Errorf("%v are enqueued, and %d more", got, q.Len())
 	}
 }

@@ -131,11 +131,17 @@ func (s *Store) RefreshMember(id clusterset.ClusterID) {
 	s.notify(s.serviceEvents(id)...)
 }
 
-// Refresh sends an event for all services, after a change outside of the store.
+// Refresh sends an event for all services, after a change outside of the store, unless controllers still wait for InitialListDone.
 func (s *Store) Refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notify(Event{All: true, Backlog: true})
+	s.refresh()
+}
+
+func (s *Store) refresh() {
+	if s.initialListDone() {
+		s.notify(Event{All: true, Backlog: true})
+	}
 }
 
 // Listing returns the number of lists of the hub that were stored. Each list may lack records that the hub has lost.
@@ -161,19 +167,21 @@ func (s *Store) isListed() bool { return len(s.listed) == len(kinds) }
 func (s *Store) InitialListDone() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.unreachable || s.isListed()
+	return s.initialListDone()
 }
+
+func (s *Store) initialListDone() bool { return s.unreachable || s.isListed() }
 
 // MarkUnreachable records that the hub could not be read. Before the first list, it sends an event for all services, because the
 // controllers wait for InitialListDone.
 func (s *Store) MarkUnreachable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unreachable || s.isListed() {
+	if s.initialListDone() {
 		return
 	}
 	s.unreachable = true
-	s.notify(Event{All: true, Backlog: true})
+	s.refresh()
 }
 
 // Member returns the Member of a cluster; nil if there is none. It must not be changed.

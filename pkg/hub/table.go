@@ -71,7 +71,7 @@ func (t table) UpdateResourceVersion(version string) {
 func (t table) Resync() error { return nil }
 
 // Replace replaces all objects of the kind by those of a list, and sends an event for all services: records that are missing from the
-// list may be deleted or lost.
+// list may be deleted or lost. Before the first list of the last kind, controllers wait for InitialListDone.
 func (t table) Replace(objects []any, version string) error {
 	s := t.store
 	s.mu.Lock()
@@ -91,7 +91,7 @@ func (t table) Replace(objects []any, version string) error {
 			}
 		}
 	}
-	s.notify(Event{All: true, Backlog: true})
+	s.refresh()
 	return nil
 }
 
