@@ -39,9 +39,10 @@ ASSETS_DIR := $(or $(KUBEBUILDER_ASSETS),$(CURDIR)/bin)
 # The race detector needs a C compiler that finds its headers. Asked only by the targets that test.
 find-cc = for c in "$${CC:-cc}" cc gcc clang; do if echo '\#include <stdlib.h>' | "$$c" -E - >/dev/null 2>&1; then echo "$$c"; break; fi; done
 
-# How programs are built and run, by tests too (e2e/framework/lab.Build): what is compiled for one of them is there for the others.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath
-GO_RUN := CGO_ENABLED=0 go run -trimpath
+# Programs, tests (e2e/framework/lab.Build too) and linters compile in one way: what one of them has compiled is there for the others. Only
+# the race detector needs another.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 
 # The sources that people write.
 GO_FILES = find . -name '*.go' -not -path './bin/*' -not -path './out/*' -not -path '*/.*/*' -not -name 'zz_generated*'
@@ -56,7 +57,7 @@ help: # list the targets
 build: ## build every command of cmd/ into bin/
 	@for d in cmd/*/; do \
 		[ -d "$$d" ] || { echo "nothing in cmd/ yet"; exit 0; }; \
-		echo "build $$d"; $(GO_BUILD) -o "bin/$$(basename "$$d")" "./$$d"; \
+		echo "build $$d"; go build -o "bin/$$(basename "$$d")" "./$$d"; \
 	done
 
 .PHONY: assets
@@ -89,48 +90,48 @@ LAB_PROGRAMS := kube-scheduler kube-proxy kubelet containerd containerd-shim-run
 lab-assets: assets kubectl $(HELM) ## build what complete clusters run: Kubernetes, containerd, images (10 minutes once; Linux, root)
 	@tools/assets/packages.sh
 	@tools/assets/build.sh $(LAB_PROGRAMS)
-	@$(GO_BUILD) -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
+	@go build -o bin/ ./cmd/kubectl-clusterset ./e2e/framework/probe
 	@cd tools/images && go run . lab -out='$(CURDIR)/bin/images'
 
 .PHONY: lab-up
 lab-up: lab-assets ## start two complete clusters for you to explore; lab-env, lab-down (Linux, root; LAB=name, DNS=kubernetes, NETWORKS=separate)
-	@$(GO_BUILD) -o bin/playground ./e2e/playground && bin/playground lab up
+	@go build -o bin/playground ./e2e/playground && bin/playground lab up
 
 .PHONY: lab-down
 lab-down: # stop what lab-up started (LAB=name)
-	@$(GO_RUN) ./e2e/playground lab down
+	@go run ./e2e/playground lab down
 
 .PHONY: lab-env
 lab-env: # print where the clusters of lab-up are, for a shell to evaluate (LAB=name)
-	@$(GO_RUN) ./e2e/playground lab env
+	@go run ./e2e/playground lab env
 
 ##@ Demo
 
 .PHONY: demo-binaries
 demo-binaries: assets
 	@echo "build tombolo-agent, tombolo-gateway and coredns (a minute or two the first time)"
-	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent ./cmd/coredns ./cmd/tombolo-gateway
+	@go build -o bin/ ./cmd/tombolo-agent ./cmd/coredns ./cmd/tombolo-gateway
 
 .PHONY: demo
 demo: demo-binaries ## start control planes, export, import, ask DNS, show the answers, stop (DNS=kubernetes: with CoreDNS' own plugin)
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo run
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/playground demo run
 
 .PHONY: demo-up
 demo-up: demo-binaries ## the same, left running for you to explore; demo-env, ask, demo-down
-	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' $(GO_RUN) ./e2e/playground demo up
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' go run ./e2e/playground demo up
 
 .PHONY: demo-down
 demo-down: # stop what demo-up started
-	@$(GO_RUN) ./e2e/playground demo down
+	@go run ./e2e/playground demo down
 
 .PHONY: demo-env
 demo-env: # print where the clusters of demo-up are, for a shell to evaluate
-	@$(GO_RUN) ./e2e/playground demo env
+	@go run ./e2e/playground demo env
 
 .PHONY: ask
 TYPE ?= A
 ask: # ask the DNS of demo-up's cluster-b: make ask NAME=web.demo.svc.clusterset.local TYPE=AAAA
-	@$(GO_RUN) ./e2e/playground demo ask '$(NAME)' '$(TYPE)'
+	@go run ./e2e/playground demo ask '$(NAME)' '$(TYPE)'
 
 .PHONY: kubectl
 kubectl: # build kubectl into bin/ (2 minutes once)
@@ -145,10 +146,10 @@ RACE_PACKAGES := ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/..
 .PHONY: test
 test: assets kubectl demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler
 	@cc="$$($(find-cc))"; \
-	if [ -n "$$cc" ]; then race=-race; export CGO_ENABLED=1 CC="$$cc"; else race=; export CGO_ENABLED=0; echo "no C compiler: tests run without the race detector"; fi; \
+	if [ -n "$$cc" ]; then gotest="env CGO_ENABLED=1 CC=$$cc go test -race"; else gotest="go test"; echo "no C compiler: tests run without the race detector"; fi; \
 	rm -rf '$(SCRAPES)'; export KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)'; \
-	echo "go test $$race $(RACE_PACKAGES)"; \
-	code=0; go test $$race -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
+	echo "$$gotest $(RACE_PACKAGES)"; \
+	code=0; $$gotest -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
 	others="$$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))")"; \
 	echo "go test, without the race detector, of the" $$(wc -w <<<"$$others") "other packages"; \
 	go test -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $$others || code=1; \
@@ -255,14 +256,14 @@ spec-coverage: ## list the tests for each line of docs/spec.md; fail on a gap
 BENCHFLAGS ?=
 .PHONY: bench-dns
 bench-dns: assets $(BENCHSTAT) ## compare the DNS plugin with CoreDNS' own (Linux, two cores, dnsperf; some minutes)
-	@$(GO_BUILD) -o bin/bench-dns ./e2e/bench/dns
+	@go build -o bin/bench-dns ./e2e/bench/dns
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-dns.txt
 
 # make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,far' SIZE=50 ROUNDS=1 for a quick result.
 .PHONY: bench-gateway
 bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy (Linux, haproxy; root for the row far; 15 minutes)
-	@$(GO_BUILD) -o bin/bench-gateway ./e2e/bench/gateway
+	@go build -o bin/bench-gateway ./e2e/bench/gateway
 	@bin/bench-gateway $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-gateway.txt
 	@$(MAKE) bench-networks BENCHFLAGS=
@@ -271,7 +272,7 @@ bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy
 SIZE ?= 0
 ROUNDS ?= 0
 BENCH_PARTS := latency fanout restart reconnect scale propagation networks policy
-.PHONY: bench bench-members bench-selection $(addprefix bench-,$(BENCH_PARTS))
+.PHONY: bench bench-members $(addprefix bench-,$(BENCH_PARTS))
 bench: ## compare agents with a bare client on the same API servers; bench-latency and others run one part (ROUNDS=)
 	@$(MAKE) -k -j1 $(addprefix bench-,$(BENCH_PARTS))
 
@@ -280,12 +281,11 @@ bench-fanout: # how many requests a change causes on the API servers, with up to
 bench-restart: # how long a restarted agent takes until it is in sync, and what it uses when idle
 bench-reconnect: # how 100 members reconnect to a hub that was restarted
 bench-members: # the hub with 10, 100, 300 and 1,000 members; BENCHFLAGS='-services 500 -rate 5' for less than 24 GB
-bench-selection: # the hub with 100 members that read all records, or those of a tenth of the namespaces; BENCHFLAGS='-services 500'
 bench-scale: # one agent of 30, with 75,000 endpoints; SIZE=10000: of 100, with 250,000, of which 325 change per second
 bench-networks: # the control plane of imports over gateways, beside flat imports
 bench-policy: # what a change of endpoints costs an importer with a policy
 bench-propagation: # how many services per second are exported and imported
-bench-members bench-selection $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
+bench-members $(addprefix bench-,$(BENCH_PARTS)): bench-%: bench-build $(BENCHSTAT)
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-agent -size '$(SIZE)' -rounds '$(ROUNDS)' $(BENCHFLAGS) $*
 	@$(BENCHSTAT) -col /who out/bench-$*.txt
 
@@ -303,8 +303,8 @@ bench-go: ## measure time and allocations of the pure functions (BENCHTIME=)
 .PHONY: bench-build
 bench-build: assets
 	@echo "build tombolo-agent and the benchmark"
-	@$(GO_BUILD) -o bin/ ./cmd/tombolo-agent
-	@$(GO_BUILD) -o bin/bench-agent ./e2e/bench/agent
+	@go build -o bin/ ./cmd/tombolo-agent
+	@go build -o bin/bench-agent ./e2e/bench/agent
 
 .PHONY: mutation
 mutation: $(GREMLINS) $(MUTATION) ## change the pure packages on purpose; the tests must fail (many minutes)
@@ -362,35 +362,35 @@ clean: ## remove bin/ and out/
 
 $(GOLANGCI): tools/lint/go.sum
 	@echo "build golangci-lint (2 minutes, once)"
-	@cd tools/lint && CGO_ENABLED=0 go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd tools/lint && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 $(GOFUMPT): tools/lint/go.sum
 	@echo "build gofumpt"
-	@cd tools/lint && CGO_ENABLED=0 go build -o $@ mvdan.cc/gofumpt
+	@cd tools/lint && go build -o $@ mvdan.cc/gofumpt
 
 $(GOVULNCHECK): tools/lint/go.sum
 	@echo "build govulncheck"
-	@cd tools/lint && CGO_ENABLED=0 go build -o $@ golang.org/x/vuln/cmd/govulncheck
+	@cd tools/lint && go build -o $@ golang.org/x/vuln/cmd/govulncheck
 
 $(HELM): tools/charts/go.sum
 	@echo "build helm (a minute, once)"
-	@cd tools/charts && CGO_ENABLED=0 go build -o $@ helm.sh/helm/v4/cmd/helm
+	@cd tools/charts && go build -o $@ helm.sh/helm/v4/cmd/helm
 
 $(CONTROLLER_GEN): tools/codegen/go.sum
 	@echo "build controller-gen"
-	@cd tools/codegen && CGO_ENABLED=0 go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@cd tools/codegen && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 $(CRD_REF_DOCS): tools/codegen/go.sum
 	@echo "build crd-ref-docs"
-	@cd tools/codegen && CGO_ENABLED=0 go build -o $@ github.com/elastic/crd-ref-docs
+	@cd tools/codegen && go build -o $@ github.com/elastic/crd-ref-docs
 
 $(GREMLINS): tools/mutation/go.sum
 	@echo "build gremlins"
-	@cd tools/mutation && CGO_ENABLED=0 go build -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
+	@cd tools/mutation && go build -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
 
 $(MUTATION): $(wildcard tools/mutation/*.go)
-	@cd tools/mutation && CGO_ENABLED=0 go build -o $@ .
+	@cd tools/mutation && go build -o $@ .
 
 $(BENCHSTAT): tools/benchstat/go.sum
 	@echo "build benchstat"
-	@cd tools/benchstat && CGO_ENABLED=0 go build -o $@ golang.org/x/perf/cmd/benchstat
+	@cd tools/benchstat && go build -o $@ golang.org/x/perf/cmd/benchstat

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -160,26 +159,9 @@ func (a *agentProcess) cachesSynced() (time.Time, error) {
 
 // writeProfile writes a profile of the agent to a file. of is its path, such as profile?seconds=10.
 func (a *agentProcess) writeProfile(ctx context.Context, of, path string) error {
-	profile, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/"+of)
+	profile, err := lab.Get(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/"+of)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, profile, 0o644) //nolint:gosec // profiles are public
-}
-
-// fetch returns the body of a URL, and an error if the status is not 200.
-func fetch(ctx context.Context, connection *http.Client, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := connection.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return io.ReadAll(response.Body)
 }

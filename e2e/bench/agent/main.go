@@ -71,7 +71,6 @@ var parts = []part{
 	{"restart", 5000, 1, 2, restart},
 	{"reconnect", 100, 1, 0, reconnect},
 	{"members", membersSize, 1, 0, members},
-	{"selection", selectionSize, 3, 0, selection},
 	{"scale", 3000, 1, 1, scale},
 	{"propagation", 600, 3, 2, propagation},
 	{"networks", 200, 3, 2, overGateways},
@@ -85,8 +84,8 @@ func main() {
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
 	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
 	flag.BoolVar(&s.heapProfile, "heapprofile", false, "in scale, write a profile of the agent's heap to bench-agent-heap.pprof")
-	flag.IntVar(&s.services, "services", membersServices, "in members and selection, the number of services")
-	flag.Float64Var(&s.rate, "rate", membersRate, "in members and selection, the changes of endpoints per second")
+	flag.IntVar(&s.services, "services", membersServices, "in members, the number of services")
+	flag.Float64Var(&s.rate, "rate", membersRate, "in members, the changes of endpoints per second")
 	flag.IntVar(&s.stores, "stores", membersStores, "in members, how many of them decode and store what they read; the others only read")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())

@@ -74,15 +74,16 @@ func members(ctx context.Context, b *bench, w *world) (err error) {
 // membersRun is a hub with a number of members.
 type membersRun struct {
 	*bench
-	w           *world
-	publishers  []*member
-	services    []*scaleService
-	connections []*connection
-	receivers   []*receiver
+	w             *world
+	publishers    []*member
+	services      []*scaleService
+	connections   []*connection
+	receivers     []*receiver
+	stopReceivers func()
 }
 
 func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRow, err error) {
-	r := &membersRun{bench: b, w: w}
+	r := &membersRun{bench: b, w: w, stopReceivers: func() {}}
 	b.log("the hub admits %d members, which publish %d services", n, b.services)
 	if r.publishers, err = w.admit(ctx, n); err != nil {
 		return row, err
@@ -99,9 +100,7 @@ func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRo
 		for _, c := range r.connections {
 			<-c.ended
 		}
-		for _, c := range r.receivers {
-			c.running.Wait()
-		}
+		r.stopReceivers()
 		err = errors.Join(err, group.Wait())
 	}()
 	row.members, row.services = n, len(r.services)
@@ -121,7 +120,7 @@ func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRo
 }
 
 // connect opens all connections, and returns after how many seconds each has read everything.
-func (r *membersRun) connect(ctx context.Context) (float64, error) {
+func (r *membersRun) connect(ctx context.Context) (seconds float64, err error) {
 	began := time.Now()
 	stores := max(1, min(r.stores, len(r.publishers))) // the lag is measured in a store
 	for _, m := range r.publishers[:stores] {
@@ -131,14 +130,10 @@ func (r *membersRun) connect(ctx context.Context) (float64, error) {
 		}
 		r.connections = append(r.connections, c)
 	}
-	for _, m := range r.publishers[stores:] {
-		c, err := startReceiver(ctx, m)
-		if err != nil {
-			return 0, err
-		}
-		r.receivers = append(r.receivers, c)
+	if r.receivers, r.stopReceivers, err = startReceivers(ctx, r.publishers[stores:], &received{}); err != nil {
+		return 0, err
 	}
-	err := r.awaitAll(ctx, hub.Reachable)
+	err = r.awaitAll(ctx, hub.Reachable)
 	return time.Since(began).Seconds(), err
 }
 

@@ -58,7 +58,6 @@ func TestParts(t *testing.T) {
 		{"scale", 40, 1, testScale},
 		{"networks", 4, 2, testNetworks},
 		{"policy", 100, 2, testPolicy},
-		{"selection", 4, 0, testSelection}, // it deletes a policy of the hub
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			w := *all
@@ -225,20 +224,6 @@ func testMembers(t *testing.T, b *bench, w *world) {
 	least := float64(b.size*b.size) / (2 * heartbeatInterval.Seconds())
 	if got := b.Median(name, "kube-apiserver", "heartbeat-events/s"); got < least {
 		t.Errorf("%.2f events per second for the heartbeats of %d members, want at least %.2f", got, b.size, least)
-	}
-}
-
-// testSelection: members that select the records of their namespaces get fewer events than those that read all, and get some.
-func testSelection(t *testing.T, b *bench, w *world) {
-	b.services, b.rate = 200, 100
-	b.check(t, w, selection)
-	name := fmt.Sprintf("Selection/members=%d", b.size)
-	all := b.Median(name, "all", "KB/s")
-	for _, who := range []string{"fields", "labels"} {
-		b.positive(t, name, who, "cpu-percent", "KB/s", "changes/s")
-		if got := b.Median(name, who, "KB/s"); got > all/2 {
-			t.Errorf("with %s, members read %.0f KB/s, and %.0f without a selection", who, got, all)
-		}
 	}
 }
 

@@ -8,21 +8,25 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
-// initialEventsEnd is in the bookmark that follows the existing objects, and versionKey before the version of each object. markLength is at
-// least the length of each, with a version.
+// initialEventsEnd is in the bookmark that follows the existing objects, versionKey before the version of each object, and errorEvent in the
+// event of a watch whose version the API server no longer has. markLength is at least the length of each, with a version.
 var (
 	initialEventsEnd = []byte(`"` + metav1.InitialEventsAnnotationKey + `":"true"`)
 	versionKey       = []byte(`"resourceVersion":"`)
+	errorEvent       = []byte(`{"type":"ERROR"`)
 )
 
 const markLength = 64
@@ -31,19 +35,44 @@ const markLength = 64
 // as an agent does when it connects, and then their events. It discards them without decoding. If a watch ends, it continues from the version
 // that it has read, if the API server still has it, as client-go does.
 type receiver struct {
+	seen    *received
 	running sync.WaitGroup
 	mu      sync.Mutex
 	read    map[string]bool // the kinds of which all objects were read since the watch began
 }
 
-// startReceiver starts a receiver that ends with ctx.
-func startReceiver(ctx context.Context, m *member) (*receiver, error) {
+// received counts what receivers have read.
+type received struct{ events, bytes atomic.Int64 }
+
+// watchedKinds are the kinds that an agent watches on the hub.
+var watchedKinds = []string{"members", "heartbeats", "publishedservices", "publishedendpoints"}
+
+// startReceivers starts a receiver for each member. stop ends them, also after an error.
+func startReceivers(ctx context.Context, members []*member, seen *received) (all []*receiver, stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop = func() {
+		cancel()
+		for _, r := range all {
+			r.running.Wait()
+		}
+	}
+	for _, m := range members {
+		r, err := startReceiver(ctx, m, seen)
+		if err != nil {
+			return all, stop, err
+		}
+		all = append(all, r)
+	}
+	return all, stop, nil
+}
+
+func startReceiver(ctx context.Context, m *member, seen *received) (*receiver, error) {
 	connection, err := m.ownClient()
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{read: map[string]bool{}}
-	for resource := range watchedKinds() {
+	r := &receiver{seen: seen, read: map[string]bool{}}
+	for _, resource := range watchedKinds {
 		r.running.Go(func() {
 			version := ""
 			for backoff := receiverBackoff(); ctx.Err() == nil; {
@@ -56,6 +85,13 @@ func startReceiver(ctx context.Context, m *member) (*receiver, error) {
 		})
 	}
 	return r, nil
+}
+
+// ownClient returns a client for the hub's kinds with a connection of its own.
+func (m *member) ownClient() (*rest.RESTClient, error) {
+	config := ownConnection(m.toHub)
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &hubv1alpha1.GroupVersion, "/apis", scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(config)
 }
 
 // receiverBackoff returns the pauses between attempts, as those of agents with up to 100 members.
@@ -87,9 +123,14 @@ func (r *receiver) watch(ctx context.Context, connection *rest.RESTClient, resou
 	for {
 		n, err := stream.Read(buffer[kept:])
 		seen := buffer[:kept+n]
+		r.seen.events.Add(int64(bytes.Count(seen[kept:], []byte{'\n'})))
+		r.seen.bytes.Add(int64(n))
 		if !all && bytes.Contains(seen, initialEventsEnd) {
 			all = true
 			r.set(resource, true)
+		}
+		if bytes.Contains(seen, errorEvent) {
+			return ""
 		}
 		if all {
 			version = cmp.Or(lastVersion(seen), version)
@@ -125,10 +166,10 @@ func (r *receiver) hasState(state hub.Reachability) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	read := 0
-	for resource := range watchedKinds() {
+	for _, resource := range watchedKinds {
 		if r.read[resource] {
 			read++
 		}
 	}
-	return state == hub.Reachable && read == len(watchedKinds()) || state == hub.Unreachable && read == 0
+	return state == hub.Reachable && read == len(watchedKinds) || state == hub.Unreachable && read == 0
 }

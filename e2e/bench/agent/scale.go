@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // The full size: so many services, other members, and changes per second for scaleTime.
@@ -34,7 +35,7 @@ const (
 var fillSteps = []float64{0.1, 0.4, 1}
 
 // scale measures one agent with 10,000 services and 250,000 endpoints of 99 other members, of which 325 change per second,
-// while 99 watchers replace the other agents.
+// while 99 receivers replace the other agents.
 func scale(ctx context.Context, b *bench, w *world) (err error) {
 	r := &scaleRun{bench: b, w: w, importer: w.members[0]}
 	n := max(fewPublishers, min(scalePublishers, scalePublishers*b.size/scaleSize))
@@ -127,11 +128,15 @@ func (r *scaleRun) publishAndImport(ctx context.Context, services []*scaleServic
 
 // changes updates records at a steady rate, and measures the agent meanwhile.
 func (r *scaleRun) changes(ctx context.Context) (err error) {
-	watchers, stopWatchers, err := openWatchers(ctx, r.publishers)
+	seen := &received{}
+	receivers, stopReceivers, err := startReceivers(ctx, r.publishers, seen)
+	defer stopReceivers()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopWatchers()) }()
+	if err := awaitConnections(ctx, receivers, hub.Reachable); err != nil {
+		return err
+	}
 	desired := max(10, min(scaleRate, scaleRate*float64(r.size)/scaleSize))
 	rate, err := r.sustainedRate(ctx, desired)
 	if err != nil {
@@ -149,7 +154,7 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	events, bytes := watchers.events.Load(), watchers.bytes.Load()
+	events, bytes := seen.events.Load(), seen.bytes.Load()
 	stop := startChanges(ctx, rate, r.change(o))
 	sampled, err := r.importer.agent.sample(ctx, length)
 	made, stopErr := stop()
@@ -171,8 +176,8 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	name := fmt.Sprintf("Scale/endpoints=%d", r.services.endpoints())
 	r.Add(name, agent, "changes/s", made)
 	r.Limit(name, "changes/s", agent, results.AtLeast(onTime*desired))
-	r.Add(name, agent, "watch-events/s", float64(watchers.events.Load()-events)/length.Seconds())
-	r.Add(name, agent, "watch-MB/s", float64(watchers.bytes.Load()-bytes)/1e6/length.Seconds())
+	r.Add(name, agent, "watch-events/s", float64(seen.events.Load()-events)/length.Seconds())
+	r.Add(name, agent, "watch-MB/s", float64(seen.bytes.Load()-bytes)/1e6/length.Seconds())
 	r.Add(name, agent, "p50-ms", results.Quantile(latencies, 0.5))
 	r.Add(name, agent, "p99-ms", results.Quantile(latencies, 0.99))
 	r.Add(name, agent, "max-ms", results.Quantile(latencies, 1))
@@ -189,7 +194,7 @@ func (r *scaleRun) change(o *observer) func(context.Context, int) error {
 	return func(ctx context.Context, i int) error { return slices[i*7919%len(slices)].change(ctx, o) }
 }
 
-// sustainedRate returns the rate of changes that this machine sustains with the agent and all watchers. An agent that is
+// sustainedRate returns the rate of changes that this machine sustains with the agent and all receivers. An agent that is
 // late does not reduce it, unless it uses the CPU that the others need.
 func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64, error) {
 	observing, cancel := context.WithCancel(ctx)

@@ -30,7 +30,7 @@ type metrics map[string]*dto.MetricFamily
 
 // readMetrics reads all metrics of a process. The agent counts its imports for that, so one read answers all questions.
 func readMetrics(ctx context.Context, connection *http.Client, url string) (metrics, error) {
-	text, err := fetch(ctx, connection, url)
+	text, err := lab.Get(ctx, connection, url)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (a *agentProcess) residentMB() (float64, error) {
 // returns unused memory to the system little by little. An idle agent reaches it by itself, since Go collects every two
 // minutes.
 func (a *agentProcess) collectedMB(ctx context.Context, constant time.Duration) (float64, error) {
-	if _, err := fetch(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/heap?gc=1"); err != nil {
+	if _, err := lab.Get(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/heap?gc=1"); err != nil {
 		return 0, fmt.Errorf("garbage collection of the agent of %s: %w", a.id, err)
 	}
 	const interval = 250 * time.Millisecond
