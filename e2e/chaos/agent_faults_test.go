@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -213,15 +214,10 @@ func conflictsAtOnce(ctx context.Context, w *world) error {
 
 // atOnce does something for all numbers below n, ten at a time.
 func atOnce(n int, do func(int) error) error {
-	const workers = 10
-	errs, group := make([]error, workers), sync.WaitGroup{}
-	for worker := range workers {
-		group.Go(func() {
-			for i := worker; i < n && errs[worker] == nil; i += workers {
-				errs[worker] = do(i)
-			}
-		})
+	var group errgroup.Group
+	group.SetLimit(10)
+	for i := range n {
+		group.Go(func() error { return do(i) })
 	}
-	group.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }

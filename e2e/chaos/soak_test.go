@@ -5,11 +5,10 @@ package chaos_test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -130,15 +129,17 @@ func (a *agent) serveMetrics() error {
 
 // usage returns what the agent needs now, when it has collected its garbage.
 func (a *agent) usage(ctx context.Context) (usage, error) {
-	if _, err := get(ctx, "http://"+a.profiles+"/debug/pprof/heap?gc=1"); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if _, err := lab.Get(ctx, http.DefaultClient, "http://"+a.profiles+"/debug/pprof/heap?gc=1"); err != nil {
 		return nil, err
 	}
-	text, err := get(ctx, "http://"+a.metrics+"/metrics")
+	text, err := lab.Get(ctx, http.DefaultClient, "http://"+a.metrics+"/metrics")
 	if err != nil {
 		return nil, err
 	}
 	result := usage{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), " ")
 		if _, wanted := allowances[name]; wanted {
 			if result[name], err = strconv.ParseFloat(value, 64); err != nil {
@@ -150,22 +151,4 @@ func (a *agent) usage(ctx context.Context) (usage, error) {
 		return nil, fmt.Errorf("%s reports %v only", a.name, result)
 	}
 	return result, nil
-}
-
-func get(ctx context.Context, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", url, response.Status)
-	}
-	return string(text), errors.Join(err, response.Body.Close())
 }

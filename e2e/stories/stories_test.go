@@ -74,7 +74,7 @@ func TestStories(t *testing.T) {
 	})
 	t.Run("networks", func(t *testing.T) {
 		t.Parallel()
-		all.runOn(t, newNetworks, nil, choose(chosen, acrossNetworks))
+		all.runOn(t, newNetworks, choose(chosen, parallelAcross), choose(chosen, serialAcross))
 	})
 	t.Run("documents", func(t *testing.T) {
 		t.Parallel()

@@ -5,7 +5,6 @@ package render_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -306,42 +305,6 @@ func TestServiceFields(t *testing.T) {
 				t.Errorf("type %q, ports %v", i.Type, i.Ports)
 			}
 		})
-	}
-}
-
-// spec: E7, D3, I3
-func TestMetadataAndStatus(t *testing.T) {
-	t.Parallel()
-	shared := map[string]string{"team": "shop"}
-	before := maps.Clone(shared)
-	m := merged(t, exported("paris", 1, func(e *clusterset.Export) { e.Labels, e.Annotations = shared, shared }), exported("berlin", 2))
-	site := render.Site{IPFamilies: v4, DerivedName: "derived-1"}
-	imported, service := render.ServiceImport(m, site, nil), render.Service(m, site)
-	got := map[string]map[string]string{
-		"import's labels": imported.Labels, "import's annotations": imported.Annotations,
-		"service's labels": service.Labels, "service's annotations": service.Annotations,
-	}
-	want := map[string]map[string]string{
-		"import's labels":      {"team": "shop", "app.kubernetes.io/managed-by": "tombolo-mcs.io"},
-		"import's annotations": {"team": "shop", "multicluster.kubernetes.io/derived-service": "derived-1"},
-		"service's labels": {
-			"team": "shop", "app.kubernetes.io/managed-by": "tombolo-mcs.io",
-			"multicluster.kubernetes.io/service-name": "web-service", "multicluster.kubernetes.io/service-imported": "true",
-		},
-		"service's annotations": nil,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, shared); diff != "" {
-		t.Errorf("the exported metadata are changed:\n%s", diff)
-	}
-	clusters := render.ImportStatus(m).Clusters
-	if len(clusters) != 2 || clusters[0].Cluster != "berlin" || clusters[1].Cluster != "paris" {
-		t.Errorf("clusters %v", clusters)
-	}
-	if got := render.ImportStatus(m).EndpointSliceObjects; got != "Present" {
-		t.Errorf("slices are %s", got)
 	}
 }
 

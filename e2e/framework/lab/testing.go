@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -105,6 +107,17 @@ func Eventually(t testing.TB, waitLimit time.Duration, check func(context.Contex
 	}
 }
 
+// Holds ends the test unless a condition holds within waitLimit. what names the condition.
+func Holds(t testing.TB, waitLimit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	Eventually(t, waitLimit, func(context.Context) error {
+		if !holds() {
+			return errors.New("no " + what)
+		}
+		return nil
+	})
+}
+
 // Await returns nil once check succeeds; after the limit, the last error of check that the end of the time did not cause.
 func Await(ctx context.Context, interval, limit time.Duration, check func(context.Context) error) error {
 	last := errors.New("it was not tried")
@@ -144,4 +157,22 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, content, 0o644)
+}
+
+// Get returns the body of a URL, and an error unless the status is 200.
+func Get(ctx context.Context, connection *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := connection.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s: %.1000s", url, response.Status, body)
+	}
+	return body, err
 }

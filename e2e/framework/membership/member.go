@@ -38,7 +38,7 @@ func InstallCRDs(ctx context.Context, cluster *lab.Cluster) error {
 	if err != nil {
 		return err
 	}
-	return apply(ctx, cluster, append(definitions, policies...)...)
+	return Apply(ctx, cluster, append(definitions, policies...)...)
 }
 
 // Declare makes a cluster say of itself who it is, and that it is a member (spec K1).
@@ -55,7 +55,7 @@ func Declare(ctx context.Context, cluster *lab.Cluster, id clusterset.ClusterID)
 		if err != nil {
 			return err
 		}
-		if err := apply(ctx, cluster, &unstructured.Unstructured{Object: content}); err != nil {
+		if err := Apply(ctx, cluster, &unstructured.Unstructured{Object: content}); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func Admit(ctx context.Context, hub *lab.Cluster, o manifests.MemberOptions) (*r
 	if err != nil {
 		return nil, err
 	}
-	if err := apply(ctx, hub, objects...); err != nil {
+	if err := Apply(ctx, hub, objects...); err != nil {
 		return nil, err
 	}
 	if err := awaitQuota(ctx, hub, objects); err != nil {
@@ -109,7 +109,7 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 		if err := cl.Delete(ctx, quota); err != nil {
 			return false, err
 		}
-		return false, apply(ctx, hub, objects[i])
+		return false, Apply(ctx, hub, objects[i])
 	})
 	if err != nil {
 		return fmt.Errorf("the quota of %s counts %v only: %w", objects[i].GetNamespace(), quota.Status.Used, errors.Join(err, last))

@@ -50,7 +50,7 @@ func InitHub(ctx context.Context, hub *lab.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, hub, objects...); err != nil {
+	if err := Apply(ctx, hub, objects...); err != nil {
 		return fmt.Errorf("init hub: %w", err)
 	}
 	// It looks for kinds that a quota may count when it starts, and then every 30 s only.
@@ -97,8 +97,8 @@ func withDefaults(cluster *lab.Cluster, o manifests.MemberOptions) manifests.Mem
 	return result
 }
 
-// apply applies objects in their order.
-func apply(ctx context.Context, cluster *lab.Cluster, objects ...*unstructured.Unstructured) error {
+// Apply applies objects in their order.
+func Apply(ctx context.Context, cluster *lab.Cluster, objects ...*unstructured.Unstructured) error {
 	texts := make([][]byte, 0, len(objects))
 	for _, object := range objects {
 		text, err := object.MarshalJSON()
@@ -117,7 +117,7 @@ func InstallAgent(ctx context.Context, cluster *lab.Cluster) (*rest.Config, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := apply(ctx, cluster, objects...); err != nil {
+	if err := Apply(ctx, cluster, objects...); err != nil {
 		return nil, fmt.Errorf("install the agent in %s: %w", cluster.Name, err)
 	}
 	return cluster.ServiceAccountConfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
@@ -129,7 +129,7 @@ func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
 	if err != nil {
 		return err
 	}
-	return apply(ctx, cluster, objects...)
+	return Apply(ctx, cluster, objects...)
 }
 
 // InstallAutoExport gives the agent of a member the rights for automatic export.
@@ -138,7 +138,7 @@ func InstallAutoExport(ctx context.Context, cluster *lab.Cluster) error {
 	if err != nil {
 		return err
 	}
-	return apply(ctx, cluster, objects...)
+	return Apply(ctx, cluster, objects...)
 }
 
 // Scheme returns a scheme with every kind that the hub and the members have: those of the agent and of the hub.

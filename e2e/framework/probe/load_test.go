@@ -117,7 +117,7 @@ func TestLoadFailures(t *testing.T) {
 		}
 	})
 	l := startLoad(t, here(t), "load", "-network", "tcp4", "-rate", "100", "-timeout", waitLimit.String(), hostPort("127.0.0.1", s.port))
-	eventually(t, "five failures", func() bool { return strings.Count(l.out.String(), `"error"`) >= 5 })
+	lab.Holds(t, waitLimit, "five failures", func() bool { return strings.Count(l.out.String(), `"error"`) >= 5 })
 	lines := decoded[line](t, strings.NewReader(l.finish(t)))
 	last := lines[len(lines)-1].Summary
 	if last == nil {

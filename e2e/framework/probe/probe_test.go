@@ -62,22 +62,6 @@ func decoded[T any](t *testing.T, from io.Reader) []T {
 
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// eventually waits until a thing holds, which nothing announces.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // TestServe: a server on free ports answers over TCP and UDP, in both IP families, from the address that was asked, and lingers
 // when it is to end.
 func TestServe(t *testing.T) {

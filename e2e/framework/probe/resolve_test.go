@@ -38,15 +38,15 @@ func TestResolveRate(t *testing.T) {
 	t.Parallel()
 	n := startNameserver(t, "web.test. 5 IN A 10.0.0.1", "web.test. 5 IN A 10.0.0.2")
 	l := startLoad(t, n.world(t), "resolve", "-rate", "100", "-timeout", waitLimit.String(), "web.test")
-	eventually(t, "five questions", func() bool { return len(n.questions()) >= 5 })
+	lab.Holds(t, waitLimit, "five questions", func() bool { return len(n.questions()) >= 5 })
 	// The same in another order, with another TTL: no change.
 	n.set(t, "web.test. 4 IN A 10.0.0.2", "web.test. 4 IN A 10.0.0.1")
 	before := len(n.questions())
-	eventually(t, "five more", func() bool { return len(n.questions()) >= before+5 })
+	lab.Holds(t, waitLimit, "five more", func() bool { return len(n.questions()) >= before+5 })
 	n.set(t, "web.test. 5 IN A 10.0.0.2")
-	eventually(t, "the change", func() bool { return strings.Contains(l.out.String(), `"answers":["10.0.0.2"]`) })
+	lab.Holds(t, waitLimit, "the change", func() bool { return strings.Contains(l.out.String(), `"answers":["10.0.0.2"]`) })
 	n.set(t)
-	eventually(t, "the end of the name", func() bool { return strings.Contains(l.out.String(), "NXDOMAIN") })
+	lab.Holds(t, waitLimit, "the end of the name", func() bool { return strings.Contains(l.out.String(), "NXDOMAIN") })
 	output := l.finish(t)
 	lines := decoded[struct {
 		reply

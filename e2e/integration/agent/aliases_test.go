@@ -159,38 +159,17 @@ func (m *member) editedSlices(t *testing.T, k key) {
 	before, err := m.aliasSlices(t.Context(), k)
 	lab.Must(t, err)
 	for i := range before {
-		name := client.ObjectKeyFromObject(&before[i])
 		for what, edit := range map[string]func(*discoveryv1.EndpointSlice){
 			"managed-by":   func(s *discoveryv1.EndpointSlice) { delete(s.Labels, discoveryv1.LabelManagedBy) },
 			"alias-of":     func(s *discoveryv1.EndpointSlice) { delete(s.Labels, clusterset.LabelAliasOf) },
 			"service-name": func(s *discoveryv1.EndpointSlice) { s.Labels[discoveryv1.LabelServiceName] = "web" },
 			"endpoints":    func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil },
 		} {
-			slice := &discoveryv1.EndpointSlice{}
-			world.Update(t, m, name, slice, func() { edit(slice) })
-			m.restoredSlice(t, what, &before[i])
+			m.drifts(t, what, edited(&before[i], edit))
 		}
 		lab.Must(t, m.Delete(t.Context(), before[i].DeepCopy()))
-		m.restoredSlice(t, "slice", &before[i])
+		m.restored(t, "slice", &before[i])
 	}
-}
-
-func (m *member) restoredSlice(t *testing.T, what string, want *discoveryv1.EndpointSlice) {
-	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		got := &discoveryv1.EndpointSlice{}
-		if err := m.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		if !equalSlices(want, got) {
-			return fmt.Errorf("%s is not restored: %+v, want %+v", what, got, want)
-		}
-		return nil
-	})
-}
-
-func equalSlices(a, b *discoveryv1.EndpointSlice) bool {
-	return fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels) && len(a.Endpoints) == len(b.Endpoints) && len(a.Ports) == len(b.Ports)
 }
 
 // TestAlias: an alias follows its annotation and its import.

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +51,6 @@ func TestGrants(t *testing.T) {
 
 	t.Run("conflict", func(t *testing.T) { testUngrantedConflict(t, w, web, grant) })
 	t.Run("region", func(t *testing.T) { testGrantedRegion(t, w, web, grant) })
-	t.Run("propagation", func(t *testing.T) { testGrantPropagation(t, w, web, grant) })
 
 	lab.Must(t, a.Delete(t.Context(), grant))
 	a.exportedTo(t, web, "the clusterset")
@@ -147,26 +144,6 @@ func testGrantedRegion(t *testing.T, w *env, k key, grant *policyv1alpha1.Servic
 	w.ChangeMember(t, "c", func(s *hubv1alpha1.MemberSpec) { s.Properties = nil })
 	c.Gone(t, k)
 	world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() { grant.Spec = before.Spec })
-}
-
-// testGrantPropagation logs how long it takes until a changed grant has its effect.
-func testGrantPropagation(t *testing.T, w *env, k key, grant *policyv1alpha1.ServiceExportGrant) {
-	a, c := w.members["a"], w.members["c"]
-	var took []time.Duration
-	for range 5 {
-		for _, clusters := range [][]policyv1alpha1.ClusterID{{"b"}, {"b", "c"}} {
-			world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() { grant.Spec.To[0].Clusters = clusters })
-			start := time.Now()
-			if len(clusters) == 1 {
-				c.Gone(t, k)
-			} else {
-				c.Endpoints(t, k, "a 10.1.0.1:http:8080")
-			}
-			took = append(took, time.Since(start).Round(time.Millisecond))
-		}
-	}
-	slices.Sort(took)
-	t.Logf("a changed grant took %v to have its effect in another cluster", took)
 }
 
 // grantOf returns a grant of an export to some clusters.

@@ -73,8 +73,6 @@ func TestManaged(t *testing.T) {
 func applyAll(t *testing.T, cluster *lab.Cluster, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
-		text, err := o.MarshalJSON()
-		lab.Must(t, err)
-		world.Eventually(t, func(ctx context.Context) error { return cluster.Apply(ctx, text) })
+		world.Eventually(t, func(ctx context.Context) error { return membership.Apply(ctx, cluster, o) })
 	}
 }

@@ -55,8 +55,6 @@ func TestRights(t *testing.T) {
 		m.renewedToken(t)
 	}
 	t.Run("ExportWithdraw", func(t *testing.T) { testExportWithdraw(t, a, b) })
-	t.Run("Headless", func(t *testing.T) { testHeadless(t, a, b) })
-	t.Run("Conflict", func(t *testing.T) { testConflict(t, a, b) })
 	t.Run("DriftIsReverted", func(t *testing.T) { testDrift(t, a, b) })
 	t.Run("ForeignImportInTheWay", func(t *testing.T) { testForeignImport(t, a, b) })
 	t.Run("RecordsByHand", func(t *testing.T) { testRecordsByHand(t, w) })

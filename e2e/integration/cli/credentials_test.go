@@ -82,7 +82,7 @@ func (w *world) beats(t *testing.T) {
 	w.get(t, "hub", beat)
 	seen := map[string]bool{beat.ResourceVersion: true}
 	hub := w.client(t, "hub")
-	eventually(t, "heartbeat", func() bool {
+	lab.Holds(t, waitLimit, "heartbeat", func() bool {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(beat), beat); err == nil {
 			seen[beat.ResourceVersion] = true
 		}

@@ -85,16 +85,8 @@ func (s *surveyed) openDashboard(t *testing.T, flags string) *openedDashboard {
 // get decodes a response, unless into is nil.
 func (d *openedDashboard) get(t *testing.T, path string, into any) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.address+path, http.NoBody)
+	text, err := lab.Get(t.Context(), d.Client, d.address+path)
 	lab.Must(t, err)
-	response, err := d.Do(request)
-	lab.Must(t, err)
-	defer func() { lab.Must(t, response.Body.Close()) }()
-	text, err := io.ReadAll(response.Body)
-	lab.Must(t, err)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s", path, response.Status, text)
-	}
 	if into != nil {
 		lab.Must(t, json.Unmarshal(text, into))
 	}

@@ -212,7 +212,7 @@ func (w *world) exports(t *testing.T) {
 	w.create(t, "east", &corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: web})
 	w.awaitCount(t, "east", &mcsv1beta1.ServiceImportList{}, 1)
-	eventually(t, "export's status", func() bool {
+	lab.Holds(t, waitLimit, "export's status", func() bool {
 		export := &mcsv1beta1.ServiceExport{ObjectMeta: web}
 		w.get(t, "east", export)
 		return len(export.Status.Conditions) > 0
@@ -283,7 +283,7 @@ func (w *world) testLeaveInterrupted(t *testing.T) {
 		out, code = w.runUntil(ctx, leave)
 	}()
 	east, namespace := w.client(t, "east"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}}
-	eventually(t, "deletion of the namespace", func() bool {
+	lab.Holds(t, waitLimit, "deletion of the namespace", func() bool {
 		return east.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace) == nil && namespace.DeletionTimestamp != nil
 	})
 	interrupt()

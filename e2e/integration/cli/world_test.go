@@ -7,7 +7,6 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -188,17 +187,6 @@ func (w *world) awaitCount(t *testing.T, cluster string, list client.ObjectList,
 		}
 		if got := meta.LenList(list); got != n {
 			return fmt.Errorf("%s has %d items in %T, want %d", cluster, got, list, n)
-		}
-		return nil
-	})
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	lab.Eventually(t, waitLimit, func(context.Context) error {
-		if !holds() {
-			return errors.New("no " + what)
 		}
 		return nil
 	})

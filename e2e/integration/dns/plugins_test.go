@@ -5,7 +5,6 @@ package dns_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -131,11 +130,8 @@ func (c cluster) testOtherPlugins(t *testing.T) {
 // fetch returns a page of one of CoreDNS' web servers.
 func fetch(t *testing.T, port, page string) string {
 	t.Helper()
-	reply, err := http.Get("http://127.0.0.1:" + port + "/" + page)
+	text, err := lab.Get(t.Context(), http.DefaultClient, "http://127.0.0.1:"+port+"/"+page)
 	lab.Must(t, err)
-	text, err := io.ReadAll(reply.Body)
-	lab.Must(t, err)
-	lab.Must(t, reply.Body.Close())
 	return string(text)
 }
 

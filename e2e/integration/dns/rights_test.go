@@ -23,11 +23,7 @@ func TestRights(t *testing.T) {
 	lab.Must(t, membership.InstallCRDs(t.Context(), c))
 	objects, err := manifests.Render("overlays/dns-only")
 	lab.Must(t, err)
-	for _, o := range objects {
-		text, err := o.MarshalJSON()
-		lab.Must(t, err)
-		lab.Must(t, c.Apply(t.Context(), text))
-	}
+	lab.Must(t, membership.Apply(t.Context(), c, objects...))
 	account := types.NamespacedName{Namespace: "tombolo-system", Name: "tombolo-dns"}
 	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), account.Namespace, account.Name)
 	lab.Must(t, err)

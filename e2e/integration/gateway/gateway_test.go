@@ -68,14 +68,8 @@ func (e *env) freeAddress(t *testing.T) *net.TCPAddr {
 // isReady fails the test unless the last gateway is ready.
 func (e *env) isReady(t *testing.T) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.readiness, http.NoBody)
+	_, err := lab.Get(t.Context(), http.DefaultClient, e.readiness)
 	lab.Must(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	lab.Must(t, err)
-	lab.Must(t, answer.Body.Close())
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("the gateway is not ready: %s", answer.Status)
-	}
 }
 
 // member makes a cluster a member of a network, and starts its agent.

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -73,22 +74,17 @@ func answers(conn net.Conn) error {
 // each does something for each connection, a few at a time.
 func each(t *testing.T, conns []net.Conn, do func(*net.Conn) error) {
 	t.Helper()
-	const workers = 16
-	failed := make(chan error, workers)
-	var running sync.WaitGroup
-	for w := range workers {
-		running.Go(func() {
-			for i := w; i < len(conns); i += workers {
-				if err := do(&conns[i]); err != nil {
-					failed <- fmt.Errorf("stream %d: %w", i, err)
-					return
-				}
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range conns {
+		group.Go(func() error {
+			if err := do(&conns[i]); err != nil {
+				return fmt.Errorf("stream %d: %w", i, err)
 			}
+			return nil
 		})
 	}
-	running.Wait()
-	close(failed)
-	for err := range failed {
+	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
 }

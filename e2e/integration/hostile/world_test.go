@@ -118,9 +118,7 @@ func (w *env) restrictAudiences(t *testing.T) {
 	lab.Must(t, err)
 	for _, object := range objects {
 		if object.GetName() == "tokens.hub.tombolo-mcs.io" {
-			text, err := object.MarshalJSON()
-			lab.Must(t, err)
-			lab.Must(t, w.Hub.Apply(t.Context(), text))
+			lab.Must(t, membership.Apply(t.Context(), w.Hub, object))
 		}
 	}
 	a := w.attempt(t, "audiences", key{})

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
@@ -26,11 +27,7 @@ func installMetricsAuth(t *testing.T, m *world.Member, reader string) {
 	t.Helper()
 	objects, err := manifests.Render("metrics-auth/rights")
 	lab.Must(t, err)
-	for _, o := range objects {
-		text, err := o.MarshalJSON()
-		lab.Must(t, err)
-		lab.Must(t, m.Cluster.Apply(t.Context(), text))
-	}
+	lab.Must(t, membership.Apply(t.Context(), m.Cluster, objects...))
 	lab.Must(t, m.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: reader},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tombolo-metrics-reader"},

@@ -8,7 +8,6 @@ package monitoring_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -120,16 +119,7 @@ func awaitScrape(t *testing.T, address string, beginnings ...string) []byte {
 }
 
 func scrape(ctx context.Context, address string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	return io.ReadAll(response.Body)
+	return lab.Get(ctx, http.DefaultClient, "http://"+address+"/metrics")
 }
 
 // ask returns an error unless the name has an address.
