@@ -66,8 +66,8 @@ type part struct {
 const asSize = -1
 
 var parts = []part{
-	{"latency", 200, 3, 2, latency},
-	{"fanout", 16, 3, asSize, fanout},
+	{"latency", 100, 3, 2, latency},
+	{"fanout", 16, 1, asSize, fanout},
 	{"restart", 5000, 1, 2, restart},
 	{"reconnect", 100, 1, 0, reconnect},
 	{"members", membersSize, 1, 0, members},

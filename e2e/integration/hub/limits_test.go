@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -116,23 +116,7 @@ func (h *hub) testQuota(t *testing.T) {
 // traces returns all objects of the cluster that are in a namespace, or have a name, with this text.
 func (h *hub) traces(t *testing.T, text string) []string {
 	t.Helper()
-	var found []string
-	for _, list := range h.resources(t) {
-		for _, resource := range list.APIResources {
-			if !slices.Contains([]string(resource.Verbs), "list") || strings.Contains(resource.Name, "/") {
-				continue
-			}
-			all := &metav1.PartialObjectMetadataList{}
-			all.APIVersion, all.Kind = list.GroupVersion, resource.Kind+"List"
-			if err := h.admin.List(t.Context(), all); err != nil {
-				t.Errorf("listing %s: %v", resource.Name, err)
-			}
-			for _, o := range all.Items {
-				if strings.Contains(o.Namespace+"/"+o.Name, text) {
-					found = append(found, fmt.Sprintf("%s %s/%s", resource.Name, o.Namespace, o.Name))
-				}
-			}
-		}
-	}
-	return found
+	all, err := membership.Traces(t.Context(), h.cluster)
+	lab.Must(t, err)
+	return slices.DeleteFunc(all, func(trace string) bool { return !strings.Contains(trace, text) })
 }
