@@ -8,6 +8,7 @@ package monitoring_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,7 +69,13 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ..
 	lab.Must(t, err)
 	address := lab.FreeAddress(t)
 	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
-	ready := func(ctx context.Context) error { _, err := scrape(ctx, address); return err }
+	ready := func(ctx context.Context) error { // it may demand HTTPS and a token
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	}
 	args = append([]string{
 		"--leader-elect=false", "--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--namespace=" + manifests.AgentNamespace,
 		"--service-cidrs=" + lab.Joined(cluster.ServiceCIDRs), "--metrics-bind-address=" + address, "--health-probe-bind-address=0",
