@@ -119,13 +119,7 @@ type keyFunc = func(client.Object) (types.NamespacedName, bool)
 // Typed returns an event handler that enqueues the service that keyOf returns for an object, if any. If an update moves an object
 // to another service, it enqueues both.
 func Typed[T client.Object](keyOf keyFunc) handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
-		key, ok := keyOf(object)
-		if !ok {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: key}}
-	})
+	return enqueueIf[T](func(context.Context, clusterset.ServiceKey) bool { return true }, keyOf)
 }
 
 // OfExports is Typed for objects that matter only to services with a ServiceExport, such as Services: most of a cluster have none. A
@@ -133,12 +127,18 @@ func Typed[T client.Object](keyOf keyFunc) handler.TypedEventHandler[T, reconcil
 func OfExports[T client.Object](
 	hasExport func(context.Context, clusterset.ServiceKey) (bool, error), keyOf keyFunc,
 ) handler.TypedEventHandler[T, reconcile.Request] {
+	return enqueueIf[T](func(ctx context.Context, key clusterset.ServiceKey) bool {
+		exported, err := hasExport(ctx, key)
+		return exported || err != nil // the reconciliation reports the error
+	}, keyOf)
+}
+
+func enqueueIf[T client.Object](
+	matters func(context.Context, clusterset.ServiceKey) bool, keyOf keyFunc,
+) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
 		key, ok := keyOf(object)
-		if !ok {
-			return nil
-		}
-		if exported, err := hasExport(ctx, key); err == nil && !exported {
+		if !ok || !matters(ctx, key) {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: key}}

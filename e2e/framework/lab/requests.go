@@ -4,13 +4,10 @@
 package lab
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"strings"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -75,28 +72,15 @@ func (c *Cluster) samples(ctx context.Context, name string) ([]sample, error) {
 		return nil, err
 	}
 	defer connection.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config().Host+"/metrics", http.NoBody)
+	all, err := Get(ctx, connection, c.Config().Host+"/metrics")
 	if err != nil {
 		return nil, err
-	}
-	response, err := connection.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics of %s: %s", c.Name, response.Status)
 	}
 	text := &bytes.Buffer{} // the counter alone: the API server has megabytes of others
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), name+"{") {
-			fmt.Fprintln(text, lines.Text())
+	for line := range bytes.Lines(all) {
+		if bytes.HasPrefix(line, []byte(name+"{")) {
+			text.Write(line)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("metrics of %s: %w", c.Name, err)
 	}
 	result, err := parseSamples(text, name)
 	if err != nil {
