@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 const reportedAge = 5 * time.Second
 
 // untilReported returns the time until the first status of an export is written; 0 if it is written now. An export that the clock of
-// the API server dates in the future does not wait, nor one that gateways serve: they accept streams for exports whose status is Pending.
+// the API server dates in the future does not wait, nor one that gateways serve: they read in its status that it is valid.
 func untilReported(known sources.Sources, desired []metav1.Condition, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(desired, string(mcsv1beta1.ServiceExportConditionReady))
 	isNew := known.Rejection == nil && !known.PublishesAvailability() && len(known.Export.Status.Conditions) == 0

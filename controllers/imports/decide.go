@@ -159,12 +159,17 @@ func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.Endp
 }
 
 // keeps reports whether the source of a mirrored slice is missing: for a slice of gateways the export, for any other its record. The
-// addresses of an exporter that this cluster does not reach directly are not kept.
+// addresses of an exporter that this cluster does not reach directly are not kept, except until its gateways listen.
 func keeps(v view, slice *discoveryv1.EndpointSlice) bool {
 	source := keyOf(slice)
 	missing := v.missing[source.cluster]
 	if isGatewaySlice(slice) {
 		return missing.Export
+	}
+	for owner := range v.opening {
+		if owner.Cluster == source.cluster {
+			return true
+		}
 	}
 	path, exports := v.path[source.cluster]
 	return slices.Contains(missing.Slices, source.id) && (!exports || path == route.Direct)

@@ -6,6 +6,7 @@ package imports
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,13 +16,17 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // portsConfigMap stores the ports.State, in the namespace of the agent.
@@ -61,6 +66,30 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 		}
 	}
 	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(s ports.State) error { return g.store(ctx, s) })
+}
+
+// listenLag is the time in which all gateways listen on a port after it was allocated, and connect to its source cluster. Each gateway
+// reads the slices by itself, as each kube-proxy does.
+const listenLag = time.Second
+
+// opening returns which of the owners got their ports less than listenLag ago, and the time until that is over for all of them.
+func (g *GatewayPorts) opening(owners []ports.Owner) (sets.Set[ports.Owner], time.Duration) {
+	if g == nil {
+		return nil, 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.allocator == nil {
+		return nil, 0
+	}
+	result, longest := sets.New[ports.Owner](), time.Duration(0)
+	for _, owner := range owners {
+		if left := listenLag - g.Clock.Since(g.allocator.Allocated(owner)); left > 0 {
+			result.Insert(owner)
+			longest = max(longest, left)
+		}
+	}
+	return result, longest
 }
 
 // retryAfter returns the time after which an owner for which no port was free may get one.
@@ -126,4 +155,35 @@ func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 		g.stored = written[0]
 	}
 	return nil
+}
+
+// unlisted returns the owners of listening ports that no slice of the import lists, if others of its slices serve. Until the gateways
+// listen on them, those serve alone: a connection to a gateway that does not listen is refused.
+func (v view) unlisted() []ports.Owner {
+	isServed := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+		return len(s.Ports) > 0 && preference.AvailabilityOfMirrored(s.Endpoints) > preference.Unavailable
+	})
+	if !isServed || v.importType() == mcsv1beta1.Headless {
+		return nil
+	}
+	var result []ports.Owner
+	for owner, number := range v.ports {
+		if !slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+			return isGatewaySlice(s) && slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Port, 0) == number })
+		}) {
+			result = append(result, owner)
+		}
+	}
+	return result
+}
+
+// listening returns the availability of an export without the ports on which gateways may not listen yet.
+func (v view) listening(export clusterset.Export) clusterset.Availability {
+	result := maps.Clone(export.Available)
+	for _, port := range export.Ports {
+		if v.opening.Has(ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port}) {
+			delete(result, port.ID())
+		}
+	}
+	return result
 }

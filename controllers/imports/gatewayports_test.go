@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -67,5 +69,28 @@ func TestFirstListeningPorts(t *testing.T) {
 				t.Errorf("port %d, %v; want that one is free: %t", got[owner], err, test.free)
 			}
 		})
+	}
+}
+
+// Gateways may not listen yet on a port that was allocated less than a second ago. One that a slice has recorded before the start is not
+// new.
+// spec: G2
+func TestOpeningPorts(t *testing.T) {
+	t.Parallel()
+	passed := testingclock.NewFakeClock(time.Unix(0, 0))
+	g := &GatewayPorts{Clock: passed, allocator: ports.New(ports.Unused(), passed.Now())}
+	adopted, allocated := ports.Owner{Service: key, Cluster: "a", Port: 80}, ports.Owner{Service: key, Cluster: "b", Port: 80}
+	both := []ports.Owner{adopted, allocated}
+	g.allocator.Adopt(adopted, ports.First)
+	if _, err := g.allocator.Assign(key, both, passed.Now(), func(ports.State) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	passed.Step(listenLag / 4)
+	if opening, left := g.opening(both); !opening.Equal(sets.New(allocated)) || left != 3*listenLag/4 {
+		t.Errorf("opening are %v, for %s", opening, left)
+	}
+	passed.Step(listenLag)
+	if opening, left := g.opening(both); len(opening) > 0 || left != 0 {
+		t.Errorf("after the lag, opening are %v, for %s", opening, left)
 	}
 }

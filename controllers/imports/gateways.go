@@ -120,6 +120,7 @@ func gatewaySlices(v view) []clusterset.Slice {
 			result = append(result, route.VirtualSlices(export, v.localFamilies, v.virtualAddresses(export.Cluster))...)
 			continue
 		}
+		export.Available = v.listening(export)
 		result = append(result, route.Slices(export, v.localFamilies, v.gateways[export.Cluster], v.listen(export.Cluster, ""))...)
 	}
 	return result

@@ -4,11 +4,13 @@
 package imports
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
@@ -66,7 +68,7 @@ func (v *view) choose(allocated map[ports.Owner]int32) {
 func served(slices []*discoveryv1.EndpointSlice) map[string][]string {
 	result := map[string][]string{}
 	for _, s := range slices {
-		text := []string{}
+		text := result[string(sourceOf(s))]
 		for _, p := range s.Ports {
 			text = append(text, *p.Name)
 		}
@@ -98,6 +100,39 @@ func TestGatewaySource(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"port 53/UDP of cluster b is left out: gateways support only TCP"}, left); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// While another source serves, a slice lists gateways only for the ports on which they listen, and the addresses of a source that moves
+// to another network stay until then. A service that nothing serves lists them at once.
+// spec: G2, G8, R2
+func TestGatewaysThatMayNotListen(t *testing.T) {
+	t.Parallel()
+	v := behindGateway()
+	if unlisted := v.unlisted(); len(unlisted) > 0 {
+		t.Errorf("with no slice, ports %v must wait", unlisted)
+	}
+	other := v
+	other.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {}}
+	other.sources.Hub.Slices = append(slices.Clone(v.sources.Hub.Slices), clusterset.Slice{
+		Cluster: "b", ID: "0", AddressType: "IPv4", Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
+		Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.2.0.1"}}},
+	})
+	other.choose(nil)
+	v.mirrored = desiredSlices(decide(other))
+	v.opening = sets.New(v.unlisted()...)
+	opening := desiredSlices(decide(v))
+	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(opening)); diff != "" {
+		t.Errorf("before the gateways listen (-want +got):\n%s", diff)
+	}
+	v.mirrored, v.opening = opening, nil
+	listening := desiredSlices(decide(v))
+	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}, served(listening)); diff != "" {
+		t.Errorf("when they listen (-want +got):\n%s", diff)
+	}
+	v.mirrored = listening
+	if unlisted := v.unlisted(); len(unlisted) > 0 {
+		t.Errorf("listed ports %v must wait", unlisted)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -52,9 +53,10 @@ type view struct {
 	headless map[clusterset.ClusterID]clusterset.Export
 	// gateways are the EndpointSlices of this cluster's gateways, with those to use for each source cluster.
 	gateways map[clusterset.ClusterID][]clusterset.Slice
-	// ports are the listening ports of this cluster's gateways for the service. If some are not free, portsAfter is the time until more
-	// may be.
+	// ports are the listening ports of this cluster's gateways for the service, and opening those of their owners for which gateways may not
+	// listen yet. portsAfter is the time until they do, or until more ports may be free; 0 if there is nothing to wait for.
 	ports      map[ports.Owner]int32
+	opening    sets.Set[ports.Owner]
 	portsAfter time.Duration
 
 	// serviceImport is the existing ServiceImport, nil if there is none. It may be unmanaged.
@@ -138,7 +140,8 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	if v.ports, err = r.GatewayPorts.assign(ctx, key, wanted); err != nil {
 		return view{}, err
 	}
-	if slices.ContainsFunc(wanted, func(owner ports.Owner) bool { return v.ports[owner] == 0 }) {
+	v.opening, v.portsAfter = r.GatewayPorts.opening(v.unlisted())
+	if v.portsAfter == 0 && slices.ContainsFunc(wanted, func(owner ports.Owner) bool { return v.ports[owner] == 0 }) {
 		v.portsAfter = r.GatewayPorts.retryAfter()
 	}
 	v.states = map[clusterset.ClusterID]liveness.State{}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -43,7 +42,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 		return forward.Endpoints{}, missing(key, err)
 	}
 	if !isExported(&exported) {
-		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid, or the hub refuses it")
+		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid")
 	}
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, missing(key, err)
@@ -61,12 +60,10 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	}, nil
 }
 
-// isExported reports whether an export is valid and the hub has not refused it. It also is while a change is on its way to the hub, or
-// the hub is not reached: other clusters import what was exported before.
+// isExported reports whether an export is valid. It is, too, while a change of it is on its way to the hub, the hub is not reached, or the
+// hub refuses the change: other clusters import what was exported before.
 func isExported(export *mcsv1beta1.ServiceExport) bool {
-	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == string(mcsv1beta1.ServiceExportReasonPending)) &&
-		meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+	return meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 }
 
 // addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any. hostname is that of the

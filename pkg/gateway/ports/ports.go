@@ -51,7 +51,9 @@ type Owner struct {
 // concurrently.
 type Allocator struct {
 	owners map[int32]Owner
-	ports  map[clusterset.ServiceKey]map[Owner]int32
+	// allocated says when a port was allocated since the start.
+	allocated map[int32]time.Time
+	ports     map[clusterset.ServiceKey]map[Owner]int32
 	// released are the ports in quarantine, and some whose quarantine has ended.
 	released map[int32]release
 	// used are the numbers of ports of each source cluster: those with an owner, and those in released.
@@ -70,7 +72,7 @@ type release struct {
 // New returns an Allocator that continues from a stored State. If its cursor is none of the ports, it is First.
 func New(from State, now time.Time) *Allocator {
 	a := &Allocator{
-		owners: map[int32]Owner{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]release{},
+		owners: map[int32]Owner{}, allocated: map[int32]time.Time{}, ports: map[clusterset.ServiceKey]map[Owner]int32{}, released: map[int32]release{},
 		used: map[clusterset.ClusterID]int{}, next: from.Cursor,
 	}
 	if a.next < First || a.next > Last {
@@ -131,8 +133,14 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 			break
 		}
 		a.set(owner, port)
+		a.allocated[port] = now
 	}
 	return maps.Clone(a.ports[service]), nil
+}
+
+// Allocated returns when the port of an owner was allocated; the zero time if that was before the start, or it has none.
+func (a *Allocator) Allocated(owner Owner) time.Time {
+	return a.allocated[a.ports[owner.Service][owner]]
 }
 
 // isScarce reports whether only the reserve is left.
@@ -220,6 +228,7 @@ func (a *Allocator) endQuarantine(port int32) {
 func (a *Allocator) release(owner Owner, port int32, now time.Time) {
 	a.released[port] = release{now, owner.Cluster} // it stays one of the cluster's used ports
 	delete(a.owners, port)
+	delete(a.allocated, port)
 	delete(a.ports[owner.Service], owner)
 	if len(a.ports[owner.Service]) == 0 {
 		delete(a.ports, owner.Service)
