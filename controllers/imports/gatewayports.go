@@ -160,17 +160,23 @@ func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 // unlisted returns the owners of listening ports that no slice of the import lists, if others of its slices serve. Until the gateways
 // listen on them, those serve alone: a connection to a gateway that does not listen is refused.
 func (v view) unlisted() []ports.Owner {
-	isServed := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
-		return len(s.Ports) > 0 && preference.AvailabilityOfMirrored(s.Endpoints) > preference.Unavailable
-	})
-	if !isServed || v.importType() == mcsv1beta1.Headless {
+	if v.importType() == mcsv1beta1.Headless {
 		return nil
+	}
+	listed, isServed := sets.New[int32](), false
+	for _, slice := range v.mirrored {
+		serves := len(slice.Ports) > 0 && preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable
+		for _, port := range slice.Ports {
+			if isGatewaySlice(slice) {
+				listed.Insert(ptr.Deref(port.Port, 0))
+				serves = serves && slices.Contains(slices.Collect(maps.Values(v.ports)), ptr.Deref(port.Port, 0)) // it was not released
+			}
+		}
+		isServed = isServed || serves
 	}
 	var result []ports.Owner
 	for owner, number := range v.ports {
-		if !slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
-			return isGatewaySlice(s) && slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Port, 0) == number })
-		}) {
+		if isServed && !listed.Has(number) {
 			result = append(result, owner)
 		}
 	}

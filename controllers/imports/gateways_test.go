@@ -134,6 +134,11 @@ func TestGatewaysThatMayNotListen(t *testing.T) {
 	if unlisted := v.unlisted(); len(unlisted) > 0 {
 		t.Errorf("listed ports %v must wait", unlisted)
 	}
+	v.mirrored = slices.DeleteFunc(listening, func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "a" })
+	v.ports = map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10001}
+	if unlisted := v.unlisted(); len(unlisted) > 0 {
+		t.Errorf("port %v must wait, though only the one that it replaces is listed", unlisted)
+	}
 }
 
 // spec: G2, W4
