@@ -139,10 +139,11 @@ kubectl: # build kubectl into bin/ (2 minutes once)
 
 ##@ Test
 
-# The product, and the tests in whose process agents run; the others start programs, or test the tests. Tests wait for API servers most of
-# the time, so three of a package run at once, also on two cores.
+# The product, and the tests in whose process agents run, which take longest, so they are the first; the others start programs, or test the
+# tests. Tests wait for API servers most of the time, so three of a package run at once, also on two cores, and those of four packages
+# without the race detector.
 TESTPARALLEL := -parallel 3
-RACE_PACKAGES := ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/... ./pkg/... ./e2e/integration/agent
+RACE_PACKAGES := ./e2e/integration/agent ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/... ./pkg/...
 .PHONY: test
 test: assets kubectl demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler
 	@cc="$$($(find-cc))"; \
@@ -152,7 +153,7 @@ test: assets kubectl demo-binaries ## all tests that need no root, the product w
 	code=0; $$gotest -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $(RACE_PACKAGES) || code=1; \
 	others="$$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))")"; \
 	echo "go test, without the race detector, of the" $$(wc -w <<<"$$others") "other packages"; \
-	go test -count=1 -timeout 30m $(TESTPARALLEL) $(TESTFLAGS) $$others || code=1; \
+	go test -count=1 -timeout 30m -p 4 $(TESTPARALLEL) $(TESTFLAGS) $$others || code=1; \
 	for m in $(filter-out tools/dashboard,$(CODE_MODULES)); do echo "go test ./... in $$m"; (cd "$$m" && go test -count=1 -timeout 5m $(TESTFLAGS) ./...) || code=1; done; \
 	exit $$code
 
@@ -187,9 +188,9 @@ monitoring-check: ## check that metrics of alerts and dashboard exist in the scr
 # make e2e STORY='an exported service' runs one story, and skips the lab's own tests.
 STORY ?=
 E2EFLAGS ?=
-# How many of the stories that keep to their own namespace run at a time, and of the documents. These build kubectl-clusterset at the same
-# time, so it must be there and up to date.
-E2E_PARALLEL ?= 4
+# How many tests run at a time: the three groups of stories, those that keep to their own namespace, and the documents. These build
+# kubectl-clusterset at the same time, so it must be there and up to date.
+E2E_PARALLEL ?= 6
 # make e2e OLDEST=no does without the oldest Kubernetes supported. No other lab runs it.
 OLDEST ?= yes
 OLDEST_PROGRAMS := $(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)
@@ -223,7 +224,7 @@ CHAOS_TIME ?=
 .PHONY: chaos
 chaos: assets ## inject each fault while services change; an independent checker watches (25 minutes; CHAOS_SEED=, CHAOS_TIME=)
 	@export CHAOS=1 CHAOS_SEED='$(CHAOS_SEED)' CHAOS_TIME='$(CHAOS_TIME)' KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
-	mkdir -p out; go test -v -count=1 -timeout 40m -run '^Test(Chaos|AgentWithout(Networks|Grants)|GatewayFaults)$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
+	mkdir -p out; go test -v -count=1 -timeout 40m -parallel 3 -run '^Test(Chaos|AgentWithout(Networks|Grants)|GatewayFaults)$$' -artifacts -outputdir '$(CURDIR)/out' ./e2e/chaos
 
 # make chaos-bugs CHAOS_BUGS=imports-lose-addresses tries this patch only; several are separated by commas.
 CHAOS_BUGS ?= 1

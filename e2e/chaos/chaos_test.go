@@ -53,6 +53,7 @@ type row struct {
 //
 // spec: E1, E3, I2, I5, I7, D2, D7, D9, N2, N3, N6
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
 	}

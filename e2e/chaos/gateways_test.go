@@ -79,6 +79,7 @@ func chosenGatewayFaults() []gatewayFault {
 //
 // spec: G3, G5, G7, G10
 func TestGatewayFaults(t *testing.T) {
+	t.Parallel()
 	faults := chosenGatewayFaults()
 	if os.Getenv("CHAOS") == "" || len(faults) == 0 || os.Geteuid() != 0 {
 		t.Skip("make chaos runs it, as root, if CHAOS_FAULTS names a fault of gateways or none")

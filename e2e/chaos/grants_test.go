@@ -21,6 +21,7 @@ const beforeGrants = "0c7888cc9a7a404acbf8287824063caf4fd5a27b"
 //
 // spec: A1
 func TestAgentWithoutGrants(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
 	}

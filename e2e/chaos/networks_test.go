@@ -25,6 +25,7 @@ const beforeNetworks = "3d38b75de35f5e71ef2aa2e12b16cd5292a4179d"
 //
 // spec: W3
 func TestAgentWithoutNetworks(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("CHAOS") == "" {
 		t.Skip("make chaos runs it")
 	}
