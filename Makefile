@@ -188,9 +188,9 @@ monitoring-check: ## check that metrics of alerts and dashboard exist in the scr
 # make e2e STORY='an exported service' runs one story, and skips the lab's own tests.
 STORY ?=
 E2EFLAGS ?=
-# How many tests run at a time: the three groups of stories, those that keep to their own namespace, and the documents. These build
-# kubectl-clusterset at the same time, so it must be there and up to date.
-E2E_PARALLEL ?= 6
+# How many of the stories that keep to their own namespace run at a time, and of the documents. These build kubectl-clusterset at the same
+# time, so it must be there and up to date.
+E2E_PARALLEL ?= 4
 # make e2e OLDEST=no does without the oldest Kubernetes supported. No other lab runs it.
 OLDEST ?= yes
 OLDEST_PROGRAMS := $(addprefix oldest/,kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet)

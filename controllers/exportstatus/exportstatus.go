@@ -138,7 +138,7 @@ func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	case refusal != "":
 		result.Failure = refusal
 	case known.Hub.NotAllowed != nil: // the hub may store an old record, but no member accepts it
-		result.Failure = known.Hub.NotAllowed.Error()
+		result.NotAllowed = known.Hub.NotAllowed.Error()
 	case known.Hub.Synced():
 		result.Hub = conditions.HubSynced
 	case known.Hub.Listed:
@@ -165,7 +165,7 @@ func isBad(condition metav1.Condition) bool {
 	case string(mcsv1beta1.ServiceExportConditionValid):
 		return condition.Status == metav1.ConditionFalse
 	case string(mcsv1beta1.ServiceExportConditionReady):
-		return condition.Reason == string(mcsv1beta1.ServiceExportReasonFailed)
+		return conditions.IsRefused(condition)
 	case string(mcsv1beta1.ServiceExportConditionConflict):
 		return condition.Status == metav1.ConditionTrue
 	}

@@ -50,6 +50,16 @@ const (
 
 // decide returns which exports form the import and which endpoints it uses. It is pure.
 func decide(v view) decision {
+	d := decideWith(v)
+	if len(v.opening) > 0 && losesPort(v, d) { // the exporter that served meanwhile has left
+		v.opening = nil
+		return decideWith(v)
+	}
+	return d
+}
+
+// decideWith is decide with ports on which gateways may not listen yet, whatever serves meanwhile.
+func decideWith(v view) decision {
 	missing := missingExporters(v)
 	exports, incomplete := v.exports()
 	merged, ok := merge.Merge(exports)
@@ -158,18 +168,17 @@ func kept(v view, m merge.Merged, sources []liveness.Source) []*discoveryv1.Endp
 	return result
 }
 
-// keeps reports whether the source of a mirrored slice is missing: for a slice of gateways the export, for any other its record. The
-// addresses of an exporter that this cluster does not reach directly are not kept, except until its gateways listen.
+// keeps reports whether a mirrored slice stays although there is no source slice for it, because that is missing: for a slice of gateways
+// the export, for any other its record. The addresses of an exporter that this cluster does not reach directly stay only until the
+// gateways listen for it.
 func keeps(v view, slice *discoveryv1.EndpointSlice) bool {
 	source := keyOf(slice)
 	missing := v.missing[source.cluster]
 	if isGatewaySlice(slice) {
 		return missing.Export
 	}
-	for owner := range v.opening {
-		if owner.Cluster == source.cluster {
-			return true
-		}
+	if v.awaitsGateways(source.cluster) {
+		return true
 	}
 	path, exports := v.path[source.cluster]
 	return slices.Contains(missing.Slices, source.id) && (!exports || path == route.Direct)

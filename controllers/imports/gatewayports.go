@@ -68,8 +68,8 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(s ports.State) error { return g.store(ctx, s) })
 }
 
-// listenLag is the time in which all gateways listen on a port after it was allocated, and connect to its source cluster. Each gateway
-// reads the slices by itself, as each kube-proxy does.
+// listenLag is the time in which all gateways listen on a port after it was allocated, and connect to its source cluster. The slice records
+// the port shortly after it was allocated, and each gateway reads the slice by itself, as each kube-proxy does.
 const listenLag = time.Second
 
 // opening returns which of the owners got their ports less than listenLag ago, and the time until that is over for all of them.
@@ -160,17 +160,17 @@ func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 // unlisted returns the owners of listening ports that no slice of the import lists, if others of its slices serve. Until the gateways
 // listen on them, those serve alone: a connection to a gateway that does not listen is refused.
 func (v view) unlisted() []ports.Owner {
-	if v.importType() == mcsv1beta1.Headless {
+	if len(v.ports) == 0 || v.importType() == mcsv1beta1.Headless {
 		return nil
 	}
+	assigned := sets.New(slices.Collect(maps.Values(v.ports))...)
 	listed, isServed := sets.New[int32](), false
 	for _, slice := range v.mirrored {
 		serves := len(slice.Ports) > 0 && preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable
-		for _, port := range slice.Ports {
-			if isGatewaySlice(slice) {
-				listed.Insert(ptr.Deref(port.Port, 0))
-				serves = serves && slices.Contains(slices.Collect(maps.Values(v.ports)), ptr.Deref(port.Port, 0)) // it was not released
-			}
+		if isGatewaySlice(slice) {
+			numbers := numbersOf(slice.Ports)
+			listed.Insert(numbers...)
+			serves = serves && assigned.HasAll(numbers...) // none was released
 		}
 		isServed = isServed || serves
 	}
@@ -181,6 +181,22 @@ func (v view) unlisted() []ports.Owner {
 		}
 	}
 	return result
+}
+
+func numbersOf(listed []discoveryv1.EndpointPort) []int32 {
+	var result []int32
+	for _, port := range listed {
+		result = append(result, ptr.Deref(port.Port, 0))
+	}
+	return result
+}
+
+// awaitsGateways reports whether no gateway is listed for a source cluster yet, because it may not listen.
+func (v view) awaitsGateways(source clusterset.ClusterID) bool {
+	isListed := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+		return isGatewaySlice(s) && sourceOf(s) == source && len(s.Ports) > 0
+	})
+	return !isListed && slices.ContainsFunc(v.opening.UnsortedList(), func(owner ports.Owner) bool { return owner.Cluster == source })
 }
 
 // listening returns the availability of an export without the ports on which gateways may not listen yet.

@@ -132,6 +132,21 @@ func widened(v view, d decision) []clusterset.Slice {
 	if d.merged.Type == mcsv1beta1.Headless || !slices.ContainsFunc(d.slices, func(s clusterset.Slice) bool { return s.Listen != nil }) {
 		return d.slices
 	}
+	serving := servers(d)
+	result := slices.Clone(d.slices)
+	for i, slice := range result {
+		others := slices.ContainsFunc(slice.Ports, func(port clusterset.EndpointPort) bool {
+			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
+		})
+		if slice.Listen != nil && len(slice.Ports) > 0 && !others {
+			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints))
+		}
+	}
+	return result
+}
+
+// servers returns which clusters have available endpoints for each port of the merged service, in the slices of a decision.
+func servers(d decision) map[preference.Port]map[clusterset.ClusterID]bool {
 	serving := map[preference.Port]map[clusterset.ClusterID]bool{}
 	add := func(name string, family discoveryv1.AddressType, source clusterset.ClusterID) {
 		port := preference.Port{Name: name, Family: family}
@@ -156,16 +171,18 @@ func widened(v view, d decision) []clusterset.Slice {
 			}
 		}
 	}
-	result := slices.Clone(d.slices)
-	for i, slice := range result {
-		others := slices.ContainsFunc(slice.Ports, func(port clusterset.EndpointPort) bool {
-			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
-		})
-		if slice.Listen != nil && len(slice.Ports) > 0 && !others {
-			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints))
-		}
-	}
-	return result
+	return serving
+}
+
+// losesPort reports whether existing slices have available endpoints for a port of the merged service, and those of a decision have none.
+func losesPort(v view, d decision) bool {
+	serving := servers(d)
+	return slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+		return preference.AvailabilityOfMirrored(s.Endpoints) > preference.Unavailable &&
+			slices.ContainsFunc(mergedPorts(d.merged, s.Ports), func(name string) bool {
+				return len(serving[preference.Port{Name: name, Family: s.AddressType}]) == 0
+			})
+	})
 }
 
 // gatewaysOf returns all gateways that a slice for a source can have. They terminate if the available endpoints of the source do.

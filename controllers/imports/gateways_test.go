@@ -125,12 +125,22 @@ func TestGatewaysThatMayNotListen(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(opening)); diff != "" {
 		t.Errorf("before the gateways listen (-want +got):\n%s", diff)
 	}
+	alone := v
+	alone.sources.Hub.Exports, alone.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
+	alone.mirrored = slices.DeleteFunc(slices.Clone(opening), func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "b" && !isGatewaySlice(s) })
+	if diff := cmp.Diff(map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}, served(desiredSlices(decide(alone)))); diff != "" {
+		t.Errorf("if the source that served has left (-want +got):\n%s", diff)
+	}
 	v.mirrored, v.opening = opening, nil
 	listening := desiredSlices(decide(v))
 	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}, served(listening)); diff != "" {
 		t.Errorf("when they listen (-want +got):\n%s", diff)
 	}
 	v.mirrored = listening
+	v.opening = sets.New(ports.Owner{Service: key, Cluster: "b", Port: 81})
+	if v.awaitsGateways("b") {
+		t.Error("a further port of a source that has moved keeps its addresses")
+	}
 	if unlisted := v.unlisted(); len(unlisted) > 0 {
 		t.Errorf("listed ports %v must wait", unlisted)
 	}

@@ -144,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	restored, err := r.restoreLabels(ctx, view)
-	after := view.portsAfter // no event reports the end of a quarantine
+	after := view.portsAfter // no event reports that gateways listen, nor the end of a quarantine
 	if err == nil && !restored {
 		var wait time.Duration
 		if wait, err = r.apply(ctx, view); after == 0 || wait > 0 && wait < after {

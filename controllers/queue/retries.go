@@ -81,6 +81,9 @@ func (r *Retries) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		r.remove(request)
 	case apply.IsRefused(err):
 		after := r.refuse(request)
+		if result.RequeueAfter > 0 {
+			after = min(after, result.RequeueAfter)
+		}
 		log.FromContext(ctx).Error(err, "an API server refuses it; trying again later", "after", after)
 		return reconcile.Result{RequeueAfter: after}, nil
 	}

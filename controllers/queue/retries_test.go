@@ -103,6 +103,19 @@ func TestRetriesBackOff(t *testing.T) {
 	}
 }
 
+// TestRetriesWhenDue: a service that is due earlier than its delay ends is reconciled then.
+func TestRetriesWhenDue(t *testing.T) {
+	t.Parallel()
+	retries := NewRetries(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{RequeueAfter: 15 * time.Millisecond}, errQuota
+	}))
+	for i, want := range []time.Duration{10, 15} {
+		if result, _ := retries.Reconcile(t.Context(), requestOf("web")); result.RequeueAfter != want*time.Millisecond {
+			t.Errorf("attempt %d: tried again after %s, want %d ms", i+1, result.RequeueAfter, want)
+		}
+	}
+}
+
 // TestRetriesFreed: if a quota may have room again, one refused service is retried, and the next one after its success. A service
 // that is refused again waits until the others have been retried.
 func TestRetriesFreed(t *testing.T) {

@@ -62,13 +62,14 @@ var serial = []story{
 // environment, a regular expression, chooses some by their names.
 //
 // spec: E1, E2, E3, E4, C1, C2, C3, C4, C5, C7, R1, R2, R6, I1, I2, I3, D1, D6, D7, D9, N2, N3, N5, N6, N9, W1, W2, G2, G5, G6, G8, G10, A1, A5, P1, L1
+//
+//nolint:tparallel // the first clusterset runs alone
 func TestStories(t *testing.T) {
 	lab.NeedComplete(t)
 	chosen := regexp.MustCompile(os.Getenv("STORY"))
 	all := &summary{}
 	t.Cleanup(func() { all.print(t) })
-	t.Run("clusterset", func(t *testing.T) {
-		t.Parallel()
+	t.Run("clusterset", func(t *testing.T) { // alone: DNS does not answer in time if all three groups run at once on two cores
 		all.runOn(t, newStage, choose(chosen, parallel), choose(chosen, serial))
 	})
 	t.Run("networks", func(t *testing.T) {

@@ -88,6 +88,10 @@ func TestExported(t *testing.T) {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Failure: "the quota is used up"},
 			want:        ready("False", "Failed", "The hub refuses the export: the quota is used up"),
 		},
+		"the Member does not allow it": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, NotAllowed: "the Member does not allow namespace shop"},
+			want:        ready("False", "NotAllowed", "The hub refuses the export: the Member does not allow namespace shop"),
+		},
 		"the hub refuses it, and holds an older one": {
 			publication: conditions.Publication{Hub: conditions.HubUnknown, Published: true, Failure: "no"},
 			want:        ready("False", "Failed", "The hub refuses the export: no"),

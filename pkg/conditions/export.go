@@ -28,8 +28,8 @@ type Publication struct {
 	Hub HubState
 	// Published is set if the hub stores the current version of the export.
 	Published bool
-	// Failure is the reason why the hub refused the export; empty if it did not.
-	Failure string
+	// Failure is the reason why the hub refused the export, and NotAllowed why this cluster's Member does not allow it; empty if not.
+	Failure, NotAllowed string
 	// GrantedTo are the other clusters to which the service is exported, sorted; nil if it is exported to all. GrantSurplus is the number of
 	// those that the record cannot name (A1).
 	GrantedTo    []clusterset.ClusterID
@@ -62,6 +62,16 @@ func Valid(rejection *export.Rejection) metav1.Condition {
 		"The Service can be exported.")
 }
 
+// ReasonNotAllowed is the reason of Ready if the hub's administrator does not allow the export. No cluster imports it, even if the hub
+// still stores it.
+const ReasonNotAllowed mcsv1beta1.ServiceExportConditionReason = "NotAllowed"
+
+// IsRefused reports whether a condition Ready says that the hub refuses the export.
+func IsRefused(ready metav1.Condition) bool {
+	return ready.Status == metav1.ConditionFalse &&
+		(ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed) || ready.Reason == string(ReasonNotAllowed))
+}
+
 // Exported returns the export's condition Ready (spec C2): whether the hub stores the export.
 func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 	ready := mcsv1beta1.ServiceExportConditionReady
@@ -69,6 +79,8 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 	case rejection != nil:
 		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending,
 			"Nothing is exported until the export is valid; see condition Valid.")
+	case p.NotAllowed != "":
+		return condition(ready, metav1.ConditionFalse, ReasonNotAllowed, "The hub refuses the export: "+p.NotAllowed)
 	case p.Failure != "":
 		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed,
 			"The hub refuses the export: "+p.Failure)

@@ -21,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
@@ -189,7 +190,7 @@ func isSettled(export *mcsv1beta1.ServiceExport) bool {
 	case ready == nil:
 		return false
 	}
-	return ready.Status == metav1.ConditionTrue || ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed)
+	return ready.Status == metav1.ConditionTrue || conditions.IsRefused(*ready)
 }
 
 // printResult prints the conditions of an export, and reports whether it is ready.

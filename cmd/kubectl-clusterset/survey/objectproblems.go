@@ -29,7 +29,7 @@ func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.Servic
 		return
 	case unexplainedExport(export) != "":
 		problem = notKnown(problem, s.Context, "serviceexport", unexplainedExport(export))
-	case ready.Status == metav1.ConditionFalse && ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed):
+	case conditions.IsRefused(*ready):
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
 		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
 	case ready.Status == metav1.ConditionTrue && ready.Message != a.completeExport(s.ID, export):

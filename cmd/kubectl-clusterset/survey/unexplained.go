@@ -31,8 +31,7 @@ func unexplainedImport(object *mcsv1beta1.ServiceImport) string {
 func unexplainedExport(object *mcsv1beta1.ServiceExport) string {
 	all := object.Status.Conditions
 	ready := meta.FindStatusCondition(all, string(mcsv1beta1.ServiceExportConditionReady))
-	if ready != nil && ready.Status == metav1.ConditionFalse &&
-		ready.Reason != string(mcsv1beta1.ServiceExportReasonPending) && ready.Reason != string(mcsv1beta1.ServiceExportReasonFailed) {
+	if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != string(mcsv1beta1.ServiceExportReasonPending) && !conditions.IsRefused(*ready) {
 		return describeCondition(*ready)
 	}
 	return unexplained(all, string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionConflict))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
@@ -42,7 +43,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 		return forward.Endpoints{}, missing(key, err)
 	}
 	if !isExported(&exported) {
-		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid")
+		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid, or the hub's administrator does not allow it")
 	}
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, missing(key, err)
@@ -60,10 +61,13 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	}, nil
 }
 
-// isExported reports whether an export is valid. It is, too, while a change of it is on its way to the hub, the hub is not reached, or the
-// hub refuses the change: other clusters import what was exported before.
+// isExported reports whether an export is valid, and the hub's administrator allows it. It also is while a change is on its way to the hub,
+// the hub refuses the change, or is not reached: other clusters import what the hub stores. For example, the hub refuses addresses of a
+// member that has moved to another network until its policies have read the Member.
 func isExported(export *mcsv1beta1.ServiceExport) bool {
-	return meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	return ready != nil && ready.Reason != string(conditions.ReasonNotAllowed) &&
+		meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 }
 
 // addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any. hostname is that of the

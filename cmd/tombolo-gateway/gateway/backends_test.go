@@ -80,8 +80,7 @@ func TestAddressesOfHostname(t *testing.T) {
 	}
 }
 
-// An export that was published serves on while a change is on its way to the hub, or the hub refuses it, for example because its policies
-// have not read the Member after a move to another network, or the hub is not reached.
+// An export that was published serves on while a change is on its way to the hub, the hub refuses it, or is not reached.
 //
 // spec: G3
 func TestIsExported(t *testing.T) {
@@ -99,6 +98,7 @@ func TestIsExported(t *testing.T) {
 		"a change is pending": {[]metav1.Condition{valid, condition("Ready", "False", "Pending")}, true},
 		"no hub":              {[]metav1.Condition{valid, condition("Ready", "Unknown", "Pending")}, true},
 		"the hub refuses it":  {[]metav1.Condition{valid, condition("Ready", "False", "Failed")}, true},
+		"it is not allowed":   {[]metav1.Condition{valid, condition("Ready", "False", "NotAllowed")}, false},
 		"not valid":           {[]metav1.Condition{condition("Valid", "False", "NoService"), condition("Ready", "False", "Pending")}, false},
 	} {
 		if got := isExported(&mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.conditions}}); got != test.want {

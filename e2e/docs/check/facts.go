@@ -128,7 +128,7 @@ func seen() []string {
 	}
 	for _, reason := range []mcsv1beta1.ServiceExportConditionReason{
 		mcsv1beta1.ServiceExportReasonValid, mcsv1beta1.ServiceExportReasonNoService, mcsv1beta1.ServiceExportReasonInvalidServiceType,
-		mcsv1beta1.ServiceExportReasonExported, mcsv1beta1.ServiceExportReasonPending, mcsv1beta1.ServiceExportReasonFailed,
+		mcsv1beta1.ServiceExportReasonExported, mcsv1beta1.ServiceExportReasonPending, mcsv1beta1.ServiceExportReasonFailed, conditions.ReasonNotAllowed,
 		mcsv1beta1.ServiceExportReasonPortConflict, mcsv1beta1.ServiceExportReasonTypeConflict,
 		mcsv1beta1.ServiceExportReasonSessionAffinityConflict, mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict,
 		mcsv1beta1.ServiceExportReasonLabelsConflict, mcsv1beta1.ServiceExportReasonAnnotationsConflict,

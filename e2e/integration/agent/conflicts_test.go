@@ -180,7 +180,7 @@ func testNamespaceNotAllowed(t *testing.T, w *env) {
 	message := fmt.Sprintf("The hub refuses the export: the Member of cluster a does not allow namespace %s: "+
 		"do not export from it, or let an administrator of the hub add it to the Member", k.Namespace)
 	for _, of := range []key{k, alone} {
-		if got := a.Condition(t, of, ready, metav1.ConditionFalse, "Failed").Message; got != message {
+		if got := a.Condition(t, of, ready, metav1.ConditionFalse, "NotAllowed").Message; got != message {
 			t.Errorf("message on %s: %s\nwant: %s", of, got, message)
 		}
 	}

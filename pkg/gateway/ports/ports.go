@@ -51,7 +51,7 @@ type Owner struct {
 // concurrently.
 type Allocator struct {
 	owners map[int32]Owner
-	// allocated says when a port was allocated since the start.
+	// allocated says when each port was allocated; it lacks those that were adopted.
 	allocated map[int32]time.Time
 	ports     map[clusterset.ServiceKey]map[Owner]int32
 	// released are the ports in quarantine, and some whose quarantine has ended.
