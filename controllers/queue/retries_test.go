@@ -109,9 +109,9 @@ func TestRetriesWhenDue(t *testing.T) {
 	retries := NewRetries(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: 15 * time.Millisecond}, errQuota
 	}))
-	for i, want := range []time.Duration{10, 15} {
-		if result, _ := retries.Reconcile(t.Context(), requestOf("web")); result.RequeueAfter != want*time.Millisecond {
-			t.Errorf("attempt %d: tried again after %s, want %d ms", i+1, result.RequeueAfter, want)
+	for i, want := range []time.Duration{10 * time.Millisecond, 15 * time.Millisecond} {
+		if result, _ := retries.Reconcile(t.Context(), requestOf("web")); result.RequeueAfter != want {
+			t.Errorf("attempt %d: tried again after %s, want %s", i+1, result.RequeueAfter, want)
 		}
 	}
 }
