@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
@@ -207,5 +208,11 @@ func (v view) listening(export clusterset.Export) clusterset.Availability {
 			delete(result, port.ID())
 		}
 	}
+	return result
+}
+
+// portsOf returns the listening ports that a slice records, by their owners; nil if it records none, or another user has edited it.
+func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
+	result, _ := caches.ListeningPorts(slice)
 	return result
 }

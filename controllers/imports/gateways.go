@@ -68,11 +68,13 @@ func (v *view) choosePath(local route.Cluster, export clusterset.Export) (route.
 	return path, err
 }
 
-// awaitsAddresses reports whether an exporter that this cluster has reached through gateways has available endpoints, and no addresses of
-// them on the hub that this cluster may use: since it came to this network, its agent has not published them again (W2).
+// awaitsAddresses reports whether an exporter of which this cluster has slices has available endpoints, and no addresses of them on the hub
+// that this cluster may use: its agent has not published them again since it came to this network, or has deleted them because it leaves,
+// and the change of its Member arrives later (W2).
 func (v view) awaitsAddresses(export clusterset.Export) bool {
 	hasAddresses := slices.ContainsFunc(v.sources.Hub.Slices, func(s clusterset.Slice) bool { return s.Cluster == export.Cluster })
-	return !hasAddresses && v.hasGatewaySlice(export.Cluster) && slices.Max(append(slices.Collect(maps.Values(export.Available)), 0)) > 0
+	isImported := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == export.Cluster })
+	return !hasAddresses && isImported && slices.Max(append(slices.Collect(maps.Values(export.Available)), 0)) > 0
 }
 
 // hasGatewaySlice reports whether the import has a slice of gateways for a source cluster.
@@ -100,12 +102,6 @@ func (v view) wantedPorts() []ports.Owner {
 			result = slices.AppendSeq(result, maps.Keys(portsOf(slice)))
 		}
 	}
-	return result
-}
-
-// portsOf returns the listening ports that a slice records, by their owners; nil if it records none, or another user has edited it.
-func portsOf(slice *discoveryv1.EndpointSlice) map[ports.Owner]int32 {
-	result, _ := caches.ListeningPorts(slice)
 	return result
 }
 

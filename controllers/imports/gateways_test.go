@@ -125,6 +125,12 @@ func TestGatewaysThatMayNotListen(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(opening)); diff != "" {
 		t.Errorf("before the gateways listen (-want +got):\n%s", diff)
 	}
+	leaving := v // its records are deleted, and the change of its Member has not arrived
+	leaving.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Gateway: true}}
+	leaving.choosePaths()
+	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(desiredSlices(decide(leaving)))); diff != "" {
+		t.Errorf("before the member is known to move (-want +got):\n%s", diff)
+	}
 	alone := v
 	alone.sources.Hub.Exports, alone.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
 	alone.mirrored = slices.DeleteFunc(slices.Clone(opening), func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "b" && !isGatewaySlice(s) })
