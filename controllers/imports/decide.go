@@ -58,7 +58,7 @@ func decide(v view) decision {
 	return d
 }
 
-// decideWith is decide with ports on which gateways may not listen yet, whatever serves meanwhile.
+// decideWith is decide, also if nothing serves until the gateways listen.
 func decideWith(v view) decision {
 	missing := missingExporters(v)
 	exports, incomplete := v.exports()
