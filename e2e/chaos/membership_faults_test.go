@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +68,7 @@ func (w *world) silence(ctx context.Context, then func() error, down ...*member)
 	}
 	for _, m := range down {
 		if left, err := w.hasLeft(ctx, m); err != nil || !left {
-			return fmt.Errorf("no endpoint of %s has left (%w): %w", m.id, err, errNoEffect)
+			return errors.Join(err, fmt.Errorf("no endpoint of %s has left: %w", m.id, errNoEffect))
 		}
 	}
 	return nil
@@ -132,7 +132,8 @@ func (w *world) willChangeAll(ctx context.Context, m *member) error {
 	return nil
 }
 
-// hasLeft reports whether the endpoints of a member have left a service of a live one.
+// hasLeft reports whether the endpoints of a member have left a service of a live one, in a family at least: of each family, others must
+// have a ready endpoint.
 func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 	for _, other := range w.members {
 		if other == m || w.silent[other.id] {
@@ -143,9 +144,13 @@ func (w *world) hasLeft(ctx context.Context, m *member) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			// A slice without ports only has the identity of its missing record.
-			mirrored = slices.DeleteFunc(mirrored, func(s discoveryv1.EndpointSlice) bool { return len(s.Ports) == 0 })
-			if exports := m.index < 3 || i%3 == 0; exports && len(mirrored) == 0 {
+			families := sets.New[discoveryv1.AddressType]()
+			for _, s := range mirrored {
+				if len(s.Ports) > 0 { // or it only has the identity of its missing record
+					families.Insert(s.AddressType)
+				}
+			}
+			if exports := m.index < 3 || i%3 == 0; exports && families.Len() < 2 {
 				return true, nil
 			}
 		}
