@@ -169,23 +169,23 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	if local.fromProperty { // the cluster has ClusterProperties
 		if err := errors.Join(
 			s.manager.Add(&guard{cache: s.manager.GetCache(), id: local.id}),
-			parts.properties.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+			parts.properties.Add(s.manager, s.members(), s.controllerOptions()),
 		); err != nil {
 			return fmt.Errorf("add the guard of the cluster ID and the controller of ClusterProperties: %w", err)
 		}
 	}
 	if parts.autoexport != nil {
-		if err := parts.autoexport.Add(s.manager, s.manager.GetCache(), s.controllerOptions()); err != nil {
+		if err := parts.autoexport.Add(s.manager, s.members(), s.controllerOptions()); err != nil {
 			return fmt.Errorf("add the controller of automatic exports: %w", err)
 		}
 	}
 	return errors.Join(
-		parts.publish.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
-		parts.exportstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
-		parts.imports.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
-		parts.accessstatus.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
-		parts.routing.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
-		parts.aliases.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		parts.publish.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.exportstatus.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.imports.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.accessstatus.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.routing.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.aliases.Add(s.manager, s.members(), s.controllerOptions()),
 	)
 }
 
@@ -204,7 +204,7 @@ func (s *starter) addGateway(r *gateway.Reconciler) error {
 	r.Remote = remote
 	return errors.Join(
 		s.manager.Add(remote), s.manager.Add(&gateway.Prober{Sources: r.Sources, Reach: r.Reach}),
-		r.Add(s.manager, s.manager.GetCache(), s.controllerOptions()),
+		r.Add(s.manager, s.members(), s.controllerOptions()),
 	)
 }
 
@@ -286,6 +286,9 @@ func (s *starter) controllers(local identity, store *hub.Store, hubClient client
 		},
 	}
 }
+
+// members returns the cache of the member's objects.
+func (s *starter) members() cache.Cache { return promptCache{s.manager.GetCache()} }
 
 // controllerOptions has a rate limiter that does not delay first events, and backs off after failures for each service separately.
 func (s *starter) controllerOptions() controller.Options {
