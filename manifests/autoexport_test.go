@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -49,8 +49,6 @@ func TestAutoExport(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(tc.verbs, verbs); diff != "" {
-			t.Errorf("what the agent may do with ServiceExports (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "what the agent may do with ServiceExports", tc.verbs, verbs)
 	}
 }

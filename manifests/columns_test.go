@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestColumns: what "kubectl get -o wide" shows of the hub's kinds; columns in brackets appear only there.
@@ -50,9 +51,7 @@ func TestColumns(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			object := map[string]any{"metadata": map[string]any{"creationTimestamp": "now"}}
 			var spec map[string]any
-			if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, json.Unmarshal([]byte(test.spec), &spec))
 			object["spec"] = spec
 			var got []string
 			for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
@@ -66,9 +65,7 @@ func TestColumns(t *testing.T) {
 				}
 				got = append(got, name+": "+cell)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "columns", test.want, got)
 		})
 	}
 }
@@ -77,13 +74,9 @@ func TestColumns(t *testing.T) {
 func cellOf(t *testing.T, path string, object map[string]any) string {
 	t.Helper()
 	parsed := jsonpath.New("column").AllowMissingKeys(true)
-	if err := parsed.Parse("{" + path + "}"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, parsed.Parse("{"+path+"}"))
 	found, err := parsed.FindResults(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if len(found) == 0 || len(found[0]) == 0 {
 		return "<none>"
 	}
@@ -92,8 +85,6 @@ func cellOf(t *testing.T, path string, object map[string]any) string {
 		return fmt.Sprint(value)
 	}
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -82,9 +82,7 @@ func TestUnboundedIsNoticed(t *testing.T) {
 		"X.map.*[]: a string without maxLength",
 		"X.number: a number without bounds",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "unbounded fields", want, got)
 }
 
 // spec: K1
@@ -111,14 +109,10 @@ func TestClusterProperty(t *testing.T) {
 		if value.MinLength == nil || *value.MinLength != 1 {
 			t.Errorf("%s: spec.value may be empty", version.Name)
 		}
-		if diff := cmp.Diff(crd.Spec.Versions[0].Schema, version.Schema); diff != "" {
-			t.Errorf("%s and %s differ:\n%s", crd.Spec.Versions[0].Name, version.Name, diff)
-		}
+		check.Equal(t, "schema of "+version.Name+" and that of the first version", crd.Spec.Versions[0].Schema, version.Schema)
 	}
 	want := map[string]served{"v1alpha1": {Served: true}, "v1beta1": {Served: true, Storage: true}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("versions: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "versions", want, got)
 }
 
 // spec: K1
@@ -135,9 +129,7 @@ func TestMemberDefinitions(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "definitions", want, got)
 }
 
 func crds(t *testing.T, kustomization string) []apiextensionsv1.CustomResourceDefinition {

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
@@ -38,9 +38,7 @@ func TestGateway(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding slices.gateway.tombolo-mcs.io",
 		"NetworkPolicy tombolo-system/tombolo-gateway",
 	}
-	if diff := cmp.Diff(want, names(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "objects", want, names(objects))
 	service := ofKind[corev1.Service](t, objects, "Service")[0]
 	if service.Name != clusterset.GatewayService || service.Namespace != manifests.AgentNamespace {
 		t.Errorf("the Service is %s/%s", service.Namespace, service.Name)

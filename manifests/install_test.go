@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -35,9 +36,7 @@ func spreads(t *testing.T, pod corev1.PodTemplateSpec) bool {
 	t.Helper()
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 && c.WhenUnsatisfiable == corev1.DoNotSchedule &&
 			*c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && selector.Matches(labels.Set(pod.Labels)) {
 			return true

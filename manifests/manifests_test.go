@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -41,9 +42,7 @@ func TestHub(t *testing.T) {
 		"FlowSchema members.hub.tombolo-mcs.io",
 		"PriorityLevelConfiguration members.hub.tombolo-mcs.io",
 	}
-	if diff := cmp.Diff(want, names(must(t)(manifests.Hub()))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "objects", want, names(must(t)(manifests.Hub())))
 }
 
 func TestMember(t *testing.T) {
@@ -61,14 +60,10 @@ func TestMember(t *testing.T) {
 				"ClusterRoleBinding tombolo-hub-read:" + string(id),
 				"Member " + namespace + "/member",
 			}
-			if diff := cmp.Diff(want, names(objects)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "objects", want, names(objects))
 			subject := []any{map[string]any{"kind": "ServiceAccount", "name": "tombolo-agent", "namespace": namespace}}
 			for _, i := range []int{4, 5} {
-				if diff := cmp.Diff(subject, objects[i].Object["subjects"]); diff != "" {
-					t.Errorf("%s: -want +got:\n%s", want[i], diff)
-				}
+				check.Equal(t, want[i], subject, objects[i].Object["subjects"])
 			}
 			if got, _, _ := unstructured.NestedString(objects[6].Object, "spec", "clusterID"); got != string(id) {
 				t.Errorf("clusterID %q, want %q", got, id)
@@ -104,16 +99,12 @@ func TestMemberOptions(t *testing.T) {
 		"namespaces":  []any{"shop", "0"},
 		"claimedAges": "Trusted",
 	}
-	if diff := cmp.Diff(wantSpec, find(t, objects, "Member").Object["spec"]); diff != "" {
-		t.Errorf("Member: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "Member", wantSpec, find(t, objects, "Member").Object["spec"])
 	wantQuota := map[string]any{"hard": map[string]any{
 		"count/publishedservices.hub.tombolo-mcs.io":  "7",
 		"count/publishedendpoints.hub.tombolo-mcs.io": "1000", // as in resourcequota.yaml
 	}}
-	if diff := cmp.Diff(wantQuota, find(t, objects, "ResourceQuota").Object["spec"]); diff != "" {
-		t.Errorf("ResourceQuota: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "ResourceQuota", wantQuota, find(t, objects, "ResourceQuota").Object["spec"])
 }
 
 func TestRenderUnknown(t *testing.T) {
@@ -127,9 +118,7 @@ func must(t *testing.T) func([]*unstructured.Unstructured, error) []*unstructure
 	t.Helper()
 	return func(objects []*unstructured.Unstructured, err error) []*unstructured.Unstructured {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return objects
 	}
 }
@@ -167,13 +156,9 @@ func ofKind[T any](t *testing.T, objects []*unstructured.Unstructured, kind stri
 			continue
 		}
 		text, err := o.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var value T
-		if err := json.Unmarshal(text, &value); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, &value))
 		all = append(all, value)
 	}
 	return all

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -29,9 +29,7 @@ func TestMonitoring(t *testing.T) {
 		"PrometheusRule tombolo-system/tombolo-dns",
 		"PrometheusRule tombolo-system/tombolo-gateway",
 	}
-	if diff := cmp.Diff(want, names(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "objects", want, names(objects))
 	dashboard := find(t, objects, "ConfigMap")
 	if got := dashboard.GetLabels()["grafana_dashboard"]; got != "1" {
 		t.Errorf("grafana_dashboard is %q", got)
@@ -61,9 +59,7 @@ func TestPodMonitors(t *testing.T) {
 			var found []string
 			for _, m := range monitors {
 				selector, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				hasPort := slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
 					return p.Name == m.Spec.PodMetricsEndpoints[0].Port
 				})

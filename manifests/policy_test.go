@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -55,9 +56,7 @@ func TestTokensAsInClusterset(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	accounts := policy.Spec.MatchConstraints.ResourceRules[0].ResourceNames
-	if diff := cmp.Diff([]string{manifests.MemberServiceAccount}, accounts); diff != "" {
-		t.Errorf("accounts: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "accounts", []string{manifests.MemberServiceAccount}, accounts)
 }
 
 // If the audiences of the hub are known, members may request tokens for these only. By default they are not known.
@@ -72,9 +71,7 @@ func TestTokenAudiences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := []admissionv1.Variable{{Name: "audiences", Expression: tc.want}}
-			if diff := cmp.Diff(want, tokenPolicy(t, tc.audiences...).Spec.Variables); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "variables", want, tokenPolicy(t, tc.audiences...).Spec.Variables)
 		})
 	}
 }
@@ -139,9 +136,7 @@ func inPolicy(t *testing.T, variable string) []string {
 func inGo(t *testing.T, variable string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../pkg/clusterset/metadata.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var out []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -151,9 +146,7 @@ func inGo(t *testing.T, variable string) []string {
 		ast.Inspect(spec, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok {
 				text, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				out = append(out, text)
 			}
 			return true

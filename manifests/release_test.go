@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -28,24 +28,18 @@ func images(t *testing.T, install manifests.InstallOptions) []string {
 // TestCompleteNames: each image of each profile has the registry and the version of the release, unless an option replaces it.
 func TestCompleteNames(t *testing.T) {
 	release, err := manifests.CurrentRelease()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !strings.Contains(release.Registry, ".") || release.Version == "" {
 		t.Errorf("the release is %+v", release)
 	}
 	want := []string{release.Image("tombolo-agent"), release.Image("tombolo-dns"), release.Image("tombolo-gateway")}
 	for _, parts := range []manifests.Parts{manifests.Quickstart, manifests.Production} {
-		if diff := cmp.Diff(want, images(t, manifests.InstallOptions{Parts: parts, Gateway: true})); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", parts, diff)
-		}
+		check.Equal(t, string(parts), want, images(t, manifests.InstallOptions{Parts: parts, Gateway: true}))
 	}
 	replaced := manifests.InstallOptions{
 		Parts: manifests.Quickstart, Gateway: true,
 		AgentImage: "x.example:5000/a@sha256:" + strings.Repeat("a", 64), DNSImage: "x.example:5000/b:v1",
 	}
 	want = []string{release.Image("tombolo-gateway"), replaced.AgentImage, replaced.DNSImage}
-	if diff := cmp.Diff(want, images(t, replaced)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "images", want, images(t, replaced))
 }

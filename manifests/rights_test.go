@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -41,9 +41,7 @@ func TestRightsAreNamed(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if roles < 10 {
 		t.Errorf("there are %d roles only", roles)
 	}
@@ -56,9 +54,7 @@ func unnamed(t *testing.T, o *unstructured.Unstructured) []string {
 		return nil
 	}
 	role := rbacv1.ClusterRole{} // with all fields of a Role
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role))
 	var problems []string
 	for _, rule := range role.Rules {
 		for _, word := range slices.Concat(rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs) {
@@ -78,9 +74,7 @@ func TestUnnamedIsNoticed(t *testing.T) {
 	}
 	for field, word := range map[string]string{"verbs": "*", "apiGroups": "*", "resources": "*/status", "nonResourceURLs": "/x/*"} {
 		want := []string{fmt.Sprintf("ClusterRole r grants %q", word)}
-		if diff := cmp.Diff(want, unnamed(t, role(field, word))); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", field, diff)
-		}
+		check.Equal(t, field, want, unnamed(t, role(field, word)))
 	}
 	if got := unnamed(t, role("verbs", "escalate")); len(got) != 1 {
 		t.Errorf("escalate: %v", got)

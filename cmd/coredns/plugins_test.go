@@ -12,6 +12,8 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestDirectivesAreLinked: a directive without its plugin is an error when a Corefile uses it; a plugin without its directive
@@ -39,9 +41,7 @@ func TestDirectivesHaveUpstreamOrder(t *testing.T) {
 
 func TestNoCloudIsLinked(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, sdk := range []string{
 		"cloud.google.com/", "google.golang.org/api/", "github.com/Azure/", "github.com/aws/", "github.com/DataDog/",
 		"github.com/hashicorp/nomad/", "github.com/openzipkin/",

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func TestCheckNetwork(t *testing.T) {
@@ -19,9 +21,7 @@ func TestCheckNetwork(t *testing.T) {
 	defer cancel()
 	listen := func() net.Listener {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return l
 	}
 	honest, silent, liar := listen(), listen(), listen()
@@ -46,9 +46,7 @@ func TestCheckNetwork(t *testing.T) {
 
 	var out bytes.Buffer
 	all := []string{honest.Addr().String(), silent.Addr().String(), liar.Addr().String(), closed.Addr().String()}
-	if err := (networkCheck{reach: strings.Join(all, ","), timeout: time.Minute}).run(ctx, &out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, (networkCheck{reach: strings.Join(all, ","), timeout: time.Minute}).run(ctx, &out))
 	var got []reachResult
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != len(all) {
 		t.Fatalf("%v: %s", err, &out)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestProfile: profiles are served only on their own address, also if no cluster is reachable.
@@ -77,9 +78,7 @@ func freeAddresses(t *testing.T, n int) []string {
 	addresses := make([]string, n)
 	for i := range addresses {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer l.Close() //nolint:gocritic // when all are found
 		addresses[i] = l.Addr().String()
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
@@ -123,9 +123,8 @@ func TestDecide(t *testing.T) {
 			for _, s := range d.leftOut {
 				leftOut = append(leftOut, s.Name)
 			}
-			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.leftOut, leftOut); diff != "" {
-				t.Errorf("changes and Services left out (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "changes and Services left out", tc.want, got)
+			check.Equal(t, "changes and Services left out", tc.leftOut, leftOut)
 		})
 	}
 }

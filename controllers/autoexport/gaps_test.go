@@ -6,10 +6,10 @@ package autoexport
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -48,9 +48,7 @@ func TestGaps(t *testing.T) {
 			for _, g := range Gaps(View{Cluster: "east", Labels: tc.labels, Services: tc.services, Exports: tc.exports, Limit: tc.limit}) {
 				got = append(got, g.Service.Name+" "+string(g.Reason)+" "+g.Obstacle)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("gaps (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "gaps", tc.want, got)
 		})
 	}
 }

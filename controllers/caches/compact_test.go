@@ -12,11 +12,11 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
@@ -48,9 +48,7 @@ func sliceOf(manager string, endpoints int) *discoveryv1.EndpointSlice {
 func compactOf[T any](t *testing.T, object T) T {
 	t.Helper()
 	stored, err := Compact(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return stored.(T)
 }
 
@@ -67,9 +65,7 @@ func TestCompact(t *testing.T) {
 	}
 	slice.Endpoints[100].DeprecatedTopology = map[string]string{"a": "b"}
 	got := compactOf(t, slice)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slice", want, got)
 	if first, third := got.Endpoints[0], got.Endpoints[2]; first.Zone != third.Zone || first.Conditions.Serving != third.Conditions.Serving {
 		t.Error("two endpoints hold the same zone or condition twice")
 	}
@@ -77,9 +73,7 @@ func TestCompact(t *testing.T) {
 	if got.Endpoints[1].Addresses[0] == "more" {
 		t.Error("an endpoint's addresses run into the next one's")
 	}
-	if diff := cmp.Diff(want.Endpoints[1:], compactOf(t, got).Endpoints[1:]); diff != "" {
-		t.Errorf("what is compact already changes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what is compact already changes", want.Endpoints[1:], compactOf(t, got).Endpoints[1:])
 	if something, err := Compact("a tombstone"); something != "a tombstone" || err != nil {
 		t.Errorf("something else becomes %v, %v", something, err)
 	}
@@ -90,12 +84,8 @@ func TestCompactMirror(t *testing.T) {
 	slice := sliceOf(clusterset.ManagedBy, 100)
 	want := slice.DeepCopy()
 	want.Endpoints = plan.Condense(want.Endpoints)
-	if diff := cmp.Diff(want, compactOf(t, slice)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want, compactOf(t, slice)); diff != "" {
-		t.Errorf("what is compact already changes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "mirror", want, compactOf(t, slice))
+	check.Equal(t, "what is compact already changes", want, compactOf(t, slice))
 }
 
 // TestCompactLost: the cache stores whether an object without our managed-by label is ours.
@@ -127,9 +117,7 @@ func TestCompactSharesNames(t *testing.T) {
 	}
 	first, second := object(), object()
 	want := map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy, "app": "web"}
-	if diff := cmp.Diff(want, first.Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "labels", want, first.Labels)
 	names := func(o *corev1.Service) []*byte {
 		var result []*byte
 		for _, all := range []map[string]string{o.Labels, o.Annotations} {
@@ -148,14 +136,10 @@ func TestCompactSharesNames(t *testing.T) {
 func TestCompactTakesLess(t *testing.T) {
 	const count = 200
 	original, err := sliceOf(other, 99).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	decode := func() *discoveryv1.EndpointSlice {
 		slice := &discoveryv1.EndpointSlice{}
-		if err := slice.Unmarshal(original); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, slice.Unmarshal(original))
 		return slice
 	}
 	heap := func(hold func() *discoveryv1.EndpointSlice) uint64 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
@@ -45,9 +46,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 			store := hub.NewStore("own", clusterset.AddressRanges{})
 			if test.hub != nil {
 				snapshot, err := hub.Read(t.Context(), test.hub)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				snapshot.Fill(store)
 			}
 			r := &Reconciler{
@@ -77,9 +76,7 @@ func TestListedMeanwhile(t *testing.T) {
 	store := hub.NewStore("own", clusterset.AddressRanges{})
 	known := sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)}
 	snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: []clusterset.Export{ours}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	snapshot.Fill(store)
 	r := &Reconciler{
 		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
@@ -117,9 +114,7 @@ func TestExportedMeansRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: test.recorded})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			store := snapshot.Store("own", clusterset.AddressRanges{})
 			outcomes := publication.NewOutcomes()
 			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})

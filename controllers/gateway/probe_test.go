@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 )
@@ -41,9 +42,7 @@ func TestCount(t *testing.T) {
 		for _, endpoint := range usable[0].Endpoints {
 			got = append(got, endpoint.Addresses...)
 		}
-		if diff := cmp.Diff(step.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("step %d (-want +got):\n%s", i, diff)
-		}
+		check.Equal(t, fmt.Sprintf("step %d", i), step.want, strings.Join(got, " "))
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -176,27 +176,17 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			if d.state != test.verdict {
 				t.Fatalf("the verdict is %s, want %s", d.state, test.verdict)
 			}
-			if diff := cmp.Diff(test.exporter, d.merged.Clusters); diff != "" {
-				t.Errorf("exporters (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.ports, d.merged.Ports); diff != "" {
-				t.Errorf("ports (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.serves, d.merged.PortNames["own"]); diff != "" {
-				t.Errorf("ports that the own cluster serves (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "exporters", test.exporter, d.merged.Clusters)
+			check.Equal(t, "ports", test.ports, d.merged.Ports)
+			check.Equal(t, "ports that the own cluster serves", test.serves, d.merged.PortNames["own"])
 			var covered []string
 			for _, s := range test.mirrored {
 				if !slices.ContainsFunc(d.kept, func(k *discoveryv1.EndpointSlice) bool { return k.Name == s.Name }) && d.state != undecided {
 					covered = append(covered, string(sourceOf(s)))
 				}
 			}
-			if diff := cmp.Diff(test.covered, covered); diff != "" {
-				t.Errorf("slices that may be changed (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, test.imported); diff != "" {
-				t.Errorf("the argument was changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "slices that may be changed", test.covered, covered)
+			check.Equal(t, "the argument was changed", before, test.imported)
 		})
 	}
 }
@@ -247,9 +237,7 @@ func TestEstablishedRendersTheSame(t *testing.T) {
 				missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}, serviceImport: want,
 			})
 			got := render.ServiceImport(d.merged, d.site, want.Spec.IPs)
-			if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
-				t.Errorf("spec (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "spec", want.Spec, got.Spec)
 			if !maps.Equal(want.Labels, got.Labels) || !maps.Equal(want.Annotations, got.Annotations) {
 				t.Errorf("labels %v, annotations %v; want %v, %v", got.Labels, got.Annotations, want.Labels, want.Annotations)
 			}
@@ -279,13 +267,9 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 		}
 		return ids
 	}
-	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, clustersOf(decide(v))); diff != "" {
-		t.Errorf("slices of (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices of", []clusterset.ClusterID{"a"}, clustersOf(decide(v)))
 	v.sources.Hub.Exports[0].Selection = nil
-	if diff := cmp.Diff([]clusterset.ClusterID{"a", "own"}, clustersOf(decide(v))); diff != "" {
-		t.Errorf("slices of, without a selector (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices of, without a selector", []clusterset.ClusterID{"a", "own"}, clustersOf(decide(v)))
 	v.sources.Hub = hub.Service{}
 	v.serviceImport, v.selection = importOf(held80, "a"), selection
 	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}
@@ -352,9 +336,7 @@ func TestAddressesAfterServiceDeletion(t *testing.T) {
 					Exports: []clusterset.Export{exportOf("a", 1, http)}, Listed: true, LocalMember: &hubv1alpha1.Member{},
 				}},
 			}
-			if diff := cmp.Diff(test.want, decide(v).site); diff != "" {
-				t.Errorf("site (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "site", test.want, decide(v).site)
 		})
 	}
 }
@@ -386,9 +368,7 @@ func TestSilentMemberLeavesKeptSlices(t *testing.T) {
 	want := func(step string, ports ...discoveryv1.EndpointPort) {
 		t.Helper()
 		kept := decide(v).kept
-		if diff := cmp.Diff(ports, kept[0].Ports); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, ports, kept[0].Ports)
 		v.mirrored = kept
 	}
 	want("b serves http", port("admin", 9090))

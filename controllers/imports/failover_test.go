@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -70,9 +70,7 @@ func TestKeptSliceWithoutReadyEndpoints(t *testing.T) {
 					got[string(sourceOf(s))] = true
 				}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("sources that serve (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "sources that serve", test.want, got)
 			if c := v.routing.condition(d); c.Reason != test.reason {
 				t.Errorf("condition %s: %s, want %s", c.Reason, c.Message, test.reason)
 			}

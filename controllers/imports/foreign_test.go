@@ -6,10 +6,10 @@ package imports
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -40,9 +40,7 @@ func TestObstructedBy(t *testing.T) {
 			if derived, ok := clusterset.DerivedNameOf(test.object); ok {
 				got = importsByDerivedName(derived, imports)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "imports", test.want, got)
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
@@ -61,9 +62,7 @@ func TestFirstListeningPorts(t *testing.T) {
 				t.Fatal("there is no slice")
 			}
 			g := &GatewayPorts{Live: gateways, Cached: gateways, Clock: clock.RealClock{}}
-			if err := g.load(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, g.load(t.Context()))
 			got, err := g.allocator.Assign(key, []ports.Owner{owner}, time.Now(), func(ports.State) error { return nil })
 			if free := got[owner] != 0; free != test.free || err != nil {
 				t.Errorf("port %d, %v; want that one is free: %t", got[owner], err, test.free)

@@ -14,6 +14,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
@@ -91,16 +92,9 @@ func TestGatewaySource(t *testing.T) {
 	v := behindGateway()
 	d := decide(v)
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}
-	if diff := cmp.Diff(want, served(desiredSlices(d))); diff != "" {
-		t.Errorf("slices (-want +got):\n%s", diff)
-	}
-	var left []string
-	for _, err := range unusable(v, d) {
-		left = append(left, err.Error())
-	}
-	if diff := cmp.Diff([]string{"port 53/UDP of cluster b is left out: gateways support only TCP"}, left); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices", want, served(desiredSlices(d)))
+	left := []string{"port 53/UDP of cluster b is left out: gateways support only TCP"}
+	check.Equal(t, "left out", left, check.Messages(unusable(v, d)))
 }
 
 // While another source serves, a slice lists gateways only for the ports on which they listen, and the addresses of a source that moves
@@ -122,26 +116,20 @@ func TestGatewaysThatMayNotListen(t *testing.T) {
 	v.mirrored = desiredSlices(decide(other))
 	v.opening = sets.New(v.unlisted()...)
 	opening := desiredSlices(decide(v))
-	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(opening)); diff != "" {
-		t.Errorf("before the gateways listen (-want +got):\n%s", diff)
-	}
+	direct, toGateways := []string{"http", "10.1.0.1", ""}, []string{"http", "10.9.0.1", "80=10000"}
+	waiting := map[string][]string{"a": direct, "b": {"80=10000", "http", "10.2.0.1", ""}}
+	check.Equal(t, "before the gateways listen", waiting, served(opening))
 	leaving := v // its records are deleted, and the change of its Member has not arrived
 	leaving.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Gateway: true}}
 	leaving.choosePaths()
-	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"80=10000", "http", "10.2.0.1", ""}}, served(desiredSlices(decide(leaving)))); diff != "" {
-		t.Errorf("before the member is known to move (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "before the member is known to move", waiting, served(desiredSlices(decide(leaving))))
 	alone := v
 	alone.sources.Hub.Exports, alone.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
 	alone.mirrored = slices.DeleteFunc(slices.Clone(opening), func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "b" && !isGatewaySlice(s) })
-	if diff := cmp.Diff(map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}, served(desiredSlices(decide(alone)))); diff != "" {
-		t.Errorf("if the source that served has left (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "if the source that served has left", map[string][]string{"b": toGateways}, served(desiredSlices(decide(alone))))
 	v.mirrored, v.opening = opening, nil
 	listening := desiredSlices(decide(v))
-	if diff := cmp.Diff(map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.1", "80=10000"}}, served(listening)); diff != "" {
-		t.Errorf("when they listen (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "when they listen", map[string][]string{"a": direct, "b": toGateways}, served(listening))
 	v.mirrored = listening
 	v.opening = sets.New(ports.Owner{Service: key, Cluster: "b", Port: 81})
 	if v.awaitsGateways("b") {
@@ -201,9 +189,7 @@ func TestUnusableSource(t *testing.T) {
 			if len(got) == 0 || got[0].Error() != test.want {
 				t.Errorf("unusable: %v, want %s", got, test.want)
 			}
-			if diff := cmp.Diff(test.served, served(desiredSlices(d))); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", test.served, served(desiredSlices(d)))
 		})
 	}
 }
@@ -222,9 +208,7 @@ func TestKeptGatewaySource(t *testing.T) {
 	v.sources.Gateways.Slices[0].Endpoints[0].Addresses = []string{"10.9.0.2"}
 	v.choose(map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000})
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.2", "80=10000"}}
-	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
-		t.Errorf("slices while the exports are missing (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices while the exports are missing", want, served(desiredSlices(decide(v))))
 	if len(v.ports) != 1 {
 		t.Errorf("ports %v, want that of b", v.ports)
 	}
@@ -295,9 +279,7 @@ func TestSourceThatNoGatewayReaches(t *testing.T) {
 	v := behindGateway()
 	v.chooseGateways(known)
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}
-	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
-		t.Errorf("another source serves (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "another source serves", want, served(desiredSlices(decide(v))))
 	if v.states["a"] != liveness.Live || v.states["b"] != liveness.Silent {
 		t.Errorf("states %v, want that b alone is silent", v.states)
 	}
@@ -321,9 +303,7 @@ func TestOnlySourceThatNoGatewayReaches(t *testing.T) {
 	v.chooseGateways(known)
 	v.sources.Hub.Exports, v.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
 	want := map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
-	if diff := cmp.Diff(want, served(desiredSlices(decide(v)))); diff != "" {
-		t.Errorf("no other source serves (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "no other source serves", want, served(desiredSlices(decide(v))))
 }
 
 // A cluster reaches exporters of another IP family through gateways.

@@ -15,6 +15,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -27,9 +28,7 @@ func TestListedMeanwhile(t *testing.T) {
 	t.Parallel()
 	key := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 	snapshot, err := hub.Read(t.Context(), hubWith(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	reads := 0
 	for at := 0; at == 0 || at <= reads; at++ { // before the first read, at each of them, and after the last
 		store := hub.NewStore("b", clusterset.AddressRanges{})
@@ -45,9 +44,7 @@ func TestListedMeanwhile(t *testing.T) {
 		}
 		member.read() // reading 0
 		v, err := r.gather(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if d := decide(v); d.state == withdrawn {
 			t.Errorf("listed at reading %d: the import is taken for withdrawn", at)
 		}

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -50,14 +50,12 @@ func newCluster(v view) *cluster {
 }
 
 // reconcile does what Reconcile does, and stores the result as the existing objects.
-func (c *cluster) reconcile(t interface{ Fatal(...any) }) decision {
+func (c *cluster) reconcile(t check.T) decision {
 	v := &c.view
 	v.choosePaths()
 	used, unused := v.wantedVirtualIPs()
 	granted, err := c.quota.assign(nil, v.sources.Key, used, unused) //nolint:staticcheck // it reads nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	v.virtualIPs = granted
 	for _, owner := range v.wantedPorts() {
 		if c.allocator[owner] == 0 {
@@ -124,15 +122,11 @@ func TestHeadlessSource(t *testing.T) {
 	c := newCluster(headlessBehindGateway(clusterset.Hostnames{"db-0": {80: 8080}, "db-1": {80: 8080}, "": {80: 9090}}))
 	d := c.reconcile(t)
 	want := map[string]string{"": "10.96.0.2", "db-0": "10.96.0.3", "db-1": "10.96.0.4"}
-	if diff := cmp.Diff(want, resolved(desiredSlices(d))); diff != "" {
-		t.Errorf("addresses (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "addresses", want, resolved(desiredSlices(d)))
 	wantLeads := map[string][]string{
 		"": {"http", "10.9.0.1", "80=10000", "true"}, "db-0": {"http", "10.9.0.1", "80=10001", "true"}, "db-1": {"http", "10.9.0.1", "80=10002", "true"},
 	}
-	if diff := cmp.Diff(wantLeads, leads(d.virtual.slices)); diff != "" {
-		t.Errorf("slices of virtual IPs (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices of virtual IPs", wantLeads, leads(d.virtual.slices))
 	for _, slice := range desiredSlices(d) {
 		if listen, err := caches.ListeningPorts(slice); sourceOf(slice) == "b" && (err != nil || len(listen) > 0) {
 			t.Errorf("mirrored slice %s has listening ports %v, %v", slice.Name, listen, err)
@@ -140,13 +134,9 @@ func TestHeadlessSource(t *testing.T) {
 	}
 	c.view.sources.Hub.Exports[1].Hostnames = clusterset.Hostnames{"db-1": {80: 8080}}
 	d = c.reconcile(t)
-	if diff := cmp.Diff(map[string]string{"db-1": "10.96.0.4"}, resolved(desiredSlices(d))); diff != "" {
-		t.Errorf("addresses without db-0 (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "addresses without db-0", map[string]string{"db-1": "10.96.0.4"}, resolved(desiredSlices(d)))
 	wantLeads[""], wantLeads["db-0"] = []string{"80=10000", "true"}, []string{"80=10001", "true"}
-	if diff := cmp.Diff(wantLeads, leads(d.virtual.slices)); diff != "" {
-		t.Errorf("slices without db-0 (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices without db-0", wantLeads, leads(d.virtual.slices))
 	for _, service := range d.virtual.services {
 		if len(service.Spec.Ports) != 1 {
 			t.Errorf("Service of %s has ports %v, want one", service.Labels[clusterset.LabelHostname], service.Spec.Ports)
@@ -195,9 +185,7 @@ func TestVirtualIPsStay(t *testing.T) {
 			if len(d.virtual.services) != test.services || ends != test.ends {
 				t.Errorf("%d Services and %d endpoints, want %d and %d", len(d.virtual.services), ends, test.services, test.ends)
 			}
-			if diff := cmp.Diff(test.resolved, resolved(desiredSlices(d))); diff != "" {
-				t.Errorf("addresses (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "addresses", test.resolved, resolved(desiredSlices(d)))
 		})
 	}
 }
@@ -209,18 +197,12 @@ func TestLeftOutHostnames(t *testing.T) {
 	c.view.sources.Hub.Exports[1].HostnamesLeftOut = 12
 	c.quota.imports[clusterset.ServiceKey{Namespace: "shop", Name: "other"}] = virtualIPCount{held: map[clusterset.ClusterID]int{"c": MaxVirtualIPs - 1}}
 	d := c.reconcile(t)
-	var got []string
-	for _, err := range unusable(c.view, d) {
-		got = append(got, err.Error())
-	}
 	want := []string{
 		"port 53/UDP of cluster b is left out: gateways support only TCP",
 		"12 hostnames of cluster b are left out: it publishes at most 100 of a headless service. Spread the pods over several services",
 		"1 hostnames of cluster b are left out: the 1000 virtual IPs of this cluster are all in use, or that cluster already uses its share of the last quarter. Import fewer headless services through gateways",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "left out", want, check.Messages(unusable(c.view, d)))
 }
 
 // A hostname for which no listening port is free is not an endpoint.

@@ -7,13 +7,13 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -77,13 +77,9 @@ func TestUnlabelled(t *testing.T) {
 			}
 			for _, c := range services {
 				want := serviceOf(test.service.Name, clusterset.ManagedBy, "web", test.service.ManagedFields)
-				if diff := cmp.Diff(want, c.Object); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				check.Equal(t, "Service", want, c.Object)
 			}
-			if diff := cmp.Diff(before, test.service); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed", before, test.service)
 		})
 	}
 	t.Run("two services share the short name, and it says of the other", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -21,9 +22,7 @@ func TestFailoverIsNoPropagation(t *testing.T) {
 	t.Parallel()
 	registry, start := prometheus.NewRegistry(), time.Unix(1000, 0)
 	m, err := NewMetrics(registry, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	source := func(id clusterset.ClusterID, changed int) clusterset.Slice {
 		return clusterset.Slice{Cluster: id, ID: "0123456789", Trigger: at(changed)}
@@ -37,9 +36,7 @@ func TestFailoverIsNoPropagation(t *testing.T) {
 	observed := func(want uint64, sum float64) {
 		t.Helper()
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, family := range families {
 			for _, metric := range family.GetMetric() {
 				if h := metric.GetHistogram(); h != nil && metric.GetLabel()[0].GetValue() == sourceRemote && (h.GetSampleCount() != want || h.GetSampleSum() != sum) {

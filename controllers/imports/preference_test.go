@@ -17,6 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -109,9 +110,7 @@ func TestPreferredSources(t *testing.T) {
 			test.change(&v)
 			v.routing = prefer(v, test.sources...)
 			d := decide(v)
-			if diff := cmp.Diff(test.want, served(desiredSlices(d))); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", test.want, served(desiredSlices(d)))
 			if v.routing.applies(d.merged) != (test.reason != "") {
 				t.Fatal("the policy applies, or does not")
 			}

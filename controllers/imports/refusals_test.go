@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -20,9 +21,7 @@ import (
 func TestRefusedAreCounted(t *testing.T) {
 	t.Parallel()
 	metrics, err := NewMetrics(prometheus.NewRegistry(), time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	refused := func(name string, total int, reasons ...error) {
 		key := clusterset.ServiceKey{Namespace: "shop", Name: name}
 		metrics.update(key, view{sources: sources.Sources{Key: key, Hub: hub.Service{Refused: reasons, RefusedTotal: total}}}, decision{})

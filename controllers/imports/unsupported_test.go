@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -28,7 +27,5 @@ func TestUnknownIsBounded(t *testing.T) {
 		}
 	}
 	unknown.add([]clusterset.Setting{value(maxUnsupported)})
-	if diff := cmp.Diff(map[clusterset.Setting]bool{value(maxUnsupported): true}, unknown.settings()); diff != "" {
-		t.Errorf("one more than are remembered (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "one more than are remembered", map[clusterset.Setting]bool{value(maxUnsupported): true}, unknown.settings())
 }

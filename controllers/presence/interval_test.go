@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -86,7 +87,7 @@ func TestIntervalFollowsMembers(t *testing.T) {
 		}
 		pass(time.Minute, interval)
 		for i := range 399 {
-			must(t, p.hub.Create(ctx, other(i)))
+			check.Must(t, p.hub.Create(ctx, other(i)))
 			synctest.Wait()
 		}
 		beats.setFails(context.DeadlineExceeded)
@@ -94,12 +95,12 @@ func TestIntervalFollowsMembers(t *testing.T) {
 		beats.setFails(nil)
 		pass(10*time.Minute, 4*interval)
 		for i := range 300 {
-			must(t, p.hub.Delete(ctx, other(i)))
+			check.Must(t, p.hub.Delete(ctx, other(i)))
 			synctest.Wait()
 		}
 		pass(10*time.Minute, interval)
 		cancel()
-		must(t, <-ended)
+		check.Must(t, <-ended)
 		longest := time.Duration(0)
 		for i, beat := range beats.beats[1:] {
 			last := beats.beats[i]

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -51,10 +52,10 @@ func TestAbsentMember(t *testing.T) {
 		want("at first", liveness.Unknown, 1)
 		beat(liveness.GracePeriods + 2)
 		want("after the grace period", liveness.Silent, 1)
-		must(t, p.hub.Create(t.Context(), memberOf("ghost")))
+		check.Must(t, p.hub.Create(t.Context(), memberOf("ghost")))
 		beat(20)
 		want("with a Member", liveness.Silent, 1)
-		must(t, p.hub.Delete(t.Context(), memberOf("ghost")))
+		check.Must(t, p.hub.Delete(t.Context(), memberOf("ghost")))
 		p.take(t)
 		want("with its Member deleted", liveness.Unknown, 0)
 	})
@@ -84,7 +85,7 @@ type presentMember struct {
 func present(t *testing.T, held ...client.Object) *presentMember {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	must(t, hubv1alpha1.AddToScheme(scheme))
+	check.Must(t, hubv1alpha1.AddToScheme(scheme))
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(held...).Build()
 	store := hub.NewStore("own", clusterset.AddressRanges{})
 	clock := clocktesting.NewFakeClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
@@ -102,7 +103,7 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		must(t, <-ended)
+		check.Must(t, <-ended)
 	})
 	p.take(t)
 	return p
@@ -122,9 +123,9 @@ func (p *presentMember) take(t *testing.T) {
 func (p *presentMember) renew(t *testing.T, id clusterset.ClusterID) {
 	t.Helper()
 	heartbeat := &hubv1alpha1.Heartbeat{}
-	must(t, p.hub.Get(t.Context(), client.ObjectKey{Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, heartbeat))
+	check.Must(t, p.hub.Get(t.Context(), client.ObjectKey{Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, heartbeat))
 	heartbeat.Spec.RenewTime = metav1.NewMicroTime(p.clock.Now())
-	must(t, p.hub.Update(t.Context(), heartbeat))
+	check.Must(t, p.hub.Update(t.Context(), heartbeat))
 	p.take(t)
 }
 
@@ -139,12 +140,5 @@ func heartbeatOf(id clusterset.ClusterID, publication hubv1alpha1.Publication) *
 	return &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec:       hubv1alpha1.HeartbeatSpec{Publication: publication},
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
@@ -44,7 +45,7 @@ func TestUnansweredHeartbeats(t *testing.T) {
 		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publication.NewProgress(), apply.ToHub(silent, "member-own")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*interval)
 		defer cancel()
-		must(t, p.Start(ctx))
+		check.Must(t, p.Start(ctx))
 		if silent.requests < 8 || silent.longest > interval {
 			t.Errorf("%d requests in 10 intervals of %s, the longest for %s", silent.requests, interval, silent.longest)
 		}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -55,12 +55,8 @@ func TestDecide(t *testing.T) {
 			for _, object := range obstructed {
 				others = append(others, object.Name)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.obstructed, others); diff != "" {
-				t.Errorf("obstructed (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "changes", test.want, got)
+			check.Equal(t, "obstructed", test.obstructed, others)
 		})
 	}
 }

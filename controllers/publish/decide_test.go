@@ -16,6 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
@@ -174,12 +175,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, outcome := (&Reconciler{}).decide(test.known, test.slices)
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(records{})); diff != "" {
-				t.Errorf("records (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.outcome, outcome); diff != "" {
-				t.Errorf("outcome (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "records", test.want, got, cmp.AllowUnexported(records{}))
+			check.Equal(t, "outcome", test.outcome, outcome)
 		})
 	}
 }

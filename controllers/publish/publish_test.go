@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -90,29 +91,21 @@ func TestGrantIsReducedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scheme := runtime.NewScheme()
-			if err := hubv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, hubv1alpha1.AddToScheme(scheme))
 			record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: "shop.web"}}
 			record.Spec.Inactive, record.Spec.GrantedTo, record.Spec.Type = test.inactive, test.before, "ClusterSetIP"
 			onHub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).Build()
 			observed := hub.Service{}
 			if name != "there is no record at all" {
 				observed.Local = &hubv1alpha1.PublishedService{}
-				if err := onHub.Get(t.Context(), client.ObjectKeyFromObject(record), observed.Local); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(record), observed.Local))
 			}
 			desired := record.DeepCopy()
 			desired.Spec.Inactive, desired.Spec.GrantedTo, desired.Spec.Type = test.after != nil, test.after, "Headless"
 			r := &Reconciler{Hub: apply.ToHub(onHub, "member-a")}
-			if err := r.narrow(t.Context(), desired, &observed); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, r.narrow(t.Context(), desired, &observed))
 			stored := &hubv1alpha1.PublishedService{}
-			if err := onHub.Get(t.Context(), client.ObjectKeyFromObject(record), stored); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(record), stored))
 			wrote := stored.ResourceVersion != "999" // that of the fake client's first objects
 			switch {
 			case wrote != test.want:

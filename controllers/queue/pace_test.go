@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -18,6 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -125,9 +125,7 @@ func TestPacedEchoes(t *testing.T) {
 		outputs.Create(t.Context(), event.TypedCreateEvent[*discoveryv1.EndpointSlice]{Object: echo, IsInInitialList: true}, q)
 	}
 	want := append([]string{"web", "api", "web", "api", "web"}, slices.Repeat([]string{"web"}, 2*changeBurst)...)
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("reconciled (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "reconciled", want, seen)
 }
 
 // immediateQueue is a queue that is processed at once.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -80,9 +81,7 @@ func TestRetries(t *testing.T) {
 				}
 				again[min(i, 2)] = result.RequeueAfter
 			}
-			if diff := cmp.Diff(test.again, again); diff != "" {
-				t.Errorf("tried again after (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "tried again after", test.again, again)
 		})
 	}
 }
@@ -229,9 +228,7 @@ func queued(t *testing.T, given answers, c clock.WithDelayedExecution) (*Retries
 	retries.clock = c
 	q := priorityqueue.New[reconcile.Request](t.Name())
 	t.Cleanup(q.ShutDown)
-	if err := retries.source().Start(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, retries.source().Start(t.Context(), q))
 	return retries, q, func(name string) time.Duration {
 		result, _ := retries.Reconcile(t.Context(), requestOf(name))
 		return result.RequeueAfter

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -66,9 +67,7 @@ func TestLocalAge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen, err := hub.Read(t.Context(), tc.members)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			known := seen.Store("own", clusterset.AddressRanges{}).Service(clusterset.ServiceKey{Namespace: "shop", Name: "web"})
 			known.Local = tc.record
 			if got := effectiveAge(recorded.Add(tc.claimed), known); !got.Equal(tc.want) {

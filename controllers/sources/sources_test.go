@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -53,16 +53,10 @@ func TestExports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := sources.Sources{Local: test.own, Hub: hub.Service{Exports: []clusterset.Export{other}, LocalExport: test.recorded, NotAllowed: test.barred}}
-			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
-				t.Errorf("exports (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "exports", test.want, s.Exports())
 			s.Hub.Ungranted = []clusterset.Export{ungranted}
-			if diff := cmp.Diff(test.want, s.Exports()); diff != "" {
-				t.Errorf("exports, one of which is not granted to this cluster (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(slices.Insert(slices.Clone(test.want), 1, ungranted), s.AllExports()); diff != "" {
-				t.Errorf("all exports (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "exports, one of which is not granted to this cluster", test.want, s.Exports())
+			check.Equal(t, "all exports", slices.Insert(slices.Clone(test.want), 1, ungranted), s.AllExports())
 		})
 	}
 }

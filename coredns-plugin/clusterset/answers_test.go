@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // shop is a zone with one service of each sort.
@@ -121,9 +122,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		name, typ, _ := strings.Cut(question, " ")
 		reply := w.ask(name, dns.StringToType[typ])
-		if diff := cmp.Diff(want, text(reply)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", question, diff)
-		}
+		check.Equal(t, question, want, text(reply))
 		if !reply.Authoritative || reply.Truncated {
 			t.Errorf("%s: authoritative %t, truncated %t", question, reply.Authoritative, reply.Truncated)
 		}

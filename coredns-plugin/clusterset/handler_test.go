@@ -13,9 +13,10 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/test"
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // next is the next plugin. It answers YXDOMAIN, which ours never does.
@@ -73,7 +74,7 @@ func TestUnsyncedIsServfailBeforeFallthrough(t *testing.T) {
 	w := unsynced(t, options{})
 	w.cs.Next = next
 	w.cs.Fall = fallAll()
-	check := func(state string, code int, ready bool) {
+	expect := func(state string, code int, ready bool) {
 		t.Helper()
 		for _, name := range []string{"web.shop.svc.clusterset.local.", "svc.clusterset.local.", "clusterset.local."} {
 			got := w.ask(name, dns.TypeSOA)
@@ -92,23 +93,19 @@ func TestUnsyncedIsServfailBeforeFallthrough(t *testing.T) {
 		}
 	}
 	w.publish()
-	check("nothing listed", dns.RcodeServerFailure, false)
+	expect("nothing listed", dns.RcodeServerFailure, false)
 	w.update(clusterSetIP("shop", "web", []string{"10.96.0.1"}))
 	w.publish()
-	check("an event before any list", dns.RcodeServerFailure, false)
-	if err := w.w.watcher.feeds[kindImport].Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	expect("an event before any list", dns.RcodeServerFailure, false)
+	check.Must(t, w.w.watcher.feeds[kindImport].Replace(nil, ""))
 	w.publish()
-	check("imports listed, slices not", dns.RcodeServerFailure, false)
+	expect("imports listed, slices not", dns.RcodeServerFailure, false)
 	w.cs.crdAbsent.Store(true)
-	check("no CRD", dns.RcodeServerFailure, true)
+	expect("no CRD", dns.RcodeServerFailure, true)
 	w.cs.crdAbsent.Store(false)
-	if err := w.w.watcher.feeds[kindSlice].Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.w.watcher.feeds[kindSlice].Replace(nil, ""))
 	w.publish()
-	check("all listed", dns.RcodeSuccess, true)
+	expect("all listed", dns.RcodeSuccess, true)
 }
 
 func TestRefusals(t *testing.T) {
@@ -199,9 +196,7 @@ func TestTruncation(t *testing.T) {
 		"truncated false, all answers true, all additional false, some additional false": true,
 		"truncated false, all answers true, all additional true, some additional true":   true,
 	}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("states over all sizes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "states over all sizes", want, seen)
 }
 
 // A service alternates between two sets of addresses: each answer is one of them, and the serial number never decreases.

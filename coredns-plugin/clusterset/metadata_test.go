@@ -9,8 +9,9 @@ import (
 
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/request"
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func TestMetadata(t *testing.T) {
@@ -42,8 +43,6 @@ func TestMetadata(t *testing.T) {
 				got = append(got, label+"="+value)
 			}
 		}
-		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, strings.Join(got, " "))
 	}
 }

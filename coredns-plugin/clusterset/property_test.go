@@ -20,6 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // anything draws the objects of a cluster: few names, so that they are often equal, and many invalid values.
@@ -290,9 +292,7 @@ func TestTransferOfOthers(t *testing.T) {
 	serial := w.cs.zones[0].serial.load()
 	for known, want := range map[uint32]string{0: "all", serial - 1: "all", serial: "SOA", serial + 1: "SOA"} {
 		out, err := w.cs.Transfer("ClusterSet.local.", known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		records := 0
 		for batch := range out {
 			records += len(batch)

@@ -11,9 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // spec: N6
@@ -48,9 +49,7 @@ func TestChangesAreSeen(t *testing.T) {
 	} {
 		step.change()
 		w.publish()
-		if diff := cmp.Diff(step.want, text(w.ask(step.ask, dns.TypeA))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff)
-		}
+		check.Equal(t, step.name, step.want, text(w.ask(step.ask, dns.TypeA)))
 		now := serial()
 		if moved := newer(now, last); moved != step.visible || (!moved && now != last) {
 			t.Errorf("%s: serial %d after %d", step.name, now, last)
@@ -72,9 +71,7 @@ func TestStatusOfImportsDoesNotMatter(t *testing.T) {
 		db.Status.Clusters = clusters
 		w.update(db)
 		w.publish()
-		if diff := cmp.Diff(want, text(w.ask("db.shop.svc.status.test.", dns.TypeA))); diff != "" {
-			t.Errorf("status.clusters %v (-want +got):\n%s", clusters, diff)
-		}
+		check.Equal(t, fmt.Sprintf("status.clusters %v", clusters), want, text(w.ask("db.shop.svc.status.test.", dns.TypeA)))
 	}
 }
 

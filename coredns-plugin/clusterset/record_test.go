@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // spec: N7
@@ -60,12 +62,8 @@ func TestRefusedObjects(t *testing.T) {
 	} {
 		w := newWorld(t, options{}, tc.object)
 		r, err := w.w.watcher.feeds[kindOf(tc.object)].record(tc.object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tc.want, r.refused(), cmp.AllowUnexported(refusal{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Must(t, err)
+		check.Equal(t, name, tc.want, r.refused(), cmp.AllowUnexported(refusal{}))
 		counted := map[reason]int{}
 		for _, r := range tc.want {
 			counted[r.reason]++
@@ -136,9 +134,7 @@ func TestHostileNumbers(t *testing.T) {
 		t.Errorf("a port too many: %s", text(reply))
 	}
 	refused := slices.Collect(w.cs.zones[0].services.node("db.shop").mirrors())[0].refused()
-	if diff := cmp.Diff([]refusal{{refusedPort, "2000 ports: the first 1000 are served"}}, refused, cmp.AllowUnexported(refusal{})); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "refused", []refusal{{refusedPort, "2000 ports: the first 1000 are served"}}, refused, cmp.AllowUnexported(refusal{}))
 	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); len(reply.Answer) != 1000 || reply.Truncated {
 		t.Errorf("%d addresses, truncated %t", len(reply.Answer), reply.Truncated)
 	}
@@ -150,9 +146,8 @@ func TestBothVersionsGiveTheSameRecord(t *testing.T) {
 	alpha.Spec.Type, alpha.Spec.IPs = v1alpha1.ClusterSetIP, beta.Spec.IPs
 	alpha.Spec.Ports = []v1alpha1.ServicePort{{Name: "http", Protocol: "UDP", Port: 80}}
 	n := newNames([]string{testZone})
-	if diff := cmp.Diff(n.importOf(beta), n.importOfAlpha(alpha), cmp.AllowUnexported(imported{}, header{}, objectKey{}, port{}, addresses{}, refusal{})); diff != "" {
-		t.Error(diff)
-	}
+	unexported := cmp.AllowUnexported(imported{}, header{}, objectKey{}, port{}, addresses{}, refusal{})
+	check.Equal(t, "record", n.importOf(beta), n.importOfAlpha(alpha), unexported)
 }
 
 // client-go's expectations of a store, with records in place of objects.
@@ -160,9 +155,7 @@ func TestFeed(t *testing.T) {
 	w := newWorld(t, options{})
 	f := w.w.watcher.feeds[kindImport]
 	r, err := f.Transformer()(clusterSetIP("shop", "web", []string{"10.0.0.1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || key != "shop/web" {
 		t.Errorf("key %q, %v", key, err)
 	}
@@ -215,9 +208,7 @@ func TestMetrics(t *testing.T) {
 		"endpoints":    testutil.ToFloat64(endpointsGauge.WithLabelValues(zone)),
 		"synced":       synced(),
 	}
-	if diff := cmp.Diff(map[string]float64{"ClusterSetIP": 1, "Headless": 1, "endpoints": 2, "synced": 1}, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "metrics", map[string]float64{"ClusterSetIP": 1, "Headless": 1, "endpoints": 2, "synced": 1}, got)
 	if at := testutil.ToFloat64(eventGauge.WithLabelValues(zone, "endpointslices")); at < 1.7e9 {
 		t.Errorf("last event at %v", at)
 	}
@@ -230,9 +221,7 @@ func TestMetrics(t *testing.T) {
 func TestReadmeMetrics(t *testing.T) {
 	newWorld(t, options{})
 	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var exported []string
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "coredns_clusterset_") {
@@ -240,9 +229,7 @@ func TestReadmeMetrics(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	documented := regexp.MustCompile("coredns_clusterset_[a-z_]+").FindAllString(string(text), -1)
 	slices.Sort(documented)
 	if diff := cmp.Diff(exported, documented); diff != "" {

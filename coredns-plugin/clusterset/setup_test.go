@@ -32,6 +32,8 @@ import (
 	_ "github.com/coredns/coredns/plugin/ready"
 	_ "github.com/coredns/coredns/plugin/reload"
 	_ "github.com/coredns/coredns/plugin/transfer"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func TestParse(t *testing.T) {
@@ -60,9 +62,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", corefile, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}, api{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", corefile, diff)
-		}
+		check.Equal(t, corefile, want, got, cmp.AllowUnexported(options{}, api{}), cmpopts.EquateEmpty())
 	}
 	for args, want := range map[string][]string{"": {"."}, "a.test B.test": {"a.test.", "b.test."}} {
 		got, err := parse(caddy.NewTestController("dns", "clusterset clusterset.local {\n fallthrough "+args+"\n}"))
@@ -103,9 +103,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%s: no error", corefile)
 			continue
 		}
-		if diff := cmp.Diff(want, err.Error()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", corefile, diff)
-		}
+		check.Equal(t, corefile, want, err.Error())
 	}
 }
 
@@ -142,9 +140,7 @@ func FuzzParse(f *testing.F) {
 // corefiles returns the Corefiles in the README.
 func corefiles(t *testing.T) []string {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var found []string
 	for _, m := range regexp.MustCompile("(?s)\n~~~ corefile\n(.*?)\n~~~").FindAllStringSubmatch(string(text), -1) {
 		found = append(found, m[1])
@@ -161,16 +157,12 @@ func TestReadmeCorefiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	cert, key, err := certutil.GenerateSelfSignedCertKey("test", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for file, text := range map[string]string{
 		"kubeconfig": kubeconfig, "db.clusterset.local": "$TTL 5\n@ SOA a b 1 2 3 4 5\n",
 		"cert.pem": string(cert), "key.pem": string(key), "ca.pem": string(cert),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	dnsserver.SetDirectives([]string{
 		"reload", "metadata", "ready", "health", "prometheus", "errors", "loadbalance", "cache", "transfer", "clusterset", "kubernetes", "file", "loop", "forward",

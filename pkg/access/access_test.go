@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -170,9 +171,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules, err := New(exporting, Objects{Policies: test.policies, Grants: test.grants, Namespaces: namespaces, Properties: regions})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			for range 2 { // computed, and known
 				if got := rules.Decide(test.service, test.client); got.Allowed != test.allowed || got.Rule != test.rule {
 					t.Errorf("%+v, want %t by %s", got, test.allowed, test.rule)
@@ -226,9 +225,7 @@ func TestDecideAsWritten(t *testing.T) {
 			objects.Grants = append(objects.Grants, g)
 		}
 		rules, err := New(direction, objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for range 10 {
 			service := Service{
 				clusterset.ServiceKey{Namespace: drawOf(t, "of", "shop", "test", unknownKey), Name: drawOf(t, "service", "web", "db")}, rapid.Bool().Draw(t, "granted only"),
@@ -394,9 +391,7 @@ func thousand(t testing.TB, direction policyv1alpha1.Direction, all bool) *Rules
 		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), spec))
 	}
 	rules, err := New(direction, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return rules
 }
 
@@ -420,9 +415,7 @@ func selecting(t testing.TB, peer func(i int) apiPeer) *Rules {
 		objects.Policies = append(objects.Policies, policyOf(fmt.Sprint(i), policySpec{Action: accept, Peers: []apiPeer{peer(i)}}))
 	}
 	rules, err := New(exporting, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return rules
 }
 
@@ -449,9 +442,7 @@ func TestChainsAreShort(t *testing.T) {
 		}
 		objects.Grants = []exportGrant{grantOf("east", policyv1alpha1.ServiceExportGrantSpec{To: []apiPeer{{Clusters: []policyv1alpha1.ClusterID{"east"}}}})}
 		rules, err := New(exporting, objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := rules.chain(chainKey{web, frontend.Cluster, frontend.Namespace}); len(got) != test.want {
 			t.Errorf("%s: %d steps, want %d: %+v", name, len(got), test.want, got)
 		}
@@ -462,9 +453,7 @@ func TestChainsAreShort(t *testing.T) {
 func TestChainsAreBounded(t *testing.T) {
 	t.Parallel()
 	rules, err := New(exporting, Objects{Namespaces: namespaces})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for i := range maxChains + 1 {
 		rules.Decide(web, Client{Cluster: frontend.Cluster, Namespace: fmt.Sprint("ns-", i)})
 		if want := i%maxChains + 1; len(rules.chains) != want {
@@ -532,9 +521,7 @@ func TestApplying(t *testing.T) {
 		},
 		Grants: []exportGrant{grantOf("some", policyv1alpha1.ServiceExportGrantSpec{Exports: []policyv1alpha1.ObjectName{"web"}, To: peers})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	db := Service{Key: clusterset.ServiceKey{Namespace: "shop", Name: "db"}}
 	granted, gone := db, Service{Key: clusterset.ServiceKey{Namespace: unknownKey, Name: "db"}}
 	granted.GrantedOnly = true

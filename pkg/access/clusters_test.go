@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -103,9 +104,7 @@ func TestGrantedToAgreesWithDecide(t *testing.T) {
 		grants := rapid.SliceOfN(drawn, 0, 3).Draw(t, "grants")
 		clusters, _ := GrantedTo("own", service, grants, regions)
 		rules, err := New(exporting, Objects{Grants: grants, Namespaces: namespaces, Properties: regions})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, id := range []clusterset.ClusterID{"east", "west", "north", "south"} {
 			accepts := false
 			for _, client := range []Client{{Cluster: id}, {Cluster: id, Namespace: "shop", ServiceAccount: "frontend"}, {Cluster: id, Namespace: "test"}} {
@@ -130,7 +129,5 @@ func TestSelecting(t *testing.T) {
 		return grantOf(name, policyv1alpha1.ServiceExportGrantSpec{Exports: exports})
 	}
 	got := Selecting("web", []exportGrant{of("z"), of("web", "db", "web"), of("db", "db")})
-	if diff := cmp.Diff([]string{"ServiceExportGrant shop/web", "ServiceExportGrant shop/z"}, got); diff != "" {
-		t.Errorf("grants (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "grants", []string{"ServiceExportGrant shop/web", "ServiceExportGrant shop/z"}, got)
 }

@@ -6,9 +6,9 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
@@ -59,20 +60,11 @@ func (w writing) do(t *testing.T, want error, methods []string, change plan.Chan
 	if !errors.Is(err, want) {
 		t.Fatalf("%s: %v, want %v", change.Verb, err, want)
 	}
-	if diff := cmp.Diff(methods, *w.requests, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: requests (-want +got):\n%s", change.Verb, diff)
-	}
+	check.Equal(t, fmt.Sprintf("%s: requests", change.Verb), methods, *w.requests, cmpopts.EquateEmpty())
 	if len(written) == 0 {
 		return nil
 	}
 	return written[0]
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // derivedService returns a Service of ours.
@@ -118,15 +110,15 @@ func TestTwoWriters(t *testing.T) {
 	} {
 		theirs := derivedService(name, "web")
 		theirs.Labels = labels
-		must(t, admin.Create(t.Context(), theirs))
+		check.Must(t, admin.Create(t.Context(), theirs))
 		isForeign(theirs)
 	}
 
 	label := func(mark string) *corev1.Service {
 		t.Helper()
-		must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ours), ours))
+		check.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(ours), ours))
 		ours.Labels = map[string]string{clusterset.LabelManagedBy: mark, mcsv1beta1.LabelServiceName: "web"}
-		must(t, admin.Update(t.Context(), ours))
+		check.Must(t, admin.Update(t.Context(), ours))
 		return ours.DeepCopy()
 	}
 	isForeign(label("somebody")) // it was ours
@@ -164,7 +156,7 @@ func TestOwnWrites(t *testing.T) {
 	do(ErrStale, []string{"GET"}, creation)                                           // the cache has not seen it yet
 	do(ErrNameTaken, []string{"GET"}, creationOf(derivedService("derived", "other"))) // D2: no watch would enqueue the other import
 
-	must(t, admin.Delete(t.Context(), first.DeepCopy()))
+	check.Must(t, admin.Delete(t.Context(), first.DeepCopy()))
 	again := do(nil, []string{"GET", "POST"}, creation) // by hand, before the cache saw anything
 
 	edit := plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(again), Existing: again}
@@ -174,13 +166,13 @@ func TestOwnWrites(t *testing.T) {
 	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(second), Existing: second})
 
 	byHand := &corev1.Service{}
-	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
+	check.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
 	byHand.Spec.Selector = map[string]string{"by": "hand"}
-	must(t, admin.Update(t.Context(), byHand))
+	check.Must(t, admin.Update(t.Context(), byHand))
 	do(ErrStale, []string{"GET", "PUT"}, edit) // the API server refuses it
 	do(nil, []string{"PUT"}, plan.Change[*corev1.Service]{Verb: plan.Update, Object: edited(byHand), Existing: byHand})
 
-	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
+	check.Must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(again), byHand))
 	deletion := plan.Change[*corev1.Service]{Verb: plan.Delete, Object: byHand, Existing: byHand}
 	do(nil, []string{"DELETE"}, deletion)
 	do(nil, []string{"GET"}, deletion) // it is done

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -122,9 +122,7 @@ func TestNames(t *testing.T) {
 			t.Parallel()
 			short := clusterset.ShortDerivedName(tc.service)
 			got := names{short, clusterset.LongDerivedName(tc.service), clusterset.MirroredSliceName(short, "berlin", "0123456789")}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "names", tc.want, got)
 		})
 	}
 }

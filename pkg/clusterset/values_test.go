@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -62,11 +63,7 @@ func TestReservedServices(t *testing.T) {
 		{Namespace: "members-area", Name: "web"}:    "",
 		{}:                                          "",
 	} {
-		got := ""
-		if err := clusterset.CheckReserved(key); err != nil {
-			got = err.Error()
-		}
-		if got != want {
+		if got := check.Message(clusterset.CheckReserved(key)); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
 		if reserved := clusterset.IsReservedNamespace(key.Namespace); reserved != strings.HasPrefix(want, "namespace ") {
@@ -167,9 +164,7 @@ func TestCondition(t *testing.T) {
 			if got := clusterset.ConditionOf(tc.pointer); got != tc.condition {
 				t.Errorf("condition %v", got)
 			}
-			if diff := cmp.Diff(tc.pointer, tc.condition.Pointer()); diff != "" {
-				t.Errorf("pointer (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "pointer", tc.pointer, tc.condition.Pointer())
 			if got := (clusterset.Endpoint{Ready: tc.condition}).IsReady(); got != tc.ready {
 				t.Errorf("ready %t", got)
 			}
@@ -224,11 +219,7 @@ func TestAddressRanges(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := ""
-			if err := tc.ranges.Check(tc.address, tc.family); err != nil {
-				got = err.Error()
-			}
-			if got != tc.want {
+			if got := check.Message(tc.ranges.Check(tc.address, tc.family)); got != tc.want {
 				t.Errorf("error %q\nwant  %q", got, tc.want)
 			}
 		})
@@ -247,9 +238,7 @@ func TestFamiliesOf(t *testing.T) {
 		"both, the other way on": {[]string{"10.0.0.0/16", "fd01::/48"}, []corev1.IPFamily{"IPv4", "IPv6"}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, clusterset.FamiliesOf(prefixes(t, tc.cidrs...))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, tc.want, clusterset.FamiliesOf(prefixes(t, tc.cidrs...)))
 	}
 }
 
@@ -306,9 +295,7 @@ func TestParsePrefixes(t *testing.T) {
 func prefixes(t *testing.T, cidrs ...string) []netip.Prefix {
 	t.Helper()
 	result, err := clusterset.ParsePrefixes(cidrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return result
 }
 

@@ -5,6 +5,7 @@ package corefile_test
 
 import (
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
@@ -36,13 +38,9 @@ func TestCorefiles(t *testing.T) {
 				add, remove := editOf(edit)
 				once := must(t)(add(text))
 				if *update {
-					if err := os.WriteFile(filepath.Join("testdata", name+"."+edit), []byte(once), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, os.WriteFile(filepath.Join("testdata", name+"."+edit), []byte(once), 0o644))
 				}
-				if diff := cmp.Diff(read(t, name+"."+edit), once); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				check.Equal(t, "edited once", read(t, name+"."+edit), once)
 				if again := must(t)(add(once)); again != once {
 					t.Errorf("added twice is not added once:\n%s", cmp.Diff(once, again))
 				}
@@ -64,9 +62,7 @@ func TestForwardMoves(t *testing.T) {
 	for _, tail := range []string{"", "example.com {\n    whoami\n}\n", "# the end"} {
 		got := must(t)(corefile.AddForward(first+tail, zone, netip.MustParseAddr("fd00::20"), netip.MustParseAddr("10.96.0.21")))
 		want := strings.Replace(first, "10.96.0.20", "fd00::20 10.96.0.21", 1) + tail
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("before %q: -want +got:\n%s", tail, diff)
-		}
+		check.Equal(t, fmt.Sprintf("before %q", tail), want, got)
 		if back := must(t)(corefile.RemoveForward(got)); back != text+tail {
 			t.Errorf("before %q: -want +got:\n%s", tail, cmp.Diff(text+tail, back))
 		}
@@ -86,9 +82,7 @@ func TestForwardBesideMulticluster(t *testing.T) {
 	text := read(t, "kubeadm")
 	both := must(t)(corefile.AddForward(must(t)(corefile.AddMulticluster(text, zone)), zone, netip.MustParseAddr("10.96.0.20")))
 	want := must(t)(corefile.AddForward(text, zone, netip.MustParseAddr("10.96.0.20")))
-	if diff := cmp.Diff(want, must(t)(corefile.RemoveMulticluster(both))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "without the zone", want, must(t)(corefile.RemoveMulticluster(both)))
 }
 
 func TestForwardErrors(t *testing.T) {
@@ -197,9 +191,7 @@ func TestForwardBlock(t *testing.T) {
 // TestREADME: the text that administrators are asked to paste is that of AddForward.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile("../../manifests/dns/corefile/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var blocks []string
 	for _, part := range strings.Split(string(text), "```corefile\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
@@ -216,15 +208,11 @@ func TestREADME(t *testing.T) {
 			unmarked = append(unmarked, line)
 		}
 	}
-	if diff := cmp.Diff(strings.Join(unmarked, ""), stanza); diff != "" {
-		t.Errorf("the stanza: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "the stanza", strings.Join(unmarked, ""), stanza)
 	if same := must(t)(corefile.AddMulticluster(stanza, zone)); same != stanza {
 		t.Errorf("pasted, it is added again:\n%s", same)
 	}
-	if diff := cmp.Diff(must(t)(corefile.ForwardBlock(zone, netip.MustParseAddr("10.96.0.20"))), forward); diff != "" {
-		t.Errorf("the server block: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "the server block", must(t)(corefile.ForwardBlock(zone, netip.MustParseAddr("10.96.0.20"))), forward)
 }
 
 // editOf returns the functions that make an edit and undo it.
@@ -240,9 +228,7 @@ func editOf(edit string) (add, remove func(string) (string, error)) {
 func read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 
@@ -250,9 +236,7 @@ func must(t *testing.T) func(string, error) string {
 	t.Helper()
 	return func(text string, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return text
 	}
 }

@@ -6,10 +6,10 @@ package export
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -40,9 +40,7 @@ func TestAvailableAddresses(t *testing.T) {
 			for _, address := range AvailableAddresses(http, test.slices) {
 				got = append(got, address.String())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "addresses", test.want, got)
 		})
 	}
 }
@@ -84,9 +82,7 @@ func TestAvailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := clusterset.Availability{http.ID(): test.want}
-			if diff := cmp.Diff(want, Available([]clusterset.Port{http}, test.slices)); diff != "" {
-				t.Errorf("availability (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "availability", want, Available([]clusterset.Port{http}, test.slices))
 			if got := Terminating([]clusterset.Port{http}, test.slices)[http.ID()]; got != (name == "if none is ready, the ends") {
 				t.Errorf("its available endpoints terminate: %t", got)
 			}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 )
@@ -191,18 +192,15 @@ func TestDecide(t *testing.T) {
 			if rejection != nil {
 				t.Fatalf("rejected: %v", rejection)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("export (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "export", tc.want, got)
 			if got.Age.Location() != time.UTC {
 				t.Errorf("age in %v", got.Age.Location())
 			}
 			got.IPFamilies[0] = "changed"
 			delete(got.Labels, "team")
 			delete(got.Annotations, "note")
-			if diff := cmp.Diff(beforeExport, tc.export) + cmp.Diff(beforeService, tc.service); diff != "" {
-				t.Errorf("the input is changed or shared (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed or shared", beforeExport, tc.export)
+			check.Equal(t, "the input is changed or shared", beforeService, tc.service)
 		})
 	}
 }
@@ -266,12 +264,8 @@ func TestRejections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, rejection := export.Decide("berlin", tc.export, tc.service)
-			if diff := cmp.Diff(&tc.want, rejection); diff != "" {
-				t.Errorf("rejection (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(clusterset.Export{}, got); diff != "" {
-				t.Errorf("an export beside the rejection:\n%s", diff)
-			}
+			check.Equal(t, "rejection", &tc.want, rejection)
+			check.Equal(t, "an export beside the rejection", clusterset.Export{}, got)
 		})
 	}
 }
@@ -306,9 +300,7 @@ func TestSelection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, export.Selection(tc.service)); diff != "" {
-				t.Errorf("selection (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "selection", tc.want, export.Selection(tc.service))
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 )
@@ -128,9 +129,7 @@ func TestSlices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 2 { // in any order
-				if diff := cmp.Diff(tc.want, export.Slices("berlin", tc.sources)); diff != "" {
-					t.Errorf("slices (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "slices", tc.want, export.Slices("berlin", tc.sources))
 				slices.Reverse(tc.sources)
 			}
 		})
@@ -172,9 +171,7 @@ func TestSlicesShareNothing(t *testing.T) {
 	})
 	before := source.DeepCopy()
 	export.Slices("berlin", []*discoveryv1.EndpointSlice{source})[0].Endpoints[0].Addresses[0] = "changed"
-	if diff := cmp.Diff(before, source); diff != "" {
-		t.Errorf("the source is changed:\n%s", diff)
-	}
+	check.Equal(t, "the source is changed", before, source)
 }
 
 func TestInRanges(t *testing.T) {
@@ -219,16 +216,8 @@ func TestInRanges(t *testing.T) {
 			t.Parallel()
 			before := fmt.Sprint(tc.sources)
 			got, refused := export.InRanges(tc.sources, ranges)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
-			var messages []string
-			for _, err := range refused {
-				messages = append(messages, err.Error())
-			}
-			if diff := cmp.Diff(tc.refused, messages); diff != "" {
-				t.Errorf("refused (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", tc.want, got)
+			check.Equal(t, "refused", tc.refused, check.Messages(refused))
 			if after := fmt.Sprint(tc.sources); after != before {
 				t.Errorf("the input %s became %s", before, after)
 			}
@@ -250,9 +239,7 @@ func TestHostNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, export.HostNames(tc.sources)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "hostnames", tc.want, export.HostNames(tc.sources))
 		})
 	}
 }

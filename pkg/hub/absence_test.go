@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
@@ -154,9 +154,7 @@ func TestManyMissingRecords(t *testing.T) {
 		for _, k := range keys {
 			f.want("lost", k, "all")
 		}
-		if diff := cmp.Diff(map[clusterset.ClusterID]int{"a": n}, f.Unconfirmed()); diff != "" {
-			t.Errorf("%d records: services that wait (-want +got):\n%s", n, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%d records: services that wait", n), map[clusterset.ClusterID]int{"a": n}, f.Unconfirmed())
 		f.events = nil
 		f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", complete))
 		if len(f.events) != n {
@@ -314,9 +312,7 @@ func TestSuspended(t *testing.T) {
 	if len(f.Service(k).Exports) > 0 {
 		t.Error("the export is used")
 	}
-	if diff := cmp.Diff([]Event{{Key: k, Backlog: true}}, f.events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []Event{{Key: k, Backlog: true}}, f.events)
 	f.watch(kindMember, table.Update, suspended("own"))
 	if f.Service(k).NotAllowed == nil {
 		t.Error("a suspended cluster may publish")
@@ -337,9 +333,7 @@ func TestWaiting(t *testing.T) {
 		t.Helper()
 		f.events = nil
 		change()
-		if diff := cmp.Diff(want, f.events); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, want, f.events)
 	}
 	want("another member", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("b", "9", complete)) })
 	want("partial", func() { f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "9", partial)) })
@@ -357,18 +351,14 @@ func TestAbsent(t *testing.T) {
 	want := func(step string, want ...clusterset.ClusterID) {
 		t.Helper()
 		f.Import(k, Imported{"a": nil, "ghost": nil, "own": nil})
-		if diff := cmp.Diff(want, f.Absent()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, want, f.Absent())
 	}
 	want("at first", "ghost")
 	f.list(kindMember, memberOf("own"))
 	want("a is missing", "a", "ghost")
 	f.events = nil
 	f.MarkLeft("ghost")
-	if diff := cmp.Diff([]Event{{Key: k, Backlog: true}}, f.events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []Event{{Key: k, Backlog: true}}, f.events)
 	want("the ghost is expelled", "a")
 	f.list(kindMember, memberOf("a"))
 	want("the hub does not know us")

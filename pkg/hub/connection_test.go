@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -46,17 +46,11 @@ func TestReturn(t *testing.T) {
 		t.Error("that the hub is unreachable is not noticed")
 	}
 	all := Event{All: true, Backlog: true}
-	if diff := cmp.Diff([]Event{all}, events); diff != "" {
-		t.Errorf("while one kind does not answer (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "while one kind does not answer", []Event{all}, events)
 	c.handleResult(kindService, nil)
 	c.handleResult(kindService, nil)
-	if diff := cmp.Diff([]Event{all, all}, events); diff != "" {
-		t.Errorf("when the hub is back (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Reachability{Reachable, Unreachable, Reachable}, states); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "when the hub is back", []Event{all, all}, events)
+	check.Equal(t, "states", []Reachability{Reachable, Unreachable, Reachable}, states)
 }
 
 // TestUnreachable: a hub is unreachable as soon as the requests for all kinds have failed, also after the start.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
@@ -20,9 +20,7 @@ import (
 func gatewayOf(t *testing.T, id clusterset.ClusterID, host string) *hubv1alpha1.PublishedGateway {
 	t.Helper()
 	authority, err := identity.NewAuthority(id, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return &hubv1alpha1.PublishedGateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.GatewayName},
 		Spec: hubv1alpha1.PublishedGatewaySpec{
@@ -114,9 +112,7 @@ func TestOwnGateway(t *testing.T) {
 	if got := f.Gateways(); got.Own != nil {
 		t.Errorf("the hub has lost the record: %+v", got)
 	}
-	if diff := cmp.Diff([]MemberEvent{{"own", GatewayChanged}}, f.memberEvents); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "memberEvents", []MemberEvent{{"own", GatewayChanged}}, f.memberEvents)
 }
 
 // Clusters that gateways know and that have no Member count as absent, until they are marked as left.
@@ -133,9 +129,7 @@ func TestAbsentGateways(t *testing.T) {
 		f.list(k)
 	}
 	f.list(kindMember, memberOf("own"), memberOf("a"))
-	if diff := cmp.Diff([]clusterset.ClusterID{"b"}, f.Absent()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "absent", []clusterset.ClusterID{"b"}, f.Absent())
 	f.MarkLeft("b")
 	if got := f.Absent(); len(got) > 0 || !f.Gateways().Revoked.Equal(sets.New[clusterset.ClusterID]("b")) {
 		t.Errorf("%v are absent, %v are revoked", got, f.Gateways().Revoked)

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -75,18 +76,14 @@ func TestLargestRecords(t *testing.T) { //nolint:paralleltest // other tests wou
 		"a service": {largestService(), func() client.Object { return &hubv1alpha1.PublishedService{} }, kindService, 420_000},
 	} {
 		text, err := json.Marshal(tc.record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		f := newFill(t)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		for i := range count {
 			record := tc.fresh()
-			if err := json.Unmarshal(text, record); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, json.Unmarshal(text, record))
 			record.SetName(strings.Replace(tc.record.GetName(), testKey.Name, fmt.Sprintf("web-%d", i), 1))
 			f.watch(tc.kind, table.Update, record)
 		}

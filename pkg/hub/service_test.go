@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
@@ -53,9 +53,7 @@ func TestLocalExport(t *testing.T) {
 	own.CreationTimestamp = metav1.NewTime(epoch)
 	see := func(step string, want *clusterset.Export) {
 		t.Helper()
-		if diff := cmp.Diff(want, f.Service(ownWeb().Key).LocalExport, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, want, f.Service(ownWeb().Key).LocalExport, cmpopts.EquateEmpty())
 	}
 	see("without a record", nil)
 	f.list(kindService, own)
@@ -194,12 +192,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 		"refused of what cluster a contributes to service shop/web: 1 of 101 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10100",
 	}, slices.Repeat([]string{refusal("a", "0000000000")}, 9)...)
 	wantA = append(wantA, "9991 more records and endpoints of cluster a are refused")
-	if diff := cmp.Diff(wantA, messages["a"]); diff != "" {
-		t.Errorf("refused of a (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(slices.Repeat([]string{refusal("b", "0000000000")}, 3), messages["b"]); diff != "" {
-		t.Errorf("refused of b (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "refused of a", wantA, messages["a"])
+	check.Equal(t, "refused of b", slices.Repeat([]string{refusal("b", "0000000000")}, 3), messages["b"])
 	if len(messages["c"]) != 1 || !strings.HasPrefix(messages["c"][0], `record member-c/shop.web on the hub is refused: label "xxx`) {
 		t.Errorf("refused of c: %v", messages["c"])
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
@@ -94,9 +94,7 @@ func TestEvents(t *testing.T) {
 			f.watch(kindService, change, recordOf(id, key))
 			f.watch(kindEndpoints, change, endpointsOf(id, key, "0123456789"))
 			want := []Event{{Key: key, Cluster: id, Deleted: deleted}, {Key: key, Cluster: id, Endpoints: true, Deleted: deleted}}
-			if diff := cmp.Diff(want, f.events); diff != "" {
-				t.Errorf("records of %s (-want +got):\n%s", id, diff)
-			}
+			check.Equal(t, fmt.Sprintf("records of %s", id), want, f.events)
 		}
 	}
 }
@@ -116,9 +114,7 @@ func TestMemberEvents(t *testing.T) {
 	f.list(kindMember)
 	f.watch(kindMember, table.Delete, memberOf("a"))
 	want := []MemberEvent{{"a", MemberSeen}, {"a", MemberSeen}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", HeartbeatRenewed}, {"a", MemberLeft}}
-	if diff := cmp.Diff(want, f.memberEvents); diff != "" {
-		t.Errorf("memberEvents (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "memberEvents", want, f.memberEvents)
 }
 
 // TestLocalHeartbeatLost: the deletion of the local heartbeat sends an event, so that it is created again. That of another member's
@@ -133,9 +129,7 @@ func TestLocalHeartbeatLost(t *testing.T) {
 	for _, heartbeat := range lost {
 		f.watch(kindHeartbeat, table.Delete, heartbeat)
 	}
-	if diff := cmp.Diff([]MemberEvent{{"own", MemberSeen}}, f.memberEvents); diff != "" {
-		t.Errorf("memberEvents (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "memberEvents", []MemberEvent{{"own", MemberSeen}}, f.memberEvents)
 }
 
 // TestForeignNamespaces: objects outside of the members' namespaces are ignored.
@@ -168,9 +162,7 @@ func TestKeysByChange(t *testing.T) {
 	f.list(kindEndpoints, slice)
 	got := f.Keys()
 	slices.SortFunc(got[:2], func(a, b clusterset.ServiceKey) int { return strings.Compare(a.Name, b.Name) }) // the first of each kind
-	if diff := cmp.Diff([]clusterset.ServiceKey{keys[2], keys[3], keys[1], keys[0]}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "keys", []clusterset.ServiceKey{keys[2], keys[3], keys[1], keys[0]}, got)
 }
 
 // TestKeysIn: the services of a namespace are returned as long as there is a record of either kind.
@@ -180,9 +172,7 @@ func TestKeysIn(t *testing.T) {
 	other := clusterset.ServiceKey{Namespace: "other", Name: "x"}
 	want := func(step string, want ...clusterset.ServiceKey) {
 		t.Helper()
-		if diff := cmp.Diff(want, f.KeysIn(key.Namespace)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, want, f.KeysIn(key.Namespace))
 	}
 	f.list(kindService, recordOf("a", key), recordOf("b", key), recordOf("a", other))
 	f.list(kindEndpoints, endpointsOf("a", key, "0123456789"))
@@ -210,9 +200,7 @@ func TestRecordsTakeNoMoreThanTheyHold(t *testing.T) {
 	want := record.DeepCopy()
 	f.list(kindEndpoints, record)
 	got := f.records.of(key).endpointsOf("a")[0]
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the record has changed (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the record has changed", want, got)
 	if groups := got.Spec.Groups; cap(groups) > 2 || cap(groups[0].Addresses) > 4 || cap(groups[0].Hostnames) > 4 {
 		t.Errorf("there is room for %d groups, %d addresses and %d hostnames", cap(groups), cap(groups[0].Addresses), cap(groups[0].Hostnames))
 	}
@@ -246,20 +234,14 @@ func TestProperties(t *testing.T) {
 		return member
 	}
 	type properties = map[clusterset.ClusterID]map[string]string
-	check := func(step string, want properties) {
-		t.Helper()
-		if diff := cmp.Diff(want, f.Properties()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
-	}
-	check("before the list", properties{})
+	check.Equal(t, "before the list", properties{}, f.Properties())
 	f.list(kindMember, memberOf("own"), region("b", "eu"))
-	check("listed", properties{"own": {}, "b": {"region": "eu"}})
+	check.Equal(t, "listed", properties{"own": {}, "b": {"region": "eu"}}, f.Properties())
 	f.watch(kindMember, table.Update, region("b", "us"))
-	check("changed", properties{"own": {}, "b": {"region": "us"}})
+	check.Equal(t, "changed", properties{"own": {}, "b": {"region": "us"}}, f.Properties())
 	f.list(kindMember, memberOf("own"))
-	check("missing", properties{"own": {}, "b": {"region": "us"}})
+	check.Equal(t, "missing", properties{"own": {}, "b": {"region": "us"}}, f.Properties())
 	f.watch(kindMember, table.Update, region("b", "us"))
 	f.watch(kindMember, table.Delete, region("b", "us"))
-	check("left", properties{"own": {}})
+	check.Equal(t, "left", properties{"own": {}}, f.Properties())
 }

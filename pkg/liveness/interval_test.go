@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
@@ -66,9 +65,7 @@ func TestLongerLocalInterval(t *testing.T) {
 	if changed := renew(liveness.GracePeriods, "long"); changed != nil {
 		t.Errorf("%v changed within four local intervals", changed)
 	}
-	if diff := cmp.Diff([]clusterset.ClusterID{"short"}, renew(1, "long")); diff != "" {
-		t.Errorf("changed after them (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed after them", []clusterset.ClusterID{"short"}, renew(1, "long"))
 	h.now = h.now.Add(long) // the last heartbeat at the long interval is renewed at the short one again
 	h.LocalRenewed(h.now, interval)
 	h.Renewed("long", interval)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -163,9 +163,7 @@ func TestServing(t *testing.T) {
 				}
 				got = append(got, text)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("slices in use (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices in use", test.want, got)
 			if after := fmt.Sprintf("%+v", test.sources); after != before {
 				t.Errorf("the argument was changed:\n%s\nbefore:\n%s", after, before)
 			}
@@ -195,8 +193,6 @@ func TestKeptPorts(t *testing.T) {
 		"unknown since the start": {liveness.Withdraw, liveness.Unknown, v4, []string{"http", "admin"}},
 	} {
 		kept := liveness.Kept{State: test.state, Family: test.family, Ports: []string{"http", "admin"}}
-		if diff := cmp.Diff(test.want, liveness.KeptPorts(test.policy, served, kept)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, liveness.KeptPorts(test.policy, served, kept))
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
@@ -72,14 +71,10 @@ func TestSilentMember(t *testing.T) {
 	if changed := h.pass(grace); changed != nil {
 		t.Errorf("%v changed within the grace period", changed)
 	}
-	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, h.pass(interval)); diff != "" {
-		t.Errorf("changed after the grace period (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed after the grace period", []clusterset.ClusterID{"a"}, h.pass(interval))
 	h.want(t, "a", liveness.Silent)
 	h.want(t, "b", liveness.Live)
-	if diff := cmp.Diff([]clusterset.ClusterID{"a"}, h.Silent()); diff != "" {
-		t.Errorf("silent (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "silent", []clusterset.ClusterID{"a"}, h.Silent())
 
 	h.renewing["a"] = true
 	h.pass(interval)
@@ -244,22 +239,16 @@ func TestMembersAreIndependent(t *testing.T) {
 	h := newHub("a", "b", "c", "d")
 	h.pass(interval)
 	h.renewing["b"], h.renewing["d"] = false, false
-	if diff := cmp.Diff([]clusterset.ClusterID{"b", "d"}, h.pass(grace+interval)); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed", []clusterset.ClusterID{"b", "d"}, h.pass(grace+interval))
 	h.renewing["d"] = true
 	h.pass(2 * interval)
 	h.renewing["a"], h.renewing["d"] = false, false
-	if diff := cmp.Diff([]clusterset.ClusterID{"a", "d"}, h.pass(grace+interval)); diff != "" {
-		t.Errorf("changed while b is silent (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed while b is silent", []clusterset.ClusterID{"a", "d"}, h.pass(grace+interval))
 	h.Track("e", 0)
 	want := map[clusterset.ClusterID]liveness.State{
 		"a": liveness.Silent, "b": liveness.Silent, "c": liveness.Live, "d": liveness.Silent, "e": liveness.Unknown,
 	}
-	if diff := cmp.Diff(want, h.States()); diff != "" {
-		t.Errorf("all states (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "all states", want, h.States())
 }
 
 // TestSlowMember: a member with a longer heartbeat interval than the local one is silent only after several of its own intervals,
@@ -272,21 +261,15 @@ func TestSlowMember(t *testing.T) {
 	h.Track("slow", slow)
 	h.Track("fast", time.Second)
 	h.Renewed("renewed", slow)
-	if diff := cmp.Diff([]clusterset.ClusterID{"fast"}, h.pass(grace+interval)); diff != "" {
-		t.Errorf("changed after the usual grace period (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed after the usual grace period", []clusterset.ClusterID{"fast"}, h.pass(grace+interval))
 	h.pass(4*slow - grace - interval)
 	h.want(t, "slow", liveness.Unknown)
 	h.want(t, "renewed", liveness.Live)
-	if diff := cmp.Diff([]clusterset.ClusterID{"renewed", "slow"}, h.pass(interval)); diff != "" {
-		t.Errorf("changed after the members' own (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed after the members' own", []clusterset.ClusterID{"renewed", "slow"}, h.pass(interval))
 	h.Renewed("renewed", 0) // it reports no interval any more
 	h.Renewed("renewed", 0)
 	h.want(t, "renewed", liveness.Live)
-	if diff := cmp.Diff([]clusterset.ClusterID{"renewed"}, h.pass(grace+interval)); diff != "" {
-		t.Errorf("changed after a heartbeat without an interval (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changed after a heartbeat without an interval", []clusterset.ClusterID{"renewed"}, h.pass(grace+interval))
 }
 
 // TestFlapWindow: the required renewals are reset after a member was live for five minutes.
@@ -330,9 +313,7 @@ func TestAbsent(t *testing.T) {
 	absent := func(ids ...clusterset.ClusterID) []clusterset.ClusterID { return h.Absent(ids, timeout) }
 	want := func(step string, got []clusterset.ClusterID, want ...clusterset.ClusterID) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step, diff)
-		}
+		check.Equal(t, step, want, got)
 	}
 	want("at first", absent("a", "b"))
 	h.pass(timeout - interval)

@@ -6,8 +6,7 @@ package merge_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
@@ -144,9 +143,7 @@ func TestConflicts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, mustMerge(t, tc.exports...).Conflicts); diff != "" {
-				t.Errorf("conflicts (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "conflicts", tc.want, mustMerge(t, tc.exports...).Conflicts)
 		})
 	}
 }

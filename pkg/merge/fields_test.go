@@ -6,9 +6,9 @@ package merge_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
@@ -26,9 +26,7 @@ func TestFields(t *testing.T) {
 		{Reason: "PortConflict", Name: "ports", Using: "http:80/TCP, admin:90/TCP", Values: byCluster{"a": "http:80/TCP", "b": "http:80/TCP, admin:90/TCP"}, Disagree: []clusterset.ClusterID{"b"}},
 		{Reason: "TypeConflict", Name: "type", Using: "ClusterSetIP", Values: byCluster{"a": "ClusterSetIP", "b": "Headless"}, Disagree: []clusterset.ClusterID{"b"}},
 	}
-	if diff := cmp.Diff(want, got[:2]); diff != "" {
-		t.Errorf("the first fields (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the first fields", want, got[:2])
 	var names []string
 	for _, f := range got {
 		names = append(names, f.Name)
@@ -37,9 +35,7 @@ func TestFields(t *testing.T) {
 		"ports", "type", "session affinity", "session affinity config", "exported labels", "exported annotations",
 		"internal traffic policy", "traffic distribution", "IP families",
 	}
-	if diff := cmp.Diff(all, names); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "fields", all, names)
 	if none := merge.Fields(nil); none != nil {
 		t.Errorf("of no exports: %v", none)
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
@@ -130,9 +130,7 @@ func TestOldestWins(t *testing.T) {
 			"a": {"http": "http"}, "b": {"http": "http"},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("merged (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "merged", want, got)
 }
 
 // spec: R3, R6
@@ -265,12 +263,8 @@ func TestPorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := mustMerge(t, tc.exports...)
-			if diff := cmp.Diff(tc.want, got.Ports); diff != "" {
-				t.Errorf("ports (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.serves, got.PortNames); diff != "" {
-				t.Errorf("port names (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "ports", tc.want, got.Ports)
+			check.Equal(t, "port names", tc.serves, got.PortNames)
 		})
 	}
 }
@@ -294,9 +288,7 @@ func TestFamilies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := mustMerge(t, exported("a", 2, families(tc.younger)), exported("b", 1, families(tc.oldest)))
-			if diff := cmp.Diff(tc.want, got.IPFamilies); diff != "" {
-				t.Errorf("families (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "families", tc.want, got.IPFamilies)
 			if conflict := len(got.Conflicts) > 0; conflict != tc.conflict {
 				t.Errorf("conflicts %v, want any: %t", got.Conflicts, tc.conflict)
 			}

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -43,12 +43,8 @@ func TestMergeIsAFunctionOfTheSet(t *testing.T) {
 		exports := drawExports(t)
 		before := clone(exports)
 		want := mustMergeDrawn(t, exports)
-		if diff := cmp.Diff(want, mustMergeDrawn(t, rapid.Permutation(exports).Draw(t, "permutation"))); diff != "" {
-			t.Errorf("the order matters (-one +other):\n%s", diff)
-		}
-		if diff := cmp.Diff(before, exports); diff != "" {
-			t.Errorf("the input is changed (-before +after):\n%s", diff)
-		}
+		check.Equal(t, "the order matters", want, mustMergeDrawn(t, rapid.Permutation(exports).Draw(t, "permutation")))
+		check.Equal(t, "the input is changed", before, exports)
 	})
 }
 
@@ -69,9 +65,7 @@ func TestMergeIsIdempotent(t *testing.T) {
 		}
 		first.Clusters, first.PortNames, first.Conflicts = nil, nil, nil
 		again.Clusters, again.PortNames, again.Conflicts = nil, nil, nil
-		if diff := cmp.Diff(first, again); diff != "" {
-			t.Errorf("merged again (-first +again):\n%s", diff)
-		}
+		check.Equal(t, "merged again", first, again)
 	})
 }
 
@@ -85,7 +79,7 @@ func TestPortsAreUnited(t *testing.T) {
 }
 
 // checkInvariants checks the ports and families of the union, and the ports that each cluster serves.
-func checkInvariants(t interface{ Errorf(string, ...any) }, exports []clusterset.Export, merged merge.Merged) {
+func checkInvariants(t check.T, exports []clusterset.Export, merged merge.Merged) {
 	names, ids := map[string]bool{}, map[clusterset.PortID]string{}
 	for _, port := range merged.Ports {
 		if _, twice := ids[port.ID()]; twice || names[port.Name] {
@@ -111,9 +105,7 @@ func checkInvariants(t interface{ Errorf(string, ...any) }, exports []clusterset
 		}
 	}
 	// A cluster serves a merged port if and only if its Service has that very protocol and number (spec R2).
-	if diff := cmp.Diff(serves, merged.PortNames); diff != "" {
-		t.Errorf("port names of %v (-want +got):\n%s", exports, diff)
-	}
+	check.Equal(t, fmt.Sprintf("port names of %v", exports), serves, merged.PortNames)
 	if sorted := slices.Sorted(maps.Keys(serves)); !slices.Equal(sorted, merged.Clusters) {
 		t.Errorf("clusters %v, want %v", merged.Clusters, sorted)
 	}
@@ -146,9 +138,7 @@ func TestALaterExportDisplacesNothing(t *testing.T) {
 			}
 		}
 		ignored := cmpopts.IgnoreFields(merge.Merged{}, "Clusters", "Ports", "IPFamilies", "PortNames", "Conflicts")
-		if diff := cmp.Diff(before, after, ignored); diff != "" {
-			t.Errorf("merged (-before +after):\n%s", diff)
-		}
+		check.Equal(t, "merged", before, after, ignored)
 	})
 }
 
@@ -175,9 +165,7 @@ func TestConflictsNameWhoDisagrees(t *testing.T) {
 		for _, ids := range want {
 			slices.Sort(ids)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("who disagrees with %s (-want +got):\n%s", merged.Oldest, diff)
-		}
+		check.Equal(t, fmt.Sprintf("who disagrees with %s", merged.Oldest), want, got)
 	})
 }
 
@@ -224,9 +212,7 @@ func FuzzMerge(f *testing.F) {
 		merged := mustMergeDrawn(t, exports)
 		checkInvariants(t, exports, merged)
 		slices.Reverse(exports)
-		if diff := cmp.Diff(merged, mustMergeDrawn(t, exports)); diff != "" {
-			t.Errorf("the order matters (-one +other):\n%s", diff)
-		}
+		check.Equal(t, "the order matters", merged, mustMergeDrawn(t, exports))
 	}))
 }
 

@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -62,9 +64,7 @@ func TestCondensedSlices(t *testing.T) {
 				t.Errorf("%s that should be %s: %v", is, should, steps(changes))
 			}
 			for _, c := range changes {
-				if diff := cmp.Diff(desired, c.Object.Endpoints); diff != "" {
-					t.Errorf("%s that should be %s is written as (-want +got):\n%s", is, should, diff)
-				}
+				check.Equal(t, fmt.Sprintf("%s that should be %s is written as", is, should), desired, c.Object.Endpoints)
 			}
 		}
 	}
@@ -79,9 +79,7 @@ func TestCondensedWithOtherLabels(t *testing.T) {
 	if len(changes) != 1 {
 		t.Fatal(steps(changes))
 	}
-	if diff := cmp.Diff(d.Endpoints, changes[0].Object.Endpoints); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "endpoints that are written", d.Endpoints, changes[0].Object.Endpoints)
 	if len(o.Endpoints) != 1 || o.Labels["x"] != "y" {
 		t.Errorf("what was observed has changed: %+v", o)
 	}

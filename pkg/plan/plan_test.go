@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -119,12 +120,9 @@ func TestEndpointSlices(t *testing.T) {
 			t.Parallel()
 			desired, observed := copies(tc.desired), copies(tc.observed)
 			got := plan.EndpointSlices(tc.desired, tc.observed)
-			if diff := cmp.Diff(tc.want, steps(got)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "plan", tc.want, steps(got))
+			check.Equal(t, "the input is changed", desired, tc.desired)
+			check.Equal(t, "the input is changed", observed, tc.observed)
 			checkChanges(t, got, tc.observed)
 		})
 	}
@@ -402,14 +400,10 @@ func TestService(t *testing.T) {
 				last := changes[len(changes)-1].Object.Spec
 				got.ClusterIP, got.IPs = last.ClusterIP, last.ClusterIPs
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "plan", tc.want, got)
 			if len(changes) == 1 && changes[0].Verb == plan.Create {
 				want := firstAddress(tc.desired.Spec)
-				if diff := cmp.Diff(*want, changes[0].Object.Spec); diff != "" {
-					t.Errorf("created (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "created", *want, changes[0].Object.Spec)
 			}
 			if len(changes) == 1 && changes[0].Verb == plan.Update {
 				want := tc.desired.Spec.DeepCopy()
@@ -417,13 +411,11 @@ func TestService(t *testing.T) {
 					want = firstAddress(tc.desired.Spec)
 				}
 				want.ClusterIP, want.ClusterIPs = got.ClusterIP, got.IPs
-				if diff := cmp.Diff(*want, changes[0].Object.Spec) + cmp.Diff(tc.desired.Labels, changes[0].Object.Labels); diff != "" {
-					t.Errorf("updated (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "updated", *want, changes[0].Object.Spec)
+				check.Equal(t, "updated", tc.desired.Labels, changes[0].Object.Labels)
 			}
-			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed", desired, tc.desired)
+			check.Equal(t, "the input is changed", observed, tc.observed)
 		})
 	}
 }
@@ -478,20 +470,15 @@ func TestServiceImport(t *testing.T) {
 			t.Parallel()
 			desired, before := tc.desired.DeepCopy(), tc.observed.DeepCopy()
 			changes := plan.ServiceImport(tc.desired, tc.observed)
-			if diff := cmp.Diff(tc.want, steps(changes)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "plan", tc.want, steps(changes))
 			for _, c := range changes {
 				if c.Verb == plan.Update {
 					want := observed()
-					if diff := cmp.Diff(want, c.Object); diff != "" {
-						t.Errorf("updated (-want +got):\n%s", diff)
-					}
+					check.Equal(t, "updated", want, c.Object)
 				}
 			}
-			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(before, tc.observed); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed", desired, tc.desired)
+			check.Equal(t, "the input is changed", before, tc.observed)
 		})
 	}
 }
@@ -515,9 +502,7 @@ func TestStatuses(t *testing.T) {
 		want := observed.DeepCopy()
 		want.Status = other
 		got := plan.ServiceImportStatus(other, observed)
-		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceImport]{{Verb: "update-status", Object: want, Existing: before}}, got); diff != "" {
-			t.Errorf("plan (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "plan", []plan.Change[*mcsv1beta1.ServiceImport]{{Verb: "update-status", Object: want, Existing: before}}, got)
 		if diff := cmp.Diff(before, observed); diff != "" || got[0].Existing != observed {
 			t.Errorf("the input is changed (-before +after):\n%s", diff)
 		}
@@ -549,9 +534,7 @@ func TestStatuses(t *testing.T) {
 		want := observed.DeepCopy()
 		want.Status.Conditions = conditions("True", 2)
 		got := plan.ServiceExportStatus(mcsv1beta1.ServiceExportStatus{Conditions: conditions("True", 2)}, observed)
-		if diff := cmp.Diff([]plan.Change[*mcsv1beta1.ServiceExport]{{Verb: "update-status", Object: want, Existing: before}}, got); diff != "" {
-			t.Errorf("plan (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "plan", []plan.Change[*mcsv1beta1.ServiceExport]{{Verb: "update-status", Object: want, Existing: before}}, got)
 		if diff := cmp.Diff(before, observed); diff != "" || got[0].Existing != observed {
 			t.Errorf("the input is changed (-before +after):\n%s", diff)
 		}
@@ -600,17 +583,12 @@ func TestHubRecords(t *testing.T) {
 			t.Parallel()
 			desired, observed := copies(tc.desired), copies(tc.observed)
 			got := plan.PublishedEndpoints(tc.desired, tc.observed)
-			if diff := cmp.Diff(tc.want, steps(got)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "plan", tc.want, steps(got))
 			for _, c := range got {
-				if diff := cmp.Diff(tc.trigger, c.Object.Spec.TriggerTime); diff != "" {
-					t.Errorf("trigger time (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "trigger time", tc.trigger, c.Object.Spec.TriggerTime)
 			}
-			if diff := cmp.Diff(desired, tc.desired) + cmp.Diff(observed, tc.observed); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed", desired, tc.desired)
+			check.Equal(t, "the input is changed", observed, tc.observed)
 		})
 	}
 }
@@ -648,9 +626,7 @@ func TestSingleHubRecords(t *testing.T) {
 		"heartbeat as it is": {steps(plan.Heartbeat(heartbeat(1), stored(heartbeat(1), "5"))), nil},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, tc.want, tc.got)
 	}
 }
 
@@ -668,12 +644,8 @@ func TestAddedThenRemoved(t *testing.T) {
 		[]*discoveryv1.EndpointSlice{slice("new"), slice("swapped", withPort("admin"))},
 		[]*discoveryv1.EndpointSlice{stored(slice("swapped", withPort("http")), "1"), stored(slice("old"), "2")},
 	)
-	if diff := cmp.Diff([]step{{"create", "new", ""}}, steps(first)); diff != "" {
-		t.Errorf("first (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]step{{"delete", "old", "2"}, {"update", "swapped", "1"}}, steps(last)); diff != "" {
-		t.Errorf("last (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "first", []step{{"create", "new", ""}}, steps(first))
+	check.Equal(t, "last", []step{{"delete", "old", "2"}, {"update", "swapped", "1"}}, steps(last))
 }
 
 // The properties of a member that are not known differ from none.

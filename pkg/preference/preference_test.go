@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/preference"
@@ -185,9 +186,7 @@ func TestChooseByPort(t *testing.T) {
 		{Port: ipv6, Level: 2, Availability: preference.Ready},
 	}, nil, nil)
 	want := map[preference.Port]preference.Chosen{http: {Level: 0, Availability: preference.Ready}, metrics: {Level: 1, Availability: preference.Ready}, ipv6: {Level: 2, Availability: preference.Ready}}
-	if diff := cmp.Diff(want, got.Ports); diff != "" {
-		t.Errorf("ports (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "ports", want, got.Ports)
 	if !got.Serves(http, 0) || got.Serves(http, 1) || got.Serves(preference.Port{Name: "other", Family: "IPv4"}, 0) {
 		t.Error("other levels serve than those that are chosen")
 	}

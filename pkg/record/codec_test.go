@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -48,14 +49,11 @@ func berlin() Policy {
 }
 
 // onTheHub returns the record as it is read from the hub: through JSON, with the creation time that the hub has set.
-func onTheHub[T metav1.Object](t interface{ Fatal(...any) }, record T) T {
+func onTheHub[T metav1.Object](t check.T, record T) T {
+	t.Helper()
 	text, err := json.Marshal(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, record); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, json.Unmarshal(text, record))
 	record.SetCreationTimestamp(metav1.NewTime(epoch))
 	return record
 }
@@ -277,9 +275,7 @@ func TestEncodeService(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, EncodeService(tc.export)); diff != "" {
-				t.Errorf("record (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "record", tc.want, EncodeService(tc.export))
 		})
 	}
 }
@@ -311,9 +307,7 @@ func TestEncodeEndpoints(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, EncodeEndpoints(testKey, slice)); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "record", want, EncodeEndpoints(testKey, slice))
 }
 
 // TestManyZones: if endpoints have more zones than a record can have groups, they are published without zones.
@@ -343,9 +337,7 @@ func TestManyZones(t *testing.T) {
 			}
 			want := slices.Clone(slice.Endpoints)
 			record := EncodeEndpoints(testKey, slice)
-			if diff := cmp.Diff(want, slice.Endpoints); diff != "" {
-				t.Errorf("the input has changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input has changed", want, slice.Endpoints)
 			if len(record.Spec.Groups) != tc.groups {
 				t.Errorf("%d groups, want %d", len(record.Spec.Groups), tc.groups)
 			}
@@ -528,7 +520,7 @@ func checkExport(t *testing.T, export clusterset.Export, record *hubv1alpha1.Pub
 }
 
 // labRecords returns the records of one kind from the hub of a lab, as if berlin had published them.
-func labRecords(t interface{ Fatal(...any) }, sort string) [][]byte {
+func labRecords(t check.T, sort string) [][]byte {
 	files, err := filepath.Glob(filepath.Join("testdata", "lab", sort+".*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no records of a lab: ", err)
@@ -538,9 +530,7 @@ func labRecords(t interface{ Fatal(...any) }, sort string) [][]byte {
 	var texts [][]byte
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		texts = append(texts, []byte(asBerlins.Replace(string(text))))
 	}
 	return texts
@@ -551,18 +541,14 @@ func TestLabRecords(t *testing.T) {
 	t.Parallel()
 	for _, text := range labRecords(t, "service") {
 		record := &hubv1alpha1.PublishedService{}
-		if err := json.Unmarshal(text, record); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, record))
 		if _, err := DecodeService(record, berlin()); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, text := range labRecords(t, "endpoints") {
 		record := &hubv1alpha1.PublishedEndpoints{}
-		if err := json.Unmarshal(text, record); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, record))
 		if slice, errs := DecodeEndpoints(record, berlin()); slice == nil || len(slice.Endpoints) == 0 || len(errs) > 0 {
 			t.Errorf("%s: %+v, %v", record.Name, slice, errs)
 		}
@@ -581,9 +567,7 @@ func FuzzDecodeService(f *testing.F) {
 		},
 	} {
 		text, err := json.Marshal(EncodeService(export))
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.Must(f, err)
 		f.Add(text)
 	}
 	for _, text := range labRecords(f, "service") {
@@ -608,9 +592,7 @@ func FuzzDecodeService(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v is refused when it is published again: %v", export, err)
 		}
-		if diff := cmp.Diff(export, again); diff != "" {
-			t.Errorf("export (-first +again):\n%s", diff)
-		}
+		check.Equal(t, "export", export, again)
 	})
 }
 
@@ -683,9 +665,7 @@ func FuzzDecodeEndpoints(f *testing.F) {
 			Cluster: "berlin", ID: "0123456789", AddressType: discoveryv1.AddressTypeIPv4, Trigger: epoch,
 			Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "UDP"}}, Endpoints: endpoints,
 		}))
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.Must(f, err)
 		f.Add(text)
 	}
 	for _, text := range labRecords(f, "endpoints") {
@@ -722,9 +702,7 @@ func FuzzDecodeEndpoints(f *testing.F) {
 			t.Fatalf("%+v is refused when it is published again: %v", slice, refused)
 		}
 		slice.Endpoints, again.Endpoints = byContent(slice.Endpoints), byContent(again.Endpoints)
-		if diff := cmp.Diff(slice, again, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
-			t.Errorf("slice (-first +again):\n%s", diff)
-		}
+		check.Equal(t, "slice", slice, again, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(time.Microsecond))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
@@ -20,9 +21,7 @@ import (
 func TestCheckGateway(t *testing.T) {
 	t.Parallel()
 	authority, err := identity.NewAuthority("b", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	bundle := identity.EncodeBundle([]identity.Authority{authority})
 	member := &hubv1alpha1.Member{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-b"},

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -33,9 +33,7 @@ func TestEncodeHostnames(t *testing.T) {
 		Hostnames:  []hubv1alpha1.PublishedHostname{{PortGroup: 1}, {Hostname: "db-2"}, {Hostname: "db-10"}},
 		LeftOut:    3,
 	}
-	if diff := cmp.Diff(want, database().Spec.Headless); diff != "" {
-		t.Errorf("hostnames (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "hostnames", want, database().Spec.Headless)
 	if headless := WithHostnames(database(), clusterset.Hostnames{}, 0).Spec.Headless; headless == nil {
 		t.Error("a service without available endpoints does not differ from one of an agent that publishes no hostnames")
 	}
@@ -87,7 +85,7 @@ func TestHostnameRefusals(t *testing.T) {
 			r := database()
 			test.change(r.Spec.Headless)
 			export, err := DecodeService(r, berlin())
-			if got := messageOf(err); got != test.want {
+			if got := check.Message(err); got != test.want {
 				t.Errorf("error %q\nwant  %q", got, test.want)
 			}
 			if err == nil {
@@ -97,7 +95,7 @@ func TestHostnameRefusals(t *testing.T) {
 	}
 	r := database()
 	r.Spec.Type = mcsv1beta1.ClusterSetIP
-	if _, err := DecodeService(r, berlin()); messageOf(err) != "it has hostnames, which only a headless service has" {
+	if _, err := DecodeService(r, berlin()); check.Message(err) != "it has hostnames, which only a headless service has" {
 		t.Errorf("a service with a cluster IP: %v", err)
 	}
 }
@@ -109,11 +107,7 @@ func TestHostnamesWithoutTCP(t *testing.T) {
 	r := database()
 	r.Spec.Headless.PortGroups[1].TargetPorts = []int32{0, 53, 0}
 	export, err := DecodeService(r, berlin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := clusterset.Hostnames{"db-2": {2379: 2379, 2380: 2380}, "db-10": {2379: 2379, 2380: 2380}}
-	if diff := cmp.Diff(want, export.Hostnames); diff != "" {
-		t.Errorf("hostnames (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "hostnames", want, export.Hostnames)
 }

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
@@ -41,9 +40,8 @@ func TestPropertiesOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, record.PropertiesOf(&hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.given}})); diff != "" {
-				t.Errorf("properties (-want +got):\n%s", diff)
-			}
+			member := &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.given}}
+			check.Equal(t, "properties", test.want, record.PropertiesOf(member))
 		})
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -196,13 +196,11 @@ func TestServiceRefusals(t *testing.T) {
 			p := berlin()
 			p.Namespaces = []hubv1alpha1.NamespaceName{"shop", "Shop", "0shop", "kube-system"}
 			export, err := DecodeService(r, p)
-			if got := messageOf(err); got != tc.want {
+			if got := check.Message(err); got != tc.want {
 				t.Errorf("error %q\nwant  %q", got, tc.want)
 			}
 			if err != nil {
-				if diff := cmp.Diff(clusterset.Export{}, export); diff != "" {
-					t.Errorf("an export beside the error:\n%s", diff)
-				}
+				check.Equal(t, "an export beside the error", clusterset.Export{}, export)
 				return
 			}
 			checkExport(t, export, r, p)
@@ -216,13 +214,6 @@ func filling(more int) map[string]hubv1alpha1.AnnotationValue {
 	size := 63 * (len("key-000") + hubv1alpha1.MaxMetadataLength)
 	result["z"] = hubv1alpha1.AnnotationValue(strings.Repeat("x", maxAnnotations+more-size-len("z")))
 	return result
-}
-
-func messageOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // The session affinity of a headless export is ignored.
@@ -361,13 +352,7 @@ func TestEndpointRefusals(t *testing.T) {
 			if kept != tc.kept {
 				t.Errorf("%d endpoints, want %d", kept, tc.kept)
 			}
-			var got []string
-			for _, err := range refused {
-				got = append(got, err.Error())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("refused (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "refused", tc.want, check.Messages(refused))
 		})
 	}
 }
@@ -422,11 +407,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			export := web()
 			export.Labels, export.Annotations = test.labels, test.annotations
-			got := ""
-			if err := Check(export); err != nil {
-				got = err.Error()
-			}
-			if got != test.want {
+			if got := check.Message(Check(export)); got != test.want {
 				t.Errorf("it is refused because %q, want %q", got, test.want)
 			}
 		})

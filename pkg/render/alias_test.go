@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -134,12 +135,8 @@ func TestAliasSlices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, unusable := render.AliasSlices(test.alias, imported(test.kind, "http/TCP"), "berlin", mirrored)
-			if diff := cmp.Diff(test.want, summary(got)); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.unusable, unusable); diff != "" {
-				t.Errorf("clusters whose endpoints are left out (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", test.want, summary(got))
+			check.Equal(t, "clusters whose endpoints are left out", test.unusable, unusable)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
@@ -58,13 +59,9 @@ func TestUnknownSettings(t *testing.T) {
 				return f
 			}
 			spec := render.Service(m, site).Spec
-			if diff := cmp.Diff(tc.want, of(spec.InternalTrafficPolicy, spec.TrafficDistribution)); diff != "" {
-				t.Errorf("Service and slices (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "Service and slices", tc.want, of(spec.InternalTrafficPolicy, spec.TrafficDistribution))
 			imported := render.ServiceImport(m, site, nil).Spec
-			if diff := cmp.Diff(tc.want, of(imported.InternalTrafficPolicy, imported.TrafficDistribution)); diff != "" {
-				t.Errorf("ServiceImport (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "ServiceImport", tc.want, of(imported.InternalTrafficPolicy, imported.TrafficDistribution))
 		})
 	}
 }
@@ -106,9 +103,7 @@ func TestMetadataDomains(t *testing.T) {
 			i := render.ServiceImport(m, site, nil)
 			delete(i.Labels, clusterset.LabelManagedBy)
 			delete(i.Annotations, clusterset.AnnotationDerivedService)
-			if diff := cmp.Diff(tc.want, metadata{i.Labels, i.Annotations, render.MetadataLeftOut(m, site)}); diff != "" {
-				t.Errorf("ServiceImport (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "ServiceImport", tc.want, metadata{i.Labels, i.Annotations, render.MetadataLeftOut(m, site)})
 			service := render.Service(m, site)
 			for _, ours := range []string{clusterset.LabelManagedBy, clusterset.LabelServiceImported, mcsv1beta1.LabelServiceName} {
 				delete(service.Labels, ours)
@@ -168,12 +163,8 @@ func TestFindUnknownSettings(t *testing.T) {
 			if tc.written != nil {
 				tc.written(written)
 			}
-			if diff := cmp.Diff(tc.refused, render.RefusedSettings(m, site, tc.fields)); diff != "" {
-				t.Errorf("refused (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.dropped, render.DroppedSettings(m, site, written)); diff != "" {
-				t.Errorf("dropped (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "refused", tc.refused, render.RefusedSettings(m, site, tc.fields))
+			check.Equal(t, "dropped", tc.dropped, render.DroppedSettings(m, site, written))
 		})
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -189,9 +189,7 @@ func checkGolden(t *testing.T, name string, objects []any) {
 	var documents []string
 	for _, object := range objects {
 		text, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		documents = append(documents, string(text))
 	}
 	golden.Check(t, name+".yaml", strings.Join(documents, "---\n"))
@@ -206,13 +204,9 @@ func TestSelector(t *testing.T) {
 	}
 	m := merged(t, exported("a", 1, ports(tcp("http", 80), tcp("admin", 81)), func(e *clusterset.Export) { e.Selection = selection }))
 	service := render.Service(m, render.Site{IPFamilies: v4, DerivedName: "derived-1"})
-	if diff := cmp.Diff(selection.Labels, service.Spec.Selector); diff != "" {
-		t.Errorf("selector (-want +got):\n%s", diff)
-	}
-	got := []intstr.IntOrString{service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort}
-	if diff := cmp.Diff([]intstr.IntOrString{intstr.FromString("web"), intstr.FromInt32(81)}, got); diff != "" {
-		t.Errorf("target ports, of one that the oldest has and of one that it has not (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "selector", selection.Labels, service.Spec.Selector)
+	check.Equal(t, "target port of a port that the oldest has", intstr.FromString("web"), service.Spec.Ports[0].TargetPort)
+	check.Equal(t, "target port of a port that the oldest has not", intstr.FromInt32(81), service.Spec.Ports[1].TargetPort)
 	service.Spec.Selector["app"] = "x"
 	if selection.Labels["app"] != "web" {
 		t.Error("the Service shares its selector with the export")

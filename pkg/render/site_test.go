@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -106,9 +107,7 @@ func TestFamilies(t *testing.T) {
 			t.Parallel()
 			site := render.Site{IPFamilies: tc.site, ExistingFamilies: tc.established, DerivedName: "derived-1"}
 			m := merged(t, exported("berlin", 1, func(e *clusterset.Export) { e.IPFamilies = tc.exporters }))
-			if diff := cmp.Diff(tc.clusterSetIP, render.Families(m, site)); diff != "" {
-				t.Errorf("families (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "families", tc.clusterSetIP, render.Families(m, site))
 			if got := render.Supported(m, site); got != tc.supported {
 				t.Errorf("supported %t", got)
 			}
@@ -116,28 +115,20 @@ func TestFamilies(t *testing.T) {
 			if (service == nil) != (tc.clusterSetIP == nil) {
 				t.Errorf("derived Service %v", service)
 			}
-			if diff := cmp.Diff(tc.clusterSetIP, familiesOf(service)); diff != "" {
-				t.Errorf("families of the derived Service (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "families of the derived Service", tc.clusterSetIP, familiesOf(service))
 			want := tc.clusterSetIP
 			if want == nil {
 				want = tc.exporters // the default
 			}
-			if diff := cmp.Diff(want, render.ServiceImport(m, site, nil).Spec.IPFamilies); diff != "" {
-				t.Errorf("families of the import (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "families of the import", want, render.ServiceImport(m, site, nil).Spec.IPFamilies)
 
 			m.Type = mcsv1beta1.Headless
 			if !render.Supported(m, site) {
 				t.Error("a headless service is not supported")
 			}
 			service = render.Service(m, site)
-			if diff := cmp.Diff(tc.headless, familiesOf(service)); diff != "" {
-				t.Errorf("families of the headless derived Service (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.exporters, render.ServiceImport(m, site, nil).Spec.IPFamilies); diff != "" {
-				t.Errorf("families of the headless import (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "families of the headless derived Service", tc.headless, familiesOf(service))
+			check.Equal(t, "families of the headless import", tc.exporters, render.ServiceImport(m, site, nil).Spec.IPFamilies)
 		})
 	}
 }
@@ -211,9 +202,7 @@ func TestPortNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("berlin", 1, ports(tc.ports...)))
-			if diff := cmp.Diff(tc.want, names(render.Service(m, render.Site{IPFamilies: v4}).Spec.Ports)); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "names", tc.want, names(render.Service(m, render.Site{IPFamilies: v4}).Spec.Ports))
 			imported := render.ServiceImport(m, render.Site{IPFamilies: v4}, nil).Spec.Ports
 			if imported == nil || len(imported) != len(tc.ports) {
 				t.Fatalf("the import has ports %v", imported)
@@ -242,9 +231,7 @@ func TestPortNamesStay(t *testing.T) {
 			return names(render.Service(m, render.Site{IPFamilies: v4}).Spec.Ports)
 		}
 		all, fewer := service(ports), service(ports[:len(ports)-1])
-		if diff := cmp.Diff(fewer, append([]string(nil), all[:len(fewer)]...)); diff != "" {
-			t.Errorf("a later port renames others (-before +after):\n%s", diff)
-		}
+		check.Equal(t, "a later port renames others", fewer, append([]string(nil), all[:len(fewer)]...))
 		seen := map[string]bool{}
 		for _, name := range all {
 			if seen[name] || name == "" {

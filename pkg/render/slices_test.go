@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -136,9 +136,7 @@ func TestSlices(t *testing.T) {
 			}
 			before := fmt.Sprint(tc.sources)
 			got := render.Slices(merged(t, tc.exports...), site, tc.sources)
-			if diff := cmp.Diff(tc.want, summary(got)); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", tc.want, summary(got))
 			if !slices.IsSortedFunc(got, func(a, b *discoveryv1.EndpointSlice) int { return slices.Compare([]string{a.Name}, []string{b.Name}) }) {
 				t.Error("the slices are not sorted by name")
 			}
@@ -229,9 +227,7 @@ func TestHints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			site := render.Site{IPFamilies: v4v6, DerivedName: "d"}
-			if diff := cmp.Diff(tc.want, summary(render.Slices(merged(t, tc.exports...), site, tc.sources))); diff != "" {
-				t.Errorf("slices (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "slices", tc.want, summary(render.Slices(merged(t, tc.exports...), site, tc.sources)))
 		})
 	}
 }
@@ -287,9 +283,7 @@ func TestServiceFields(t *testing.T) {
 			t.Parallel()
 			m := merged(t, tc.export)
 			s := render.Service(m, site).Spec
-			if diff := cmp.Diff(tc.want, of(s.SessionAffinity, s.SessionAffinityConfig, s.InternalTrafficPolicy, s.TrafficDistribution)); diff != "" {
-				t.Errorf("Service (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "Service", tc.want, of(s.SessionAffinity, s.SessionAffinityConfig, s.InternalTrafficPolicy, s.TrafficDistribution))
 			if s.Selector != nil || s.Type != corev1.ServiceTypeClusterIP {
 				t.Errorf("type %s, selector %v", s.Type, s.Selector)
 			}
@@ -298,9 +292,7 @@ func TestServiceFields(t *testing.T) {
 				want = *tc.inImport
 			}
 			i := render.ServiceImport(m, site, nil).Spec
-			if diff := cmp.Diff(want, of(i.SessionAffinity, i.SessionAffinityConfig, i.InternalTrafficPolicy, i.TrafficDistribution)); diff != "" {
-				t.Errorf("ServiceImport (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "ServiceImport", want, of(i.SessionAffinity, i.SessionAffinityConfig, i.InternalTrafficPolicy, i.TrafficDistribution))
 			if i.Type != m.Type || i.Ports == nil {
 				t.Errorf("type %q, ports %v", i.Type, i.Ports)
 			}

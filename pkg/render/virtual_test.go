@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
@@ -30,9 +31,7 @@ func TestVirtualService(t *testing.T) {
 		Hostnames: clusterset.Hostnames{"db-0": {80: 8080, 81: 8080}},
 	}
 	ports := []corev1.ServicePort{{Name: "client", Protocol: "TCP", AppProtocol: new("http"), Port: 8080, TargetPort: intstr.FromInt32(8080)}}
-	if diff := cmp.Diff(ports, VirtualPorts(export, "db-0")); diff != "" {
-		t.Errorf("ports (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "ports", ports, VirtualPorts(export, "db-0"))
 	if got := VirtualPorts(export, "db-1"); len(got) > 0 {
 		t.Errorf("ports of a hostname that is not available: %v", got)
 	}
@@ -83,8 +82,6 @@ func TestHeadlessFamiliesThroughGateways(t *testing.T) {
 		"gateway":            {Site{IPFamilies: []corev1.IPFamily{"IPv4"}, Gateway: true}, []corev1.IPFamily{"IPv6", "IPv4"}},
 		"gateway, in common": {Site{IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}, Gateway: true}, []corev1.IPFamily{"IPv6"}},
 	} {
-		if diff := cmp.Diff(test.want, serviceFamilies(m, test.site)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, serviceFamilies(m, test.site))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
@@ -69,9 +69,7 @@ func TestSource(t *testing.T) {
 					t.Errorf("%s ends with %v, want %q", verb, err, test.want)
 				}
 			}
-			if diff := cmp.Diff(append(want, want...), requests); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "requests", append(want, want...), requests)
 			if isExpired := test.want == expired; isExpired && notices != 1 || !isExpired && notices != 0 {
 				t.Errorf("notice is called %d times", notices)
 			}

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -126,9 +126,7 @@ func TestSlices(t *testing.T) {
 			Ports: []clusterset.EndpointPort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 10000}},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("slices (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices", want, got)
 	for _, slice := range Slices(exportOf(2, http), []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{}) {
 		if len(slice.Ports)+len(slice.Endpoints) > 0 {
 			t.Errorf("a port without a listening port is served: %+v", slice)
@@ -155,9 +153,7 @@ func TestTerminatingSource(t *testing.T) {
 		export := exportOf(2, http, admin)
 		export.Terminating, test.want.Addresses = test.terminating, []string{"10.1.0.1"}
 		got := Slices(export, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{80: 10000, 9090: 10001})
-		if diff := cmp.Diff([]clusterset.Endpoint{test.want}, got[0].Endpoints); diff != "" {
-			t.Errorf("%s: gateways (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s: gateways", name), []clusterset.Endpoint{test.want}, got[0].Endpoints)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -58,13 +59,9 @@ func TestCarryOver(t *testing.T) {
 func running(t *testing.T, objects []*unstructured.Unstructured, change func(args []string) []string) *appsv1.Deployment {
 	t.Helper()
 	object, err := agentDeployment(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	result := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result))
 	container := &result.Spec.Template.Spec.Containers[0]
 	container.Args = change(container.Args)
 	return result
@@ -77,17 +74,13 @@ func TestRenderOver(t *testing.T) {
 	var out bytes.Buffer
 	r := &report{out: &out}
 	first, err := (&runtimeOptions{}).renderUpdate([]string{ranges}, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	agent := running(t, first, func(args []string) []string { return append([]string{denied}, args...) })
 	o := &runtimeOptions{running: map[string]*appsv1.Deployment{manifests.AgentDeployment: agent}}
 	for verb, args := range map[string][]string{"join": {ranges}, "upgrade": joinArguments(agent)} {
 		out.Reset()
 		second, err := o.renderUpdate(args, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		got := running(t, second, same)
 		if diff := cmp.Diff(runningArguments(agent), runningArguments(got)); diff != "" {
 			t.Errorf("%s (-running +applied):\n%s", verb, diff)
@@ -121,14 +114,10 @@ func TestRangesArgument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := (&runtimeOptions{}).render(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			agent := running(t, objects, func([]string) []string { return test.args })
 			agent.Annotations = map[string]string{annotationArguments: test.annotation}
-			if diff := cmp.Diff(test.want, joinArguments(agent)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "arguments", test.want, joinArguments(agent))
 		})
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -42,9 +42,7 @@ func TestCompleteImages(t *testing.T) {
 			text = err.Error()
 		}
 		got, want := []string{test.options.agentImage, test.options.dnsImage, text}, []string{test.agent, test.dns, test.err}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, got)
 	}
 }
 
@@ -93,9 +91,7 @@ func TestUpgradeImages(t *testing.T) {
 		u := &upgradeCommand{runtimeOptions: test.options, r: &report{out: &out}}
 		u.running = map[string]*appsv1.Deployment{manifests.AgentDeployment: test.agent, manifests.DNSDeployment: test.dns}
 		u.checkImages()
-		if diff := cmp.Diff(test.want, out.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, out.String())
 	}
 }
 
@@ -110,9 +106,7 @@ func TestKeepImages(t *testing.T) {
 		for i, registry := range []string{"", "m.example:5000/x/"} {
 			o := runtimeOptions{build: release, imageRegistry: registry, profile: "agent"}
 			o.running = map[string]*appsv1.Deployment{manifests.AgentDeployment: runs(running)}
-			if err := o.validate(); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, o.validate())
 			o.keepImages()
 			if err := o.completeImages(); err != nil || o.agentImage != want[i] {
 				t.Errorf("%s with registry %q: %s, %v, want %s", running, registry, o.agentImage, err, want[i])

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // run runs a command line with a kubeconfig that has no contexts, and returns its output and exit code.
@@ -20,9 +21,7 @@ func run(t *testing.T, command string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
 	args := append(strings.Fields(command), "--kubeconfig", kubeconfig)
 	code := cli.Run(t.Context(), cli.Build{Version: "v0.0.0-test"}, args, streams)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -26,9 +27,7 @@ import (
 func clusterOf(t *testing.T, objects ...client.Object) *cluster {
 	t.Helper()
 	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return &cluster{what: "this cluster", client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 }
 
@@ -152,9 +151,7 @@ func TestIdentity(t *testing.T) {
 func TestMemberDefinitions(t *testing.T) {
 	newer, unserved := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	for _, definition := range []*apiextensionsv1.CustomResourceDefinition{newer, unserved} {
-		if err := yaml.Unmarshal(crd.ServiceExportCRD, definition); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, yaml.Unmarshal(crd.ServiceExportCRD, definition))
 	}
 	newer.Labels[crd.ReleaseVersionLabel] = "v9.0.0"
 	unserved.Labels = nil // as in old releases

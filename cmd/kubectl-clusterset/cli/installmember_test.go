@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -32,9 +32,7 @@ func TestAgentArgs(t *testing.T) {
 	if !found || err != nil {
 		t.Fatalf("%q: %v", args[0], err)
 	}
-	if diff := cmp.Diff(services, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
-		t.Errorf("%q (-want +got):\n%s", args[0], diff)
-	}
+	check.Equal(t, fmt.Sprintf("%q", args[0]), services, got, cmpopts.EquateComparable(netip.Prefix{}))
 	j.hasServiceCIDRs = true
 	if args := j.agentArgs(); len(args) != 0 {
 		t.Errorf("a cluster that reports its ranges itself: %q", args)

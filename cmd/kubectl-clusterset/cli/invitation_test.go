@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -27,14 +27,10 @@ import (
 func newAuthority(t testing.TB) []byte {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -54,19 +50,13 @@ func TestInvitationFile(t *testing.T) {
 	good := newInvitation(t)
 	good.Expires = metav1.NewTime(good.Expires.Local()) // as it is decoded
 	text, err := good.text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if head := strings.SplitN(string(text), "\n", 2)[0]; head != "# An invitation for cluster east to join the clusterset of https://hub.example.com:6443, until 2026-03-01 12:00:00Z." {
 		t.Errorf("the file begins with %q", head)
 	}
 	got, err := parseInvitation(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(good, *got); diff != "" {
-		t.Errorf("read as it was written (-want +got):\n%s", diff)
-	}
+	check.Must(t, err)
+	check.Equal(t, "read as it was written", good, *got)
 	for name, test := range map[string]struct {
 		edit func(*invitation)
 		want string
@@ -83,9 +73,7 @@ func TestInvitationFile(t *testing.T) {
 		bad := good
 		test.edit(&bad)
 		content, err := bad.text()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := parseInvitation(content); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
@@ -103,13 +91,9 @@ func TestInvitationExpired(t *testing.T) {
 	t.Parallel()
 	i := newInvitation(t)
 	text, err := i.text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	path := filepath.Join(t.TempDir(), "east.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, text, 0o600))
 	if _, err := readInvitation(path, i.Expires.Add(-time.Second)); err != nil {
 		t.Error(err)
 	}
@@ -122,9 +106,7 @@ func TestInvitationExpired(t *testing.T) {
 func FuzzParseInvitation(f *testing.F) {
 	i := newInvitation(f)
 	text, err := i.text()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.Must(f, err)
 	f.Add(text)
 	f.Add([]byte("kind: Invitation"))
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -24,9 +25,7 @@ import (
 func prefixes(t *testing.T, text string) []netip.Prefix {
 	t.Helper()
 	result, err := clusterset.ParsePrefixes(strings.Fields(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return result
 }
 
@@ -62,12 +61,8 @@ func TestCheckRange(t *testing.T) {
 			kind.find = func(context.Context, *cluster) (finding, error) {
 				return finding{prefixes(t, test.found), "there"}, nil
 			}
-			if err := j.checkRange(t.Context(), kind); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(prefixes(t, test.want), *kind.target, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Must(t, j.checkRange(t.Context(), kind))
+			check.Equal(t, "ranges", prefixes(t, test.want), *kind.target, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{}))
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			for i, line := range lines {
 				if len(lines) != len(test.says) || !strings.HasPrefix(strings.TrimSpace(line), test.says[i]) {
@@ -108,9 +103,7 @@ func TestChooseHubAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, server, ca := test.o.chooseHubAddress(kubeconfig, test.before)
-			if diff := cmp.Diff(test.want, address, cmp.AllowUnexported(hubAddress{})); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "address", test.want, address, cmp.AllowUnexported(hubAddress{}))
 			if server != test.server || ca != test.ca {
 				t.Errorf("the URL is %s, the certificate authority %s", server, ca)
 			}
@@ -122,9 +115,7 @@ func TestChooseHubAddress(t *testing.T) {
 func TestHubKubeconfig(t *testing.T) {
 	address := hubAddress{"https://192.0.2.1:6443", []byte("PEM")}
 	kubeconfig, err := address.kubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for name, test := range map[string]struct {
 		kubeconfig, ca string
 		want           *hubAddress
@@ -138,9 +129,7 @@ func TestHubKubeconfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{Data: map[string][]byte{clusterset.HubSecretKubeconfig: []byte(test.kubeconfig), clusterset.HubSecretCA: []byte(test.ca)}}
-			if diff := cmp.Diff(test.want, hubAddressIn(secret), cmp.AllowUnexported(hubAddress{})); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "address", test.want, hubAddressIn(secret), cmp.AllowUnexported(hubAddress{}))
 		})
 	}
 }
@@ -164,12 +153,8 @@ func TestJoinProperties(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{admitted: &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.before}}}
 			flags := joinFlags(j)
-			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, j.memberOptions().Properties); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
+			check.Equal(t, "properties", test.want, j.memberOptions().Properties)
 		})
 	}
 }
@@ -204,14 +189,10 @@ func TestJoinNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{others: test.others, admitted: &hubv1alpha1.Member{Spec: test.before}}
 			flags := joinFlags(j)
-			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
 			o := j.memberOptions()
 			got := hubv1alpha1.MemberSpec{Network: o.Network, Publish: o.Publish, GatewayCIDRs: o.GatewayCIDRs, GatewayNames: o.GatewayNames}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "spec", test.want, got)
 		})
 	}
 	for line, want := range map[string]string{
@@ -246,9 +227,7 @@ func TestClaimedAges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{}
 			flags := joinFlags(j)
-			if err := errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
 			if test.before != "" {
 				j.admitted = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{ClaimedAges: test.before}}
 			}

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -55,12 +55,8 @@ func TestCheckGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			test.j.r, test.j.admitted = &report{out: &out}, &hubv1alpha1.Member{Spec: without}
-			if err := test.j.checkGateway(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, strings.TrimPrefix(out.String(), "  ")); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Must(t, test.j.checkGateway(t.Context()))
+			check.Equal(t, "output", test.want, strings.TrimPrefix(out.String(), "  "))
 		})
 	}
 }
@@ -86,9 +82,7 @@ func TestGatewaySettingsAreKept(t *testing.T) {
 			j.running = map[string]*appsv1.Deployment{manifests.AgentDeployment: agent}
 			j.gatewayService = &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
 			j.setDefaults()
-			if diff := cmp.Diff(test.want, j.agentArgs()); diff != "" {
-				t.Errorf("arguments (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "arguments", test.want, j.agentArgs())
 			if j.gatewayType != test.wantType {
 				t.Errorf("the type is %s", j.gatewayType)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestNamespaceFirst: join applies the agent's Secret between the namespace and the other objects, in every profile,
@@ -15,9 +17,7 @@ import (
 func TestNamespaceFirst(t *testing.T) {
 	for profile := range profiles {
 		objects, err := (&runtimeOptions{profile: profile, gateway: true}).render(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		isNamespace := func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
 		if !isNamespace(objects[0]) || slices.ContainsFunc(objects[1:], isNamespace) {
 			t.Errorf("profile %s: the one namespace is not the first object", profile)

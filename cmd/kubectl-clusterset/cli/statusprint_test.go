@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 )
 
@@ -20,12 +21,8 @@ import (
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "survey", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(content, into); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, json.Unmarshal(content, into))
 }
 
 func printed(s survey.Status, output format, services serviceFilter) string {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -62,8 +62,6 @@ func TestUnanswered(t *testing.T) {
 		"renewed and left": {beats{"a": "1", "b": "5", "other": "4"}, map[clusterset.ClusterID]time.Duration{"a": 1}},
 		"all":              {beats{"a": "6", "b": "5", "c": "7", "other": "4"}, map[clusterset.ClusterID]time.Duration{}},
 	} {
-		if diff := cmp.Diff(test.want, unanswered(awaited, before, test.now.list())); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, unanswered(awaited, before, test.now.list()))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -109,9 +110,7 @@ func TestPage(t *testing.T) {
 			{Namespace: "shop", Name: "cart", Imports: "u-"},
 		},
 	}
-	if diff := cmp.Diff(want, pageOf(survey.Observation{Status: s}), cmp.AllowUnexported(page{})); diff != "" {
-		t.Errorf("the page (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the page", want, pageOf(survey.Observation{Status: s}), cmp.AllowUnexported(page{}))
 }
 
 // TestChanges: an entry says what has changed, and the list has a maximum length.
@@ -142,9 +141,7 @@ func TestChanges(t *testing.T) {
 		"changed||shop/bad|no accepted member exports it",
 		"gone||shop/old|no member exports it",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the changes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the changes", want, got)
 	c.ServicesGone = slices.Repeat(c.ServicesGone, 2*maxChanges)
 	if got := len(changesOf(c)); got != maxChanges {
 		t.Errorf("%d changes", got)
@@ -157,7 +154,7 @@ func TestFeed(t *testing.T) {
 	f := newFeed()
 	publish := func(o survey.Observation) {
 		t.Helper()
-		must(t, f.publish(o))
+		check.Must(t, f.publish(o))
 	}
 	isWhole := func(revision int) bool {
 		content, _, _ := f.since(revision)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // served is a server that listens, and the link that it prints.
@@ -27,10 +28,10 @@ type served struct {
 func serve(t *testing.T) served {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	s := New(func(survey.Status) []byte { return []byte("<svg/>") })
 	link, err := url.Parse(s.URL(listener.Addr()))
-	must(t, err)
+	check.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.Serve(ctx, listener) }()
@@ -43,18 +44,11 @@ func serve(t *testing.T) served {
 	return served{s, link}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // browser returns a client that keeps cookies.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	must(t, err)
+	check.Must(t, err)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Jar: jar, Transport: transport}
@@ -74,15 +68,15 @@ type answer struct {
 func get(t *testing.T, c *http.Client, address string, change func(*http.Request)) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	must(t, err)
+	check.Must(t, err)
 	if change != nil {
 		change(request)
 	}
 	response, err := c.Do(request)
-	must(t, err)
-	defer func() { must(t, response.Body.Close()) }()
+	check.Must(t, err)
+	defer func() { check.Must(t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	return answer{response.StatusCode, response.Header, response.Cookies(), string(text)}
 }
 
@@ -177,9 +171,9 @@ type stream struct{ lines *bufio.Scanner }
 func (s served) stream(t *testing.T, c *http.Client) stream {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.at("/api/events"), http.NoBody)
-	must(t, err)
+	check.Must(t, err)
 	response, err := c.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("events: %s", response.Status)
@@ -204,7 +198,7 @@ func (s stream) next(t *testing.T) sent {
 	for s.lines.Scan() {
 		if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok {
 			var result sent
-			must(t, json.Unmarshal([]byte(data), &result))
+			check.Must(t, json.Unmarshal([]byte(data), &result))
 			return result
 		}
 	}
@@ -225,16 +219,16 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	s, c := opened(t)
 	events := s.stream(t, c)
-	must(t, s.Publish(observation("web 1/1", "cart 2/2")))
+	check.Must(t, s.Publish(observation("web 1/1", "cart 2/2")))
 	if got := events.next(t); !got.Whole || len(got.Services) != 2 || len(got.Changes) != 0 {
 		t.Errorf("the first update is %+v", got)
 	}
-	must(t, s.Publish(observation("web 0/1", "cart 2/2")))
+	check.Must(t, s.Publish(observation("web 0/1", "cart 2/2")))
 	got := events.next(t)
 	if got.Whole || len(got.Services) != 1 || got.Services[0].Name != "web" || got.Services[0].Exporters[0].Ready != 0 || len(got.Changes) != 1 {
 		t.Errorf("after a change: %+v", got)
 	}
-	must(t, s.Publish(observation("cart 2/2")))
+	check.Must(t, s.Publish(observation("cart 2/2")))
 	if got := events.next(t); got.Whole || len(got.Services) != 0 || len(got.Gone) != 1 || got.Gone[0] != "shop/web" {
 		t.Errorf("after a service has gone: %+v", got)
 	}
@@ -248,15 +242,15 @@ func TestEvents(t *testing.T) {
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	s, c := opened(t)
-	must(t, s.Publish(observation("web 1/1")))
+	check.Must(t, s.Publish(observation("web 1/1")))
 	var cancel context.CancelFunc
 	for range maxStreams {
 		var ctx context.Context
 		ctx, cancel = context.WithCancel(t.Context())
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at("/api/events"), http.NoBody)
-		must(t, err)
+		check.Must(t, err)
 		response, err := c.Do(request)
-		must(t, err)
+		check.Must(t, err)
 		t.Cleanup(func() { _ = response.Body.Close() })
 	}
 	if got := get(t, c, s.at("/api/events"), nil); got.code != http.StatusServiceUnavailable {
@@ -272,7 +266,7 @@ func TestStreams(t *testing.T) {
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	s, c := opened(t)
-	must(t, s.Publish(observation("web 1/1")))
+	check.Must(t, s.Publish(observation("web 1/1")))
 	if got := get(t, c, s.at("/clusterset.svg"), nil); got.text != "<svg/>" || got.header.Get("Content-Type") != "image/svg+xml" {
 		t.Errorf("the picture: %+v", got)
 	}

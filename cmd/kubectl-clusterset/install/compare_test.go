@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestCompare: a dry run of the client says unchanged only if the existing object has every desired field.
@@ -44,8 +46,6 @@ func TestCompare(t *testing.T) {
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, yaml.Unmarshal([]byte(text), &object))
 	return &unstructured.Unstructured{Object: object}
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -52,9 +52,7 @@ func TestAccessSteps(t *testing.T) {
 				t.Errorf("%s: %+v", name, step)
 			}
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, got)
 	}
 }
 
@@ -82,7 +80,5 @@ func TestProblemsOfRules(t *testing.T) {
 			Message: "not enforced everywhere: ServiceExportGrant shop/a, ServiceExportGrant shop/b, ServiceExportGrant shop/c and 1 more. " + noGateway.Message,
 		},
 	}
-	if diff := cmp.Diff(want, a.problems); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "problems", want, a.problems)
 }

@@ -6,10 +6,10 @@ package survey
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
@@ -36,7 +36,5 @@ func TestProblemsOfAliases(t *testing.T) {
 		{Severity: SeverityWarning, Reason: ReasonAliasIncomplete, Member: "east", Service: "shop/all", Message: part.Message, Next: next},
 		{Severity: SeverityError, Reason: ReasonAliasNotReady, Member: "east", Service: "shop/all", Message: none.Message, Next: next},
 	}
-	if diff := cmp.Diff(want, a.problems); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "problems", want, a.problems)
 }

@@ -6,12 +6,12 @@ package survey
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -61,14 +61,10 @@ func TestProblemsOfLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &Member{ID: "east", Agent: tc.agent}
-			if err := m.Settings.parse(tc.agent); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, m.Settings.parse(tc.agent))
 			a := &assessment{}
 			a.problemsOfLabels(MemberObjects{ID: "east", Gaps: m.gapsOf("shop", nil, tc.services, nil)})
-			if diff := cmp.Diff(tc.want, a.problems); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "problems", tc.want, a.problems)
 		})
 	}
 }
@@ -86,9 +82,7 @@ func TestGapFix(t *testing.T) {
 		autoexport.ReasonNotExportable: {"it is reserved", ""},
 	} {
 		gap := LabelGap{autoexport.Gap{Service: labelled("shop", "a"), Reason: reason, Obstacle: "it is reserved."}, autoexport.DefaultLimit}
-		if diff := cmp.Diff(want, []string{gap.Why(), gap.Fix("admin@east")}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", reason, diff)
-		}
+		check.Equal(t, string(reason), want, []string{gap.Why(), gap.Fix("admin@east")})
 	}
 }
 

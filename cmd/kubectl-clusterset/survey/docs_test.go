@@ -13,19 +13,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestReasonsAreDocumented: every reason in the sources is in the order of reasons and in docs/see.md.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	documented, err := os.ReadFile("../../../docs/see.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	found := 0
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
@@ -33,9 +31,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 			return true
 		}
 		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		found++
 		if !slices.Contains(reasons, Reason(value)) {
 			t.Errorf("reason %s has no place in the order of reasons", value)

@@ -4,6 +4,7 @@
 package survey_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -82,9 +84,7 @@ func TestSimilar(t *testing.T) {
 			for _, k := range survey.Similar(keyOf(test.key), known) {
 				got = append(got, k.String())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("similar to %s (-want +got):\n%s", test.key, diff)
-			}
+			check.Equal(t, fmt.Sprintf("similar to %s", test.key), test.want, got)
 		})
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
@@ -82,9 +82,7 @@ func TestPaths(t *testing.T) {
 				},
 				Exporters: map[clusterset.ClusterID]route.Cluster{"a": {}, "b": test.exporter},
 			}, []clusterset.ClusterID{"a"})
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("paths (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "paths", test.want, got)
 			a.problemsOfGateways(test.importer)
 			problem := ""
 			for _, p := range a.problems {

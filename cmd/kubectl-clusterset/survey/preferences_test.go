@@ -6,10 +6,10 @@ package survey_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -36,9 +36,7 @@ func TestPreferences(t *testing.T) {
 		{ID: "north", Imports: []mcsImport{imported("shop/web", conditions.ImportReady(nil, nil), "east")}},
 	}
 	want := []survey.ExplainedPreference{{Importer: "east", Reason: "FirstSource", Message: "first"}, {Importer: "west", Reason: "Fallback", Message: "second"}}
-	if diff := cmp.Diff(want, survey.Preferences(keyOf("shop/web"), members)); diff != "" {
-		t.Errorf("preferences (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "preferences", want, survey.Preferences(keyOf("shop/web"), members))
 	status := survey.Assess(r.hub(t), members, nil)
 	fallback := map[string][]clusterset.ClusterID{}
 	for _, s := range status.Services {
@@ -46,16 +44,13 @@ func TestPreferences(t *testing.T) {
 			fallback[s.Key()] = s.Fallback
 		}
 	}
-	if diff := cmp.Diff(map[string][]clusterset.ClusterID{"shop/web": {"west"}, "shop/fine": {"east"}}, fallback); diff != "" {
-		t.Errorf("fallback (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "fallback", map[string][]clusterset.ClusterID{"shop/web": {"west"}, "shop/fine": {"east"}}, fallback)
 	got := map[survey.Reason]string{}
 	for _, p := range status.Problems {
 		if p.Reason == survey.ReasonFallback || p.Reason == survey.ReasonNoSource || p.Reason == survey.ReasonNotKnown {
 			got[p.Reason] += string(p.Member) + " " + p.Service + ": " + p.Message
 		}
 	}
-	if diff := cmp.Diff(map[survey.Reason]string{survey.ReasonFallback: "west shop/web: second", survey.ReasonNoSource: "east shop/fine: none"}, got); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	problems := map[survey.Reason]string{survey.ReasonFallback: "west shop/web: second", survey.ReasonNoSource: "east shop/fine: none"}
+	check.Equal(t, "problems", problems, got)
 }

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -26,9 +26,7 @@ import (
 func checkGolden(t *testing.T, name string, value any) {
 	t.Helper()
 	got, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	golden.Check(t, name, string(got)+"\n")
 }
 
@@ -101,9 +99,7 @@ func TestHubAlone(t *testing.T) {
 		survey.ReasonMemberSilent: 2, survey.ReasonMemberNeverConnected: 1, survey.ReasonRecordRefused: 1, survey.ReasonConflict: 1,
 		survey.ReasonNoReadyEndpoints: 1, survey.ReasonPublicationPartial: 1, survey.ReasonVersionSkew: 1,
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "problems", want, found)
 	for _, m := range status.Members {
 		if m.Imports != nil || m.PendingDeletions != nil || m.Context != "" {
 			t.Errorf("of %s, which was not reached, it reports %v imports", m.ID, m.Imports)
@@ -145,9 +141,7 @@ func TestObstructed(t *testing.T) {
 	} {
 		objects := survey.MemberObjects{ID: "a", Context: "admin@a", Imports: []mcsImport{test.object}, Namespaces: test.policy}
 		got := survey.Assess(r.hub(t), []survey.MemberObjects{objects}, nil).Problems
-		if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, got, cmpopts.EquateEmpty())
 	}
 }
 
@@ -171,9 +165,7 @@ func TestConnected(t *testing.T) {
 	t.Parallel()
 	r, _, _ := troubled()
 	want := map[clusterset.ClusterID]time.Duration{"east": 10 * time.Second, "north": 10 * time.Second}
-	if diff := cmp.Diff(want, r.hub(t).Connected()); diff != "" {
-		t.Errorf("connected (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "connected", want, r.hub(t).Connected())
 }
 
 // TestPendingDeletions: an import waits for the exporters without a record on the hub; if each has a record, for those without
@@ -199,9 +191,7 @@ func TestPendingDeletions(t *testing.T) {
 			t.Parallel()
 			objects := survey.MemberObjects{ID: "c", Imports: []mcsImport{imported("shop/web", conditions.DeletionPending(nil), test.exporters...)}}
 			want := map[clusterset.ClusterID][]clusterset.ServiceKey{test.want: {keyOf("shop/web")}}
-			if diff := cmp.Diff(want, r.hub(t).PendingDeletions(objects)); diff != "" {
-				t.Errorf("pending deletions (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "pending deletions", want, r.hub(t).PendingDeletions(objects))
 		})
 	}
 }
@@ -232,9 +222,7 @@ func TestChangesBetween(t *testing.T) {
 		changes = append(changes, fmt.Sprintf("%s %s", m.ID, m.State))
 	}
 	want := []string{"+MemberSilent east", "+MemberSilent north", "-PublicationPartial north", "east Silent", "north Silent"}
-	if diff := cmp.Diff(want, changes); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "changes", want, changes)
 	after := survey.Assess(r.hub(t), members, unreached)
 	after.Members, after.Services = after.Members[1:], after.Services[:1]
 	after.Services[0].Oldest = "another"

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -71,9 +71,7 @@ func TestProxied(t *testing.T) {
 			"have the exporters' EndpointSlices name their ports as the Service does; where they have no ready endpoint, see their pods",
 		}},
 	} {
-		if diff := cmp.Diff([]Step{test.want}, test.view.proxySteps()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, []Step{test.want}, test.view.proxySteps())
 	}
 }
 
@@ -101,9 +99,7 @@ func TestResolved(t *testing.T) {
 	} {
 		v := imported(corev1.ServiceInternalTrafficPolicyCluster)
 		v.answers = test.answers
-		if diff := cmp.Diff(test.want, v.dnsSteps()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, v.dnsSteps())
 	}
 	v := imported(corev1.ServiceInternalTrafficPolicyCluster)
 	v.answers, v.nodeLocal = []answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}, "pods query another one first"
@@ -128,7 +124,5 @@ func TestConflictsOf(t *testing.T) {
 		{Field: "annotation x", Using: "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", Disagree: []clusterset.ClusterID{"west"}},
 	}
 	want := `ports (using "http:80/TCP"; a, b disagree), annotation x (using "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefg…"; west disagrees)`
-	if diff := cmp.Diff(want, conflictsOf(s)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "conflicts", want, conflictsOf(s))
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -90,9 +91,7 @@ func TestUntilSilence(t *testing.T) {
 			renewed[id] = now.Add(-age)
 		}
 		snapshot, err := hub.Read(t.Context(), members)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		h := newHub(KubeContext{}, snapshot, now)
 		h.Renewed = renewed
 		if got := h.untilSilence(); got != test.want {
@@ -114,9 +113,7 @@ func TestIsBehind(t *testing.T) {
 			members.items = append(members.items, m)
 		}
 		snapshot, err := hub.Read(t.Context(), members)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		h := newHub(KubeContext{}, snapshot, now)
 		h.Renewed = map[clusterset.ClusterID]time.Time{east: renewed, west: now}
 		return h

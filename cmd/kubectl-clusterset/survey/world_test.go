@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -115,9 +116,7 @@ func (r *records) serves(id clusterset.ClusterID, key string, ready, unready int
 func (r *records) hub(t testing.TB) *survey.Hub {
 	t.Helper()
 	snapshot, err := hub.Read(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return &survey.Hub{
 		KubeContext: survey.KubeContext{Name: "hub", Config: &rest.Config{Host: "https://hub.example"}}, Snapshot: snapshot,
 		Records: snapshot.Store("", clusterset.AddressRanges{}), Now: now, Renewed: snapshot.Renewed(),

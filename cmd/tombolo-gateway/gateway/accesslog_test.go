@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
@@ -67,18 +67,14 @@ func TestAccessLog(t *testing.T) {
 				t.Errorf("not one line: %q", out.String())
 			}
 			var got map[string]any
-			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, json.Unmarshal(out.Bytes(), &got))
 			for _, field := range []string{"time", "level", "msg"} {
 				if got[field] == "" {
 					t.Errorf("no field %s", field)
 				}
 				delete(got, field)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "line", test.want, got)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -113,14 +114,10 @@ func TestIsExported(t *testing.T) {
 func TestTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(clientgoscheme.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme)))
 	now := metav1.Now()
 	compacted, err := compactNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now, Labels: map[string]string{"a": "b"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	going := compacted.(*corev1.Namespace)
 	if sameNamespace(going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}) {
 		t.Error("the deletion of a namespace is no change")

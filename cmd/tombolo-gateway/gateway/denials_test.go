@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -34,9 +34,7 @@ func TestDenialEvents(t *testing.T) {
 		for len(recorder.Events) > 0 {
 			got = append(got, <-recorder.Events)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("Events (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "Events", want, got)
 	}
 	frontend := access.Client{Cluster: "east", Namespace: "shop", ServiceAccount: "frontend"}
 	for range 3 {

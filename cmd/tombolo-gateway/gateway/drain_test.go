@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
@@ -60,9 +61,7 @@ func (o *objects) List(_ context.Context, list client.ObjectList, _ ...client.Li
 func TestChangesWhileDraining(t *testing.T) {
 	t.Parallel()
 	authority, err := identity.NewAuthority("west", start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		cluster := &objects{}
 		options := Options{Listen: "127.0.0.1:0", PodIPs: []string{"10.1.9.1"}, DrainTimeout: time.Minute, Log: logr.Discard()}

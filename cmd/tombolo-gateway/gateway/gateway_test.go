@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
@@ -90,13 +90,8 @@ func TestListening(t *testing.T) {
 					t.Errorf("port %d leads to cluster %s", number, owner.Cluster)
 				}
 			}
-			var errs []string
-			for _, err := range refused {
-				errs = append(errs, err.Error())
-			}
-			if diff := cmp.Diff(test.want, leads) + cmp.Diff(test.errs, errs); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "listeners", test.want, leads)
+			check.Equal(t, "refused", test.errs, check.Messages(refused))
 		})
 	}
 }
@@ -114,9 +109,7 @@ func TestReleasedPort(t *testing.T) {
 	const number, address = 0, "127.0.0.1:0" // any that is free
 	apply := func(wanted map[int32]ports.Owner) {
 		t.Helper()
-		if err := l.apply(t.Context(), wanted); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, l.apply(t.Context(), wanted))
 	}
 	leadsTo := func(step string, want ports.Owner) {
 		t.Helper()
@@ -162,13 +155,9 @@ func bundleOf(t *testing.T, authorities ...identity.Authority) gatewayv1alpha1.R
 func TestRemotes(t *testing.T) {
 	t.Parallel()
 	first, err := identity.NewAuthority("west", start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	second, err := identity.NewAuthority("west", start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	newer, broken := bundleOf(t, first), bundleOf(t, first)
 	newer.Spec.Versions, broken.Spec.Bundle = []int32{2}, "garbage"
 	for name, test := range map[string]struct {
@@ -193,9 +182,7 @@ func TestRemotes(t *testing.T) {
 			t.Parallel()
 			before, _ := remotesOf(test.before)
 			after, err := remotesOf(test.after)
-			if diff := cmp.Diff(test.ended, ended(before, after)); diff != "" {
-				t.Errorf("ended: -want +got:\n%s", diff)
-			}
+			check.Equal(t, "ended", test.ended, ended(before, after))
 			if got := fmt.Sprint(errors.Join(err)); err != nil && got != test.err || (err != nil) != (test.err != "") {
 				t.Errorf("error %q, want %q", got, test.err)
 			}
@@ -219,14 +206,10 @@ func TestReport(t *testing.T) {
 			{Cluster: "west", Reachable: true, Since: metav1.NewTime(start)},
 		},
 	}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Errorf("first: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "first", want, first)
 	want.Clusters[0].Message = "timeout"
 	want.Clusters[1] = gatewayv1alpha1.ClusterReachability{Cluster: "west", Reason: "ConnectionFailed", Message: "refused", Since: metav1.NewTime(later)}
-	if diff := cmp.Diff(want, second); diff != "" {
-		t.Errorf("second: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "second", want, second)
 }
 
 // spec: G9, G10
@@ -272,9 +255,7 @@ func TestPortOf(t *testing.T) {
 // A gateway does not connect to its own cluster or node, even if a name of another cluster's gateways leads there. spec: G4
 func TestPermit(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	r := remote{refused: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}}
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)

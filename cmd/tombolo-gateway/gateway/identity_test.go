@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // pods are the pods of a cluster, found by address as in the cache.
@@ -99,12 +101,8 @@ func BenchmarkPods(b *testing.B) {
 			pod.UID, pod.ResourceVersion = types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), fmt.Sprint(1_000_000+i)
 			pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web", Env: make([]corev1.EnvVar, 20)}}
 			compacted, err := compactPod(&pod)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := store.Add(compacted); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, err)
+			check.Must(b, store.Add(compacted))
 		}
 		b.ReportMetric((heap()-before)/n, "B/pod")
 		runtime.KeepAlive(store)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // Start starts a lab for a test and closes it when the test ends. If it cannot, the test fails: also if the binaries are
@@ -45,17 +47,13 @@ func Start(t testing.TB, clusters ...ClusterOptions) *Lab {
 // Must ends the test if there is an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 // Equal fails the test if two values differ, by go-cmp. what names them in the message.
 func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	check.Equal(t, what, want, got, options...)
 }
 
 // Skip skips a test that this machine cannot run. With REQUIRE_ALL=1, as in CI, the test fails instead.

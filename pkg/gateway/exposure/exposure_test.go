@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -76,9 +76,7 @@ func TestAddresses(t *testing.T) {
 		},
 		"no nodes": {service(corev1.ServiceTypeNodePort), nil, nil},
 	} {
-		if diff := cmp.Diff(test.want, Addresses(test.service, test.nodes)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", title, diff)
-		}
+		check.Equal(t, title, test.want, Addresses(test.service, test.nodes))
 	}
 }
 
@@ -142,13 +140,9 @@ func TestRemote(t *testing.T) {
 	want := []*gatewayv1alpha1.RemoteGateway{remote("changed", "198.51.100.2"), remote("missing", "198.51.100.3"), remote("new", "198.51.100.1")}
 	want[0].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "eu"}
 	want[2].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "RemoteGateways", want, got)
 	properties = map[clusterset.ClusterID]map[string]string{"missing": {"region": "us"}}
 	got = Remote("agents", nil, nil, properties, got, func(clusterset.ClusterID) bool { return false })
 	want[1].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "us"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("only properties are known: -want +got:\n%s", diff)
-	}
+	check.Equal(t, "only properties are known", want, got)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
@@ -37,10 +38,10 @@ func TestAccess(t *testing.T) {
 			func(t *testing.T, conn *net.TCPConn) {
 				t.Helper()
 				_, err := io.WriteString(conn, "query")
-				must(t, err)
-				must(t, conn.CloseWrite())
+				check.Must(t, err)
+				check.Must(t, conn.CloseWrite())
 				_, err = readAll(t, conn)
-				must(t, err)
+				check.Must(t, err)
 			},
 			5, 6, ResultDone, ResultDone,
 		},
@@ -49,7 +50,7 @@ func TestAccess(t *testing.T) {
 			func(t *testing.T, conn *net.TCPConn) {
 				t.Helper()
 				_, err := conn.Read(make([]byte, 1))
-				must(t, err)
+				check.Must(t, err)
 				abort(conn)
 			},
 			0, 1, ResultLocalReset, ResultRemoteReset,
@@ -59,7 +60,7 @@ func TestAccess(t *testing.T) {
 			func(t *testing.T, conn *net.TCPConn) {
 				t.Helper()
 				_, err := io.WriteString(conn, "x")
-				must(t, err)
+				check.Must(t, err)
 				_, _ = readAll(t, conn)
 			},
 			1, 0, ResultRemoteReset, ResultLocalReset,
@@ -82,9 +83,7 @@ func TestAccess(t *testing.T) {
 				}
 				got := []Access{imported(), exported()}
 				ignored := []cmp.Option{cmpopts.IgnoreFields(Access{}, "Duration"), cmp.Comparer(func(a, b wire.Open) bool { return bytes.Equal(a.Encode(), b.Encode()) })}
-				if diff := cmp.Diff(want, got, ignored...); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				check.Equal(t, "accesses, of the importer and of the exporter", want, got, ignored...)
 				if got[0].Duration <= 0 || got[1].Duration <= 0 {
 					t.Errorf("durations %v, %v", got[0].Duration, got[1].Duration)
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
@@ -35,7 +36,7 @@ func TestFinBehindFullConnection(t *testing.T) {
 	client := listen(t)
 	serve(client, func(*net.TCPConn) {})
 	local, err := tunnel.NewLocal(dial(t, client.Addr().String()), tunnel.NewBuffers(1))
-	must(t, err)
+	check.Must(t, err)
 	s := &stream{conn: conn, number: 1, local: local, state: open, over: make(chan struct{})}
 	go s.sendFin()
 	taken := make(chan error, 1)
@@ -47,7 +48,7 @@ func TestFinBehindFullConnection(t *testing.T) {
 	}()
 	select {
 	case err := <-taken:
-		must(t, err)
+		check.Must(t, err)
 	case <-deadlineOf(t).Done():
 		t.Error("the stream does not take FIN of the other gateway while its own waits")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
@@ -30,12 +31,12 @@ func trusts(t testing.TB, ids ...clusterset.ClusterID) map[clusterset.ClusterID]
 	pools, result := map[clusterset.ClusterID]*x509.CertPool{}, map[clusterset.ClusterID]identity.Trust{}
 	for _, id := range ids {
 		authority, err := identity.NewAuthority(id, time.Now())
-		must(t, err)
+		check.Must(t, err)
 		name := identity.Name{ClusterSet: "set", Cluster: id}
 		certificate, key, err := authority.Issue(name, time.Now())
-		must(t, err)
+		check.Must(t, err)
 		leaf, err := identity.DecodeLeaf(certificate, key)
-		must(t, err)
+		check.Must(t, err)
 		pools[id] = x509.NewCertPool()
 		pools[id].AddCert(authority.Certificate)
 		result[id] = identity.Trust{
@@ -46,18 +47,11 @@ func trusts(t testing.TB, ids ...clusterset.ClusterID) map[clusterset.ClusterID]
 	return result
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // listen returns a listener that is closed at the end of the test.
 func listen(t testing.TB) *net.TCPListener {
 	t.Helper()
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }
@@ -78,7 +72,7 @@ func serve(listener *net.TCPListener, handle func(*net.TCPConn)) {
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()
 	conn, err := tunnel.DialTCP(t.Context(), address, deadline, nil)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

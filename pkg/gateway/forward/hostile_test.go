@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
@@ -25,9 +26,9 @@ import (
 func peer(t *testing.T, trust identity.Trust, address string) *tunnel.Conn {
 	t.Helper()
 	conn, err := tunnel.Client(t.Context(), dial(t, address), trust.Client("west"), tunnel.NewBuffers(1))
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(conn.Release)
-	must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
+	check.Must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
 	return conn
 }
 
@@ -102,7 +103,7 @@ func TestHostileDialer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := peer(t, both["east"], gateway)
-			must(t, conn.SendFrames(test.frames))
+			check.Must(t, conn.SendFrames(test.frames))
 			// The echo of FIN can come before the gateway reads what violates the protocol.
 			if got := answers(t, conn); !slices.Contains([]string{test.want, test.want + "FIN ", test.want + "FIN DONE "}, got) {
 				t.Errorf("the gateway answers %q, want %q, and closes the connection", got, test.want)
@@ -115,18 +116,18 @@ func TestHostileDialer(t *testing.T) {
 		gone.Close()
 		_, gateway := exporter(t, both["west"], gone.Addr())
 		conn := peer(t, both["east"], gateway)
-		must(t, conn.SendFrames(open))
+		check.Must(t, conn.SendFrames(open))
 		frame, err := conn.Next()
-		must(t, err)
+		check.Must(t, err)
 		refusal, err := wire.DecodeRefusal(frame.Payload)
-		must(t, err)
+		check.Must(t, err)
 		if refusal.Text != "none of 1 endpoints has accepted the connection" { // no address
 			t.Errorf("the refusal says %q", refusal.Text)
 		}
 	})
 	t.Run("too many PINGs", func(t *testing.T) {
 		conn := peer(t, both["east"], gateway)
-		must(t, conn.SendFrames(pings))
+		check.Must(t, conn.SendFrames(pings))
 		if got := len(answers(t, conn)); got > maxPings*len("PONG ") {
 			t.Errorf("%d bytes of answers", got)
 		}

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // If clients do not read, the backends that send to them are held back, the gateways keep no more than their buffers, and the stream
@@ -46,7 +48,7 @@ func TestSlowReader(t *testing.T) { //nolint:paralleltest // it measures the mem
 	for range readers {
 		client := dial(t, address)
 		_, err := io.WriteString(client, "z")
-		must(t, err)
+		check.Must(t, err)
 		slow = append(slow, client)
 	}
 	total := 0
@@ -64,9 +66,9 @@ func TestSlowReader(t *testing.T) { //nolint:paralleltest // it measures the mem
 	if during > 10*began+time.Second {
 		t.Errorf("round trips of another client took %s, and %s beside slow readers", began, during)
 	}
-	must(t, slow[0].SetReadDeadline(time.Now().Add(deadline))) // its backend continues as soon as it reads
+	check.Must(t, slow[0].SetReadDeadline(time.Now().Add(deadline))) // its backend continues as soon as it reads
 	_, err := io.CopyN(io.Discard, slow[0], int64(total/readers)+8<<20)
-	must(t, err)
+	check.Must(t, err)
 	t.Logf("%d backends have sent %d KiB each, memory has grown by %d KiB; round trips of another client: %s before, %s beside",
 		readers, total/readers>>10, grown>>10, began, during)
 }

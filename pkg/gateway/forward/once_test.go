@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // counter is a backend that counts requests by ID, and answers each with its ID. With a greeting, it speaks first.
@@ -149,7 +151,7 @@ func TestOnce(t *testing.T) {
 			}
 			whole := &path{to: gateway, closed: make(chan struct{}, 1)}
 			_, err := try(whole, "whole")
-			must(t, err)
+			check.Must(t, err)
 			total := whole.wait()
 			// What follows the handshake: HELLO, OPEN, OPENED, DATA, FIN and DONE, each in a record.
 			const stream = 250

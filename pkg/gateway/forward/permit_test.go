@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
@@ -84,10 +85,10 @@ func TestEndedStreamIsNotDenied(t *testing.T) {
 		_, gateway := exporterWith(t, func(e *Exporter) { e.Permissions = permissions }, both["west"], backend.Addr())
 		conn := peer(t, both["east"], gateway)
 		for number := uint32(1); number <= 100; number++ {
-			must(t, conn.SendFrames(joined(wire.Append(nil, wire.TypeOpen, number, web.Encode()), frame(wire.TypeFin, number))))
+			check.Must(t, conn.SendFrames(joined(wire.Append(nil, wire.TypeOpen, number, web.Encode()), frame(wire.TypeFin, number))))
 			for done := false; !done; {
 				got, err := conn.Next()
-				must(t, err)
+				check.Must(t, err)
 				done = got.Type == wire.TypeDone
 			}
 			permissions.mu.Lock()

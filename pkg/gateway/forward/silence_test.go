@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // middlebox is a proxy in front of a gateway that can drop what idle connections carry, as a NAT or a firewall does that no longer
@@ -137,7 +139,7 @@ func (i *Importer) connect(t *testing.T, n int) {
 	var links []*link
 	for range n {
 		l, err := i.Pool.get(context.Background(), "west", "", anyLink)
-		must(t, err)
+		check.Must(t, err)
 		links = append(links, l)
 	}
 	for _, l := range links {

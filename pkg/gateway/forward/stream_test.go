@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -25,7 +26,7 @@ const deadline = 20 * time.Second
 
 func readAll(t *testing.T, conn *net.TCPConn) (string, error) {
 	t.Helper()
-	must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
+	check.Must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
 	b, err := io.ReadAll(conn)
 	return string(b), err
 }
@@ -97,7 +98,7 @@ func TestReset(t *testing.T) {
 			})
 			client := dial(t, address)
 			_, err := client.Read(make([]byte, 1))
-			must(t, err)
+			check.Must(t, err)
 			abort(client)
 			if err := <-result; !isReset(err) {
 				t.Errorf("the backend got %v", err)
@@ -111,7 +112,7 @@ func TestReset(t *testing.T) {
 			})
 			client := dial(t, address)
 			_, err := client.Write([]byte("x"))
-			must(t, err)
+			check.Must(t, err)
 			if err := body(client); !isReset(err) {
 				t.Errorf("the client got %v", err)
 			}
@@ -198,7 +199,7 @@ func TestReuse(t *testing.T) {
 		"after an end": {func(t *testing.T, conn *net.TCPConn) {
 			_ = conn.CloseWrite()
 			_, err := readAll(t, conn)
-			must(t, err)
+			check.Must(t, err)
 		}, 1, 2},
 		"after a reset": {func(_ *testing.T, conn *net.TCPConn) { _ = conn.SetLinger(0); conn.Close() }, 6, 6},
 	} {
@@ -214,9 +215,9 @@ func TestReuse(t *testing.T) {
 			for range 6 {
 				client := dial(t, address)
 				_, err := io.WriteString(client, "x")
-				must(t, err)
+				check.Must(t, err)
 				_, err = io.ReadFull(client, make([]byte, 1))
-				must(t, err)
+				check.Must(t, err)
 				test.end(t, client)
 			}
 			if n := counted.tried(); n < test.least || n > test.most {
@@ -277,7 +278,7 @@ func TestShutdown(t *testing.T) {
 		say(t, client)
 		_ = client.CloseWrite()
 		_, err := readAll(t, client)
-		must(t, err)
+		check.Must(t, err)
 	}
 	<-done // the gateway ends after its streams
 }
@@ -301,7 +302,7 @@ func TestOpenTimeout(t *testing.T) {
 			if test.open {
 				say(t, client)
 			}
-			must(t, client.SetDeadline(time.Now().Add(2*time.Second)))
+			check.Must(t, client.SetDeadline(time.Now().Add(2*time.Second)))
 			_, err := client.Read(make([]byte, 1))
 			if test.open {
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -318,11 +319,11 @@ func TestOpenTimeout(t *testing.T) {
 // say sends a byte, and waits for its echo.
 func say(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
-	must(t, conn.SetDeadline(time.Now().Add(deadline)))
+	check.Must(t, conn.SetDeadline(time.Now().Add(deadline)))
 	_, err := io.WriteString(conn, "x")
-	must(t, err)
+	check.Must(t, err)
 	_, err = io.ReadFull(conn, make([]byte, 1))
-	must(t, err)
+	check.Must(t, err)
 }
 
 // Streams whose clients do not read leave buffers for others. spec: G12
@@ -332,9 +333,9 @@ func TestSlowReaders(t *testing.T) {
 	for range 40 { // more than there are large buffers
 		client := dial(t, address)
 		_, err := client.Read(make([]byte, 1))
-		must(t, err)
+		check.Must(t, err)
 	}
 	client := dial(t, address) // one that reads, beside them
 	_, err := io.CopyN(io.Discard, client, 8<<20)
-	must(t, err)
+	check.Must(t, err)
 }

@@ -17,6 +17,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 )
@@ -51,7 +52,7 @@ func (s side) jump(by time.Duration) (repair func()) {
 func (s side) publish(t *testing.T, cluster clusterset.ClusterID) (repair func()) {
 	t.Helper()
 	another, err := identity.NewAuthority(cluster, time.Now())
-	must(t, err)
+	check.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(another.Certificate)
 	s.pool.Store(pool)
@@ -130,9 +131,9 @@ func TestReplay(t *testing.T) {
 	i, address := importer(t, both["east"], attacker.Addr().String())
 	client := dial(t, address)
 	_, err := io.WriteString(client, "once\n")
-	must(t, err)
+	check.Must(t, err)
 	answer, err := bufio.NewReader(client).ReadString('\n')
-	must(t, err)
+	check.Must(t, err)
 	if answer != "once\n" {
 		t.Fatalf("the answer is %q", answer)
 	}
@@ -140,8 +141,8 @@ func TestReplay(t *testing.T) {
 	client.Close()
 	again := dial(t, gateway)
 	_, err = again.Write(<-recorded)
-	must(t, err)
-	must(t, again.SetReadDeadline(time.Now().Add(deadline)))
+	check.Must(t, err)
+	check.Must(t, again.SetReadDeadline(time.Now().Add(deadline)))
 	if _, err := io.Copy(io.Discard, again); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the gateway does not close the connection")
 	}

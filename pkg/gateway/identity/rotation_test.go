@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // A member that renews its leaf each day and its authority when it is due, and whose hub stores new certificates after a random delay:
@@ -120,13 +122,9 @@ func TestLeaf(t *testing.T) {
 	t.Parallel()
 	authority := newAuthority(t, "a", now)
 	certificate, key, err := authority.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	decoded, err := DecodeAuthority(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	leaf := newLeaf(t, decoded, Name{"set", "a"}, now).Leaf
 	if begin, end := leaf.NotBefore, leaf.NotAfter; !begin.Equal(now.Add(-10*time.Minute)) || !end.Equal(now.Add(7*24*time.Hour)) {
 		t.Errorf("a leaf is valid from %s to %s", begin, end)
@@ -138,9 +136,7 @@ func TestLeaf(t *testing.T) {
 		t.Errorf("a leaf is valid until %s, longer than its authority", last.NotAfter)
 	}
 	otherCertificate, otherKey, err := newAuthority(t, "a", now).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for name, test := range map[string]struct{ certificate, key []byte }{
 		"the key of another": {certificate, otherKey},
 		"two certificates":   {slices.Concat(certificate, otherCertificate), key},
@@ -176,27 +172,19 @@ func TestDecodeBundle(t *testing.T) {
 		template := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "a"}}
 		change(template)
 		certificate, err := create(template, template, authorities[0].key, authorities[0].key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return string(encodeCertificate(certificate))
 	}
 	signed := func(public any, signer any) string {
 		template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign}
 		der, err := x509.CreateCertificate(rand.Reader, template, template, public, signer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return string(encodeCertificate(&x509.Certificate{Raw: der}))
 	}
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":             {"", "has no certificate"},
 		"garbage":           {"hello", "more than PEM blocks"},

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func encodeRotation(t testing.TB, r Rotation) string {
 	t.Helper()
 	text, err := EncodeRotation(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -26,22 +27,16 @@ var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 func newAuthority(t testing.TB, id clusterset.ClusterID, at time.Time) Authority {
 	t.Helper()
 	authority, err := NewAuthority(id, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return authority
 }
 
 func newLeaf(t testing.TB, authority Authority, name Name, at time.Time) *tls.Certificate {
 	t.Helper()
 	certificate, key, err := authority.Issue(name, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	leaf, err := DecodeLeaf(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return leaf
 }
 
@@ -63,9 +58,7 @@ func forged(t *testing.T, authority Authority, change func(*x509.Certificate)) *
 	}
 	change(template)
 	certificate, err := create(template, authority.Certificate, own.key, authority.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return &tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: own.key, Leaf: certificate}
 }
 
@@ -73,9 +66,7 @@ func forged(t *testing.T, authority Authority, change func(*x509.Certificate)) *
 func shake(t *testing.T, client, server *tls.Config) (peer tls.ConnectionState, clientErr, serverErr error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	done := make(chan error)
 	go func() {
@@ -90,9 +81,7 @@ func shake(t *testing.T, client, server *tls.Config) (peer tls.ConnectionState, 
 		done <- err
 	}()
 	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	clientErr = tls.Client(conn, client).Handshake()
 	_ = conn.Close()
 	serverErr = <-done
@@ -124,9 +113,7 @@ func TestHandshake(t *testing.T) {
 	t.Parallel()
 	a, b, _ := trusts(t)
 	state, clientErr, serverErr := shake(t, a.Client("b"), b.Server())
-	if err := errors.Join(clientErr, serverErr); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(clientErr, serverErr))
 	if peer, err := PeerCluster(state); err != nil || peer != "a" {
 		t.Errorf("the peer is %q, %v", peer, err)
 	}
@@ -144,17 +131,13 @@ func TestRefusedCertificates(t *testing.T) {
 	t.Parallel()
 	other := newAuthority(t, "b", now)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	uris := func(uris ...string) func(*x509.Certificate) {
 		return func(c *x509.Certificate) {
 			c.URIs = nil
 			for _, text := range uris {
 				uri, err := url.Parse(text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				c.URIs = append(c.URIs, uri)
 			}
 		}
@@ -211,9 +194,7 @@ func TestRefusedCertificates(t *testing.T) {
 		a, b, authorities := trusts(t)
 		template := forged(t, authorities["b"], func(*x509.Certificate) {}).Leaf
 		der, err := x509.CreateCertificate(rand.Reader, template, authorities["b"].Certificate, rsaKey.Public(), authorities["b"].key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		b.Leaf = func() *tls.Certificate { return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: rsaKey} }
 		if _, _, err := shake(t, b.Client("a"), a.Server()); err == nil || !strings.Contains(err.Error(), "is not one of a gateway") {
 			t.Errorf("the server says %v", err)

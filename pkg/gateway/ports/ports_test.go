@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -36,11 +37,9 @@ func stored(State) error { return nil }
 // from returns a State in which all ports are free.
 func from(cursor int32) State { return State{cursor, Unused().Free} }
 
-func assign(t interface{ Fatal(...any) }, a *Allocator, key clusterset.ServiceKey, now time.Time, wanted ...Owner) map[Owner]int32 {
+func assign(t check.T, a *Allocator, key clusterset.ServiceKey, now time.Time, wanted ...Owner) map[Owner]int32 {
 	got, err := a.Assign(key, wanted, now, stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return got
 }
 
@@ -79,9 +78,7 @@ func TestAdoptedPortsAreNotGivenTwice(t *testing.T) {
 		}
 	}
 	rome := Owner{Service: web, Cluster: "rome", Port: 80}
-	if diff := cmp.Diff(map[Owner]int32{berlin: First, paris: Last, rome: First + 1}, assign(t, a, web, epoch, berlin, paris, rome)); diff != "" {
-		t.Errorf("ports (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "ports", map[Owner]int32{berlin: First, paris: Last, rome: First + 1}, assign(t, a, web, epoch, berlin, paris, rome))
 }
 
 // spec: G2
@@ -171,9 +168,7 @@ func TestStateAsText(t *testing.T) {
 		}
 	})
 	edited := ParseState("x", "10000-10002,x,7,10010-,10020-10020,")
-	if diff := cmp.Diff(State{Free: []Range{{10000, 10002}, {10020, 10020}}}, edited); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "state edited by hand", State{Free: []Range{{10000, 10002}, {10020, 10020}}}, edited)
 	var many State
 	for port := int32(First); port <= Last; port += 2 {
 		many.add(port)
@@ -200,15 +195,9 @@ func TestBlocks(t *testing.T) {
 		a, web := New(from(cursor), epoch), service("web")
 		wanted := owners(web, "berlin", 80, 443)
 		got, err := a.Assign(web, wanted, epoch, reserve)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want.ports, []int32{got[wanted[0]], got[wanted[1]]}); diff != "" {
-			t.Errorf("from %d: ports (-want +got):\n%s", cursor, diff)
-		}
-		if diff := cmp.Diff(want.stored, cursors); diff != "" {
-			t.Errorf("from %d: stored (-want +got):\n%s", cursor, diff)
-		}
+		check.Must(t, err)
+		check.Equal(t, fmt.Sprintf("from %d: ports", cursor), want.ports, []int32{got[wanted[0]], got[wanted[1]]})
+		check.Equal(t, fmt.Sprintf("from %d: stored", cursor), want.stored, cursors)
 	}
 	var cursors []int32
 	a, web := New(Unused(), epoch), service("web")
@@ -216,9 +205,7 @@ func TestBlocks(t *testing.T) {
 	if _, err := a.Assign(web, owners(web, "berlin", upTo(Block+1)...), epoch, reserve); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]int32{First + Block, First + 2*Block}, cursors); diff != "" {
-		t.Errorf("stored for one port more than a block (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "stored for one port more than a block", []int32{First + Block, First + 2*Block}, cursors)
 }
 
 // everyPort returns as many owners as there are ports, each cluster with less than its share.

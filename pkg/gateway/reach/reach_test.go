@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -90,9 +91,7 @@ func TestSubscribe(t *testing.T) {
 	r.Subscribe(func(id clusterset.ClusterID) { got = append(got, id) })
 	expect := func(what string, want ...clusterset.ClusterID) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		check.Equal(t, what, want, got)
 		got = nil
 	}
 	r.Report("1", report(true, one))

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // spec: G12
@@ -54,25 +56,17 @@ func TestNextSize(t *testing.T) {
 func TestLocalHoldsNoBuffer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	client, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer client.Close()
 	accepted, err := listener.AcceptTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer accepted.Close()
 	b := NewBuffers(3)
 	local, err := NewLocal(accepted, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, text := range []string{"first", "second"} {
 		if _, err := io.WriteString(client, text); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // TestIsLost: a peer is lost if it acknowledges nothing for a time, though it was asked more than once.
@@ -44,23 +46,15 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	}
 	const after = 100 * time.Millisecond
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	conn, err := net.DialTCP("tcp", nil, listener.Addr().(*net.TCPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer conn.Close()
 	peer, err := listener.AcceptTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer peer.Close()
-	if err := errors.Join(closeIfLost(conn, after), conn.SetWriteDeadline(time.Now().Add(20*after))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(closeIfLost(conn, after), conn.SetWriteDeadline(time.Now().Add(20*after))))
 	for err == nil {
 		_, err = conn.Write(make([]byte, 1<<20))
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func sample() Open {
@@ -47,9 +49,7 @@ func TestOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := DecodeOpen(bytes.Clone(test.input))
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "open", test.want, got, cmpopts.EquateComparable(netip.Addr{}))
 			var refusal *Refusal
 			if text := fmt.Sprint(err); test.refusal != "" && (text != test.refusal || !errors.As(err, &refusal)) || test.refusal == "" && err != nil {
 				t.Errorf("got error %q, want %q", text, test.refusal)
@@ -136,9 +136,7 @@ func TestRefusedFrames(t *testing.T) {
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../../docs/gateway-protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var frames, codes []string
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| ([A-Z]+) \| (\S+) \|`).FindAllSubmatch(document, -1) {
 		frames = append(frames, fmt.Sprintf("%s %s %s", row[1], row[2], row[3]))

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -25,22 +25,16 @@ import (
 func files(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	result := map[string]string{}
 	for reader := tar.NewReader(zip); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return result
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		text, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		result[header.Name] = string(text)
 	}
 }
@@ -97,9 +91,7 @@ func TestQuotedAnnotations(t *testing.T) {
 			map[string]any{"field": "type", "using": "Headless"},
 		},
 	}
-	if diff := cmp.Diff(want, withoutAnnotations(value)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "without annotations", want, withoutAnnotations(value))
 }
 
 // TestCleaned: only the given fields of an object are copied.
@@ -116,9 +108,7 @@ func TestCleaned(t *testing.T) {
 		{Name: "agent", Image: "i", Args: []string{"--v=1"}, Env: []corev1.EnvVar{{Name: "A", Value: "secret"}}}, {Name: "other", Image: "j"},
 	}
 	got, err := cleaned(&appsv1.DeploymentList{Items: []appsv1.Deployment{d}}, fields{"spec.replicas", "spec.template.spec.containers.name", "spec.template.spec.containers.args"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := []map[string]any{{
 		"metadata": map[string]any{
 			"name": "agent", "namespace": "tombolo-system", "generation": int64(3),
@@ -128,9 +118,7 @@ func TestCleaned(t *testing.T) {
 			map[string]any{"name": "agent", "args": []any{"--v=1"}}, map[string]any{"name": "other"},
 		}}}},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "cleaned", want, got)
 }
 
 // TestBounds: the size of an archive is limited. It keeps the ends of texts, notes what is left out, and has only paths within
@@ -143,13 +131,9 @@ func TestBounds(t *testing.T) {
 	a.maxTotal, a.maxFile = total, each
 	long := strings.Repeat("x", each) + "the end"
 	for range total/each + 1 {
-		if err := a.text("../../etc/log", long); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, a.text("../../etc/log", long))
 	}
-	if err := a.close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, a.close())
 	if a.size != total {
 		t.Errorf("it holds %d bytes, want %d", a.size, total)
 	}
@@ -158,15 +142,11 @@ func TestBounds(t *testing.T) {
 		t.Errorf("it holds %d files", len(found))
 	}
 	want := strings.Repeat("../../etc/log: 7 bytes from its beginning are left out\n", total/each) + "../../etc/log: 107 bytes from its beginning are left out\n"
-	if diff := cmp.Diff(want, found["clusterset/left-out.txt"]); diff != "" {
-		t.Errorf("what is left out (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what is left out", want, found["clusterset/left-out.txt"])
 	var one bytes.Buffer
 	b := newArchive(&one, time.Unix(0, 0))
 	b.maxFile = each
-	if err := errors.Join(b.text("log", long), b.close()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(b.text("log", long), b.close()))
 	if got := files(t, one.Bytes())["clusterset/log"]; len(got) != each || !strings.HasSuffix(got, "the end") {
 		t.Errorf("of a long text there is %q", got)
 	}

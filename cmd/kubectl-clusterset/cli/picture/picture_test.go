@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -142,9 +142,7 @@ func TestNothingIsInjected(t *testing.T) {
 		count, text := elements(t, picture.SVG(with(evil)))
 		delete(count, "title") // the title has the full text of what is cut off
 		delete(harmless, "title")
-		if diff := cmp.Diff(harmless, count); diff != "" {
-			t.Errorf("%q changes what the SVG consists of (-want +got):\n%s", evil, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%q changes what the SVG consists of", evil), harmless, count)
 		if strings.ContainsAny(evil, "<&") && !strings.Contains(text, evil) {
 			t.Errorf("%q is not in the SVG's text", evil)
 		}

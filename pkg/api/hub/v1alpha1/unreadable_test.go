@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -19,9 +19,7 @@ import (
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := hubv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, hubv1alpha1.AddToScheme(scheme))
 	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
 	for name, test := range map[string]struct{ kind, good, bad string }{
 		"a time without its fraction": {
@@ -54,9 +52,7 @@ func TestUnreadable(t *testing.T) {
 			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"items":[%s,%s,%s]}`, hubv1alpha1.GroupVersion, test.kind+"List",
 				item("first", test.good), item("bad", test.bad), item("last", test.good))
 			list, _, err := decoder.Decode([]byte(text), nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			got := map[string]bool{} // whether the spec says something, by name
 			switch l := list.(type) {
 			case *hubv1alpha1.HeartbeatList:
@@ -72,9 +68,7 @@ func TestUnreadable(t *testing.T) {
 					got[o.Name] = o.Spec.Namespace == "shop" && o.Spec.Service == "web"
 				}
 			}
-			if diff := cmp.Diff(map[string]bool{"first": true, "bad": false, "last": true}, got); diff != "" {
-				t.Errorf("read (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "read", map[string]bool{"first": true, "bad": false, "last": true}, got)
 		})
 	}
 }
