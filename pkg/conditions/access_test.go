@@ -7,9 +7,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
@@ -25,72 +25,53 @@ func TestAccessConditions(t *testing.T) {
 	}{
 		"a grant": {
 			conditions.GrantAccepted(nil),
-			metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "The grant is valid."},
+			conditionOf("Accepted", "True", "Accepted", "The grant is valid."),
 		},
 		"a grant of exports that do not exist": {
 			conditions.GrantAccepted([]policyv1alpha1.ObjectName{"api", "web"}),
-			metav1.Condition{
-				Type: "Accepted", Status: "True", Reason: "ExportsNotFound",
-				Message: "The grant is valid. This namespace has no ServiceExport with the name api, web; the grant applies when there is one.",
-			},
+			conditionOf("Accepted", "True", "ExportsNotFound",
+				"The grant is valid. This namespace has no ServiceExport with the name api, web; the grant applies when there is one."),
 		},
 		"a policy": {
 			conditions.PolicyAccepted("Deny", nil),
-			metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "The policy is valid."},
+			conditionOf("Accepted", "True", "Accepted", "The policy is valid."),
 		},
 		"an invalid policy that denies": {
 			conditions.PolicyAccepted("Deny", invalid),
-			metav1.Condition{
-				Type: "Accepted", Status: "False", Reason: "InvalidSelector",
-				Message: "ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy denies its peers the services of all namespaces.",
-			},
+			conditionOf("Accepted", "False", "InvalidSelector",
+				"ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy denies its peers the services of all namespaces."),
 		},
 		"an invalid policy that accepts": {
 			conditions.PolicyAccepted("Accept", invalid),
-			metav1.Condition{
-				Type: "Accepted", Status: "False", Reason: "InvalidSelector",
-				Message: "ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy has no effect.",
-			},
+			conditionOf("Accepted", "False", "InvalidSelector",
+				"ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy has no effect."),
 		},
 		"no gateways": {
 			conditions.Enforced(conditions.Enforcement{Direct: east, ThroughGateways: west}),
-			metav1.Condition{
-				Type: "Enforced", Status: "False", Reason: "NoGateway",
-				Message: "This cluster has no gateways, and nothing else enforces the rule: install gateways, or use NetworkPolicies.",
-			},
+			conditionOf("Enforced", "False", "NoGateway",
+				"This cluster has no gateways, and nothing else enforces the rule: install gateways, or use NetworkPolicies."),
 		},
 		"no other member": {
 			conditions.Enforced(conditions.Enforcement{HasGateways: true}),
-			metav1.Condition{
-				Type: "Enforced", Status: "True", Reason: "Enforced",
-				Message: "The gateways of this cluster enforce it. At present, it is about no other member.",
-			},
+			conditionOf("Enforced", "True", "Enforced",
+				"The gateways of this cluster enforce it. At present, it is about no other member."),
 		},
 		"other networks": {
 			conditions.Enforced(conditions.Enforcement{HasGateways: true, ThroughGateways: west}),
-			metav1.Condition{
-				Type: "Enforced", Status: "True", Reason: "Enforced",
-				Message: "The gateways of this cluster enforce it for connections with north, west.",
-			},
+			conditionOf("Enforced", "True", "Enforced", "The gateways of this cluster enforce it for connections with north, west."),
 		},
 		"the same network": {
 			conditions.Enforced(conditions.Enforcement{HasGateways: true, Direct: east}),
-			metav1.Condition{
-				Type: "Enforced", Status: "False", Reason: "SameNetwork",
-				Message: "It does not restrict connections with east: the pods reach each other directly, and only NetworkPolicies can restrict them.",
-			},
+			conditionOf("Enforced", "False", "SameNetwork",
+				"It does not restrict connections with east: the pods reach each other directly, and only NetworkPolicies can restrict them."),
 		},
 		"both": {
 			conditions.Enforced(conditions.Enforcement{HasGateways: true, Direct: east, ThroughGateways: west}),
-			metav1.Condition{
-				Type: "Enforced", Status: "False", Reason: "PartiallyEnforced",
-				Message: "The gateways of this cluster enforce it for connections with north, west. " +
-					"It does not restrict connections with east: the pods reach each other directly, and only NetworkPolicies can restrict them.",
-			},
+			conditionOf("Enforced", "False", "PartiallyEnforced",
+				"The gateways of this cluster enforce it for connections with north, west. "+
+					"It does not restrict connections with east: the pods reach each other directly, and only NetworkPolicies can restrict them."),
 		},
 	} {
-		if diff := cmp.Diff(test.want, test.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, test.want, test.got)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
@@ -23,6 +23,10 @@ import (
 
 var rejection = &export.Rejection{Reason: "NoService", Message: "There is no Service web."}
 
+func conditionOf(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
 // spec: C1, E5, E6
 func TestValid(t *testing.T) {
 	t.Parallel()
@@ -30,15 +34,13 @@ func TestValid(t *testing.T) {
 		rejection *export.Rejection
 		want      metav1.Condition
 	}{
-		"valid":    {nil, metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid", Message: "The Service can be exported."}},
-		"rejected": {rejection, metav1.Condition{Type: "Valid", Status: "False", Reason: "NoService", Message: "There is no Service web."}},
+		"valid":    {nil, conditionOf("Valid", "True", "Valid", "The Service can be exported.")},
+		"rejected": {rejection, conditionOf("Valid", "False", "NoService", "There is no Service web.")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, conditions.Valid(tc.rejection)); diff != "" {
-				t.Errorf("condition (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "condition", tc.want, conditions.Valid(tc.rejection))
 		})
 	}
 }
@@ -47,7 +49,7 @@ func TestValid(t *testing.T) {
 func TestExported(t *testing.T) {
 	t.Parallel()
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
+		return conditionOf("Ready", status, reason, message)
 	}
 	const hint = ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 	cases := map[string]struct {
@@ -131,12 +133,8 @@ func TestExported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := strings.Join(tc.publication.LeftOut, ",")
-			if diff := cmp.Diff(tc.want, conditions.Exported(tc.rejection, tc.publication)); diff != "" {
-				t.Errorf("condition (-want +got):\n%s", diff)
-			}
-			if after := strings.Join(tc.publication.LeftOut, ","); after != before {
-				t.Errorf("the input %s became %s", before, after)
-			}
+			check.Equal(t, "condition", tc.want, conditions.Exported(tc.rejection, tc.publication))
+			check.Equal(t, "the input, before and after", before, strings.Join(tc.publication.LeftOut, ","))
 		})
 	}
 }
@@ -159,61 +157,47 @@ func TestConflict(t *testing.T) {
 		want      metav1.Condition
 	}{
 		"none": {
-			want: metav1.Condition{Type: "Conflict", Status: "False", Reason: "NoConflicts", Message: "No other cluster exports this service differently."},
+			want: conditionOf("Conflict", "False", "NoConflicts", "No other cluster exports this service differently."),
 		},
 		"the KEP's model": {
 			conflicts: []merge.Conflict{{Reason: "TypeConflict", Field: "type", Using: "ClusterSetIP", Disagree: two}},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "TypeConflict",
-				Message: `Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "TypeConflict",
+				`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`),
 		},
 		"ports are united": {
 			conflicts: []merge.Conflict{{Reason: "PortConflict", Field: "ports", Using: "http:80/TCP, 53/UDP", Disagree: two}},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "PortConflict",
-				Message: `Conflicting ports. Using "http:80/TCP, 53/UDP" from all service exports, that in "cluster-1" first. 2/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "PortConflict",
+				`Conflicting ports. Using "http:80/TCP, 53/UDP" from all service exports, that in "cluster-1" first. 2/5 clusters disagree.`),
 		},
 		"families are united": {
 			conflicts: []merge.Conflict{{Reason: "IPFamilyConflict", Field: "IP families", Using: "IPv4, IPv6", Disagree: two[:1]}},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "IPFamilyConflict",
-				Message: `Conflicting IP families. Using "IPv4, IPv6" from all service exports, that in "cluster-1" first. 1/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "IPFamilyConflict",
+				`Conflicting IP families. Using "IPv4, IPv6" from all service exports, that in "cluster-1" first. 1/5 clusters disagree.`),
 		},
 		"several, in their order": {
 			conflicts: []merge.Conflict{
 				{Reason: "TypeConflict", Field: "type", Using: "Headless", Disagree: two},
 				{Reason: "LabelsConflict", Field: "exported labels", Using: "none", Disagree: two[1:]},
 			},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "TypeConflict,LabelsConflict",
-				Message: `Conflicting type. Using "Headless" from oldest service export in "cluster-1". 2/5 clusters disagree. ` +
-					`Conflicting exported labels. Using "none" from oldest service export in "cluster-1". 1/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "TypeConflict,LabelsConflict",
+				`Conflicting type. Using "Headless" from oldest service export in "cluster-1". 2/5 clusters disagree. `+
+					`Conflicting exported labels. Using "none" from oldest service export in "cluster-1". 1/5 clusters disagree.`),
 		},
 		"a value of 256 characters is kept": {
 			conflicts: []merge.Conflict{{Reason: "LabelsConflict", Field: "exported labels", Using: strings.Repeat("ü", 256), Disagree: two}},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "LabelsConflict",
-				Message: `Conflicting exported labels. Using "` + strings.Repeat("ü", 256) + `" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "LabelsConflict",
+				`Conflicting exported labels. Using "`+strings.Repeat("ü", 256)+`" from oldest service export in "cluster-1". 2/5 clusters disagree.`),
 		},
 		"a longer one is shortened": {
 			conflicts: []merge.Conflict{{Reason: "LabelsConflict", Field: "exported labels", Using: strings.Repeat("ü", 257), Disagree: two}},
-			want: metav1.Condition{
-				Type: "Conflict", Status: "True", Reason: "LabelsConflict",
-				Message: `Conflicting exported labels. Using "` + strings.Repeat("ü", 255) + `…" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
-			},
+			want: conditionOf("Conflict", "True", "LabelsConflict",
+				`Conflicting exported labels. Using "`+strings.Repeat("ü", 255)+`…" from oldest service export in "cluster-1". 2/5 clusters disagree.`),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, conflict(tc.conflicts...)); diff != "" {
-				t.Errorf("condition (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "condition", tc.want, conflict(tc.conflicts...))
 		})
 	}
 }
@@ -280,67 +264,53 @@ func TestImportConditions(t *testing.T) {
 	cases := map[string]struct{ got, want metav1.Condition }{
 		"ready": {
 			conditions.ImportReady(nil, nil),
-			metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", Message: "The service is imported."},
+			conditionOf("Ready", "True", "Ready", "The service is imported."),
 		},
 		"ready, less what is not known here": {
 			conditions.ImportReady([]clusterset.Setting{{Field: "internalTrafficPolicy", Value: "Near"}, {Field: "trafficDistribution", Value: "Far"}}, nil),
-			metav1.Condition{
-				Type: "Ready", Status: "True", Reason: "Ready",
-				Message: `The service is imported. Left out: internalTrafficPolicy "Near" and trafficDistribution "Far", which this cluster's API server ` +
-					`does not know. Upgrade this cluster and restart the agent, or export the service without it.`,
-			},
+			conditionOf("Ready", "True", "Ready",
+				`The service is imported. Left out: internalTrafficPolicy "Near" and trafficDistribution "Far", which this cluster's API server `+
+					`does not know. Upgrade this cluster and restart the agent, or export the service without it.`),
 		},
 		"ready, less metadata that is not admitted here": {
 			conditions.ImportReady(nil, []string{"a.example.com", "example.com"}),
-			metav1.Condition{
-				Type: "Ready", Status: "True", Reason: "Ready",
-				Message: "The service is imported. Left out: labels and annotations of these domains: a.example.com, example.com. " +
-					"To import them, add the domains to --allow-metadata-domains of this cluster's agent.",
-			},
+			conditionOf("Ready", "True", "Ready",
+				"The service is imported. Left out: labels and annotations of these domains: a.example.com, example.com. "+
+					"To import them, add the domains to --allow-metadata-domains of this cluster's agent."),
 		},
 		"ready, less settings and more metadata than is named": {
 			conditions.ImportReady([]clusterset.Setting{{Field: "trafficDistribution", Value: "Far"}}, []string{"a.example", "b.example", "c.example", "d.example", "e.example"}),
-			metav1.Condition{
-				Type: "Ready", Status: "True", Reason: "Ready",
-				Message: `The service is imported. Left out: trafficDistribution "Far", which this cluster's API server ` +
-					`does not know. Upgrade this cluster and restart the agent, or export the service without it. ` +
-					"Left out: labels and annotations of these domains: a.example, b.example, c.example and 2 more. " +
-					"To import them, add the domains to --allow-metadata-domains of this cluster's agent.",
-			},
+			conditionOf("Ready", "True", "Ready",
+				`The service is imported. Left out: trafficDistribution "Far", which this cluster's API server `+
+					`does not know. Upgrade this cluster and restart the agent, or export the service without it. `+
+					"Left out: labels and annotations of these domains: a.example, b.example, c.example and 2 more. "+
+					"To import them, add the domains to --allow-metadata-domains of this cluster's agent."),
 		},
 		"no common family": {
 			conditions.FamilyNotSupported([]corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv4"}),
-			metav1.Condition{
-				Type: "Ready", Status: "False", Reason: "IPFamilyNotSupported",
-				Message: "The service is exported with IP families [IPv6], this cluster's Services have [IPv4]. " +
-					"Export it from a cluster with a common family, or make either side dual-stack.",
-			},
+			conditionOf("Ready", "False", "IPFamilyNotSupported",
+				"The service is exported with IP families [IPv6], this cluster's Services have [IPv4]. "+
+					"Export it from a cluster with a common family, or make either side dual-stack."),
 		},
 		"a deletion is not confirmed": {
 			conditions.DeletionPending([]clusterset.ClusterID{"north"}),
-			metav1.Condition{
-				Type: "DeletionPending", Status: "True", Reason: "AwaitingConfirmation",
-				Message: "The hub no longer lists what north exported. What this cluster has of it is kept until north's heartbeat confirms that it is " +
-					`gone. If north is gone for good, run "kubectl clusterset leave --from hub --cluster-id north".`,
-			},
+			conditionOf("DeletionPending", "True", "AwaitingConfirmation",
+				"The hub no longer lists what north exported. What this cluster has of it is kept until north's heartbeat confirms that it is "+
+					`gone. If north is gone for good, run "kubectl clusterset leave --from hub --cluster-id north".`),
 		},
 		"deletions of two members are not confirmed": {
 			conditions.DeletionPending([]clusterset.ClusterID{"berlin", "paris"}),
-			metav1.Condition{
-				Type: "DeletionPending", Status: "True", Reason: "AwaitingConfirmation",
-				Message: "The hub no longer lists what berlin, paris exported. What this cluster has of it is kept until the heartbeat of each confirms that " +
-					`it is gone. If one of them is gone for good, run "kubectl clusterset leave --from hub --cluster-id ID" with its ID.`,
-			},
+			conditionOf("DeletionPending", "True", "AwaitingConfirmation",
+				"The hub no longer lists what berlin, paris exported. What this cluster has of it is kept until the heartbeat of each confirms that "+
+					`it is gone. If one of them is gone for good, run "kubectl clusterset leave --from hub --cluster-id ID" with its ID.`),
 		},
 		"something in the way": {
 			conditions.ImportPending("Service derived-1 is not ours."),
-			metav1.Condition{Type: "Ready", Status: "False", Reason: "Pending", Message: "Service derived-1 is not ours."},
+			conditionOf("Ready", "False", "Pending", "Service derived-1 is not ours."),
 		},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, tc.want, tc.got)
 	}
 }
 
@@ -396,14 +366,11 @@ func TestSet(t *testing.T) {
 			t.Parallel()
 			existing := append(make([]metav1.Condition, 0, 9), tc.existing...) // room to append, which must not be used
 			desired := append([]metav1.Condition(nil), tc.desired...)
-			if diff := cmp.Diff(tc.want, conditions.Set(existing, desired, 7, now)); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "conditions", tc.want, conditions.Set(existing, desired, 7, now))
 			room := make([]metav1.Condition, 9-len(tc.existing))
 			before := append(append([]metav1.Condition(nil), tc.existing...), room...)
-			if diff := cmp.Diff(before, existing[:9]) + cmp.Diff(append([]metav1.Condition(nil), tc.desired...), desired); diff != "" {
-				t.Errorf("the input is changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the input is changed", before, existing[:9])
+			check.Equal(t, "the input is changed", append([]metav1.Condition(nil), tc.desired...), desired)
 		})
 	}
 }
