@@ -79,9 +79,7 @@ func TestGatewaySlicesAsInClusterset(t *testing.T) {
 		t.Errorf("%s is not about %s", got, clusterset.LabelGateway)
 	}
 	want := "request.userInfo.username == 'system:serviceaccount:" + manifests.AgentNamespace + ":" + manifests.AgentServiceAccount + "'"
-	if got := policy.Spec.Validations[0].Expression; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "expression", want, policy.Spec.Validations[0].Expression)
 }
 
 // Only the agent may read the authorities of the gateways, and the gateways write only their status and Events.

@@ -31,9 +31,7 @@ func TestMonitoring(t *testing.T) {
 	}
 	check.Equal(t, "objects", want, names(objects))
 	dashboard := find(t, objects, "ConfigMap")
-	if got := dashboard.GetLabels()["grafana_dashboard"]; got != "1" {
-		t.Errorf("grafana_dashboard is %q", got)
-	}
+	check.Equal(t, "grafana_dashboard", "1", dashboard.GetLabels()["grafana_dashboard"])
 	text, _, err := unstructured.NestedString(dashboard.Object, "data", "tombolo.json")
 	if err != nil || !json.Valid([]byte(text)) {
 		t.Errorf("the dashboard is no JSON (%v)", err)

@@ -52,9 +52,7 @@ func TestAgentNamespaceIsReserved(t *testing.T) {
 func TestTokensAsInClusterset(t *testing.T) {
 	policy := tokenPolicy(t)
 	want := fmt.Sprintf("object.spec.expirationSeconds <= %d", int(clusterset.TokenLifetime.Seconds()))
-	if got := policy.Spec.Validations[0].Expression; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "expression", want, policy.Spec.Validations[0].Expression)
 	accounts := policy.Spec.MatchConstraints.ResourceRules[0].ResourceNames
 	check.Equal(t, "accounts", []string{manifests.MemberServiceAccount}, accounts)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -73,9 +74,7 @@ func TestDecide(t *testing.T) {
 			if test.mirrored != nil {
 				v.mirrored = []*discoveryv1.EndpointSlice{test.mirrored}
 			}
-			if got := describe(decide(v)); got != test.want {
-				t.Errorf("%s\nwant\n%s", got, test.want)
-			}
+			check.Equal(t, "decision", test.want, describe(decide(v)))
 		})
 	}
 }

@@ -107,15 +107,11 @@ func TestReturnsOfAnEditedPolicy(t *testing.T) {
 	before, edited := []policyv1alpha1.Source{clusters("a"), {Any: true}}, []policyv1alpha1.Source{clusters("c"), {Any: true}}
 	returns.update(key, before, []preference.Return{first}, now)
 	now = now.Add(preference.ReturnDelay)
-	if got := returns.available(key, before, now)[first]; got != preference.ReturnDelay {
-		t.Errorf("the source has been available for %s", got)
-	}
+	check.Equal(t, "the source has been available for", preference.ReturnDelay, returns.available(key, before, now)[first])
 	if got := returns.available(key, edited, now)[first]; got != 0 {
 		t.Errorf("another source at its place has been available for %s", got)
 	}
 	returns.update(key, edited, []preference.Return{first}, now)
 	now = now.Add(time.Second)
-	if got := returns.available(key, edited, now)[first]; got != time.Second {
-		t.Errorf("after the edit the source has been available for %s", got)
-	}
+	check.Equal(t, "after the edit the source has been available for", time.Second, returns.available(key, edited, now)[first])
 }

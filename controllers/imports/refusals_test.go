@@ -28,9 +28,7 @@ func TestRefusedAreCounted(t *testing.T) {
 	}
 	see := func(want float64) {
 		t.Helper()
-		if got := testutil.ToFloat64(metrics.refused.gauge); got != want {
-			t.Errorf("tombolo_refused_records is %v, want %v", got, want)
-		}
+		check.Equal(t, "tombolo_refused_records", want, testutil.ToFloat64(metrics.refused.gauge))
 	}
 	refused("web", 1000, errors.New("the first"), errors.New("and more"))
 	refused("db", 1, errors.New("the only one"))

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func reviewerOf() (*reviewer, *fake.Clientset) {
@@ -80,9 +82,7 @@ func TestFlood(t *testing.T) {
 		}
 		return status
 	}
-	if got := get("reader"); got != http.StatusOK {
-		t.Errorf("the reader gets %d", got)
-	}
+	check.Equal(t, "the reader", http.StatusOK, get("reader"))
 	refused := 0
 	for i := range 2 * maxVerdicts {
 		if get(fmt.Sprint("token-", i)) == http.StatusTooManyRequests {
@@ -98,9 +98,7 @@ func TestFlood(t *testing.T) {
 	for _, k := range r.allowed.Keys() { // as after a minute
 		r.allowed.Add(k, time.Now().Add(-lifetime), remembered)
 	}
-	if got := get("reader"); got != http.StatusOK {
-		t.Errorf("during a flood, the reader gets %d", got)
-	}
+	check.Equal(t, "during a flood, the reader", http.StatusOK, get("reader"))
 	r.unknown.SetLimit(rate.Inf)
 	if got := get("another"); got != http.StatusTooManyRequests {
 		t.Errorf("while all reviews wait, an unknown token gets %d, want 429", got)

@@ -81,9 +81,7 @@ func TestIntervalFollowsMembers(t *testing.T) {
 			synctest.Wait()
 			beats.mu.Lock()
 			defer beats.mu.Unlock()
-			if got := beats.beats[len(beats.beats)-1].named; got != want {
-				t.Errorf("the heartbeat names %s, want %s", got, want)
-			}
+			check.Equal(t, "the heartbeat names", want, beats.beats[len(beats.beats)-1].named)
 		}
 		pass(time.Minute, interval)
 		for i := range 399 {

@@ -5,6 +5,7 @@ package presence
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,9 +43,7 @@ func TestAbsentMember(t *testing.T) {
 		}
 		want := func(step string, state liveness.State, want int) {
 			t.Helper()
-			if got := p.State("ghost"); got != state {
-				t.Errorf("%s: the ghost is %s, want %s", step, got, state)
-			}
+			check.Equal(t, fmt.Sprintf("%s: the ghost", step), state, p.State("ghost"))
 			if got := missing(); got != want {
 				t.Errorf("%s: missing of %d clusters, want %d", step, got, want)
 			}

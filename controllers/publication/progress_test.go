@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -57,9 +58,7 @@ func TestProgressVersions(t *testing.T) {
 	p := publication.NewProgress()
 	one, two := clusterset.ServiceKey{Namespace: "shop", Name: "one"}, clusterset.ServiceKey{Namespace: "shop", Name: "two"}
 	want := func(step string, want hub.Versions) {
-		if got := p.Publication().Versions; got != want {
-			t.Errorf("%s: %+v, want %+v", step, got, want)
-		}
+		check.Equal(t, step, want, p.Publication().Versions)
 	}
 	p.Begin(1, []clusterset.ServiceKey{one, two})
 	p.Done(one, 1, hub.Versions{Services: "9", Endpoints: "12"})

@@ -200,9 +200,7 @@ func TestFreesQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.desired.freesQuota(test.existing); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
+			check.Equal(t, "freesQuota", test.want, test.desired.freesQuota(test.existing))
 		})
 	}
 }
@@ -231,9 +229,7 @@ func TestHighest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := highest(test.existing, test.services, test.slices); got != test.want {
-				t.Errorf("got %+v, want %+v", got, test.want)
-			}
+			check.Equal(t, "highest", test.want, highest(test.existing, test.services, test.slices))
 		})
 	}
 }
@@ -261,9 +257,7 @@ func TestUnstored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := unstored(test.desired, test.written) != ""; got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
+			check.Equal(t, "unstored", test.want, unstored(test.desired, test.written) != "")
 		})
 	}
 }

@@ -55,12 +55,8 @@ func TestFailed(t *testing.T) {
 			r := &Reconciler{Progress: publication.NewProgress(), Outcomes: publication.NewOutcomes()}
 			r.Progress.Begin(1, []clusterset.ServiceKey{web})
 			err := r.setFailure(web, 1, test.err, publication.Outcome{})
-			if got := errors.Is(err, reconcile.TerminalError(nil)); got != test.final {
-				t.Errorf("terminal: %t, want %t", got, test.final)
-			}
-			if got := r.Progress.Publication().State; got != test.state {
-				t.Errorf("publication %s, want %s", got, test.state)
-			}
+			check.Equal(t, "terminal", test.final, errors.Is(err, reconcile.TerminalError(nil)))
+			check.Equal(t, "publication", test.state, r.Progress.Publication().State)
 		})
 	}
 }

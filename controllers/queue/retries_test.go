@@ -183,9 +183,7 @@ func TestRetriesProbe(t *testing.T) {
 		try("b")
 	}
 	probed("a")
-	if after := try("a"); after != maxRetryDelay {
-		t.Errorf("a is tried again after %s, want %s", after, maxRetryDelay)
-	}
+	check.Equal(t, "a is tried again after", maxRetryDelay, try("a"))
 	probed("b")
 	delete(given, "b")
 	try("b")
@@ -241,9 +239,7 @@ func TestProbeAfter(t *testing.T) {
 	for refused, want := range map[time.Duration]time.Duration{
 		0: 5 * time.Second, 100 * time.Second: 5 * time.Second, time.Hour: 3 * time.Minute, 24 * time.Hour: 5 * time.Minute,
 	} {
-		if got := probeAfter(refused); got != want {
-			t.Errorf("after %s: %s, want %s", refused, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("after %s", refused), want, probeAfter(refused))
 	}
 }
 
@@ -271,9 +267,7 @@ func TestChangesExport(t *testing.T) {
 			after := before.DeepCopy()
 			after.ResourceVersion = "2"
 			test.change(after)
-			if got := changesExport(before, after); got != test.want {
-				t.Errorf("%t, want %t", got, test.want)
-			}
+			check.Equal(t, "changesExport", test.want, changesExport(before, after))
 		})
 	}
 }

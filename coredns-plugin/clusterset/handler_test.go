@@ -40,9 +40,7 @@ func TestOtherNamesAreLeftToTheNextPlugin(t *testing.T) {
 		"local.":                          false,
 		".":                               false,
 	} {
-		if got := w.ask(name, dns.TypeA).Rcode != dns.RcodeYXDomain; got != ours {
-			t.Errorf("%s: answered by us: %t, want %t", name, got, ours)
-		}
+		check.Equal(t, fmt.Sprintf("%s: answered by us", name), ours, w.ask(name, dns.TypeA).Rcode != dns.RcodeYXDomain)
 	}
 }
 

@@ -89,9 +89,7 @@ func number(t *rapid.T) int32 {
 func (w *world) transferred() []dns.RR {
 	w.t.Helper()
 	out, err := w.cs.Transfer(testZone, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.Must(w.t, err)
 	var all []dns.RR
 	for batch := range out {
 		all = append(all, batch...)
@@ -345,9 +343,7 @@ func FuzzQuestion(f *testing.F) {
 		}
 		if reply.Rcode == dns.RcodeSuccess {
 			for parent := lower.Question[0].Name; parent != testZone; _, parent, _ = strings.Cut(parent, ".") {
-				if got := w.ask(parent, dns.TypeA).Rcode; got != dns.RcodeSuccess {
-					t.Errorf("%s exists, and %s has rcode %d", name, parent, got)
-				}
+				check.Equal(t, fmt.Sprintf("%s exists, and %s has rcode", name, parent), dns.RcodeSuccess, w.ask(parent, dns.TypeA).Rcode)
 			}
 		}
 	})

@@ -96,9 +96,7 @@ func TestOptionsThatChangeWhatIsServed(t *testing.T) {
 			if slices.Contains(tc.served, service) {
 				want = dns.RcodeSuccess
 			}
-			if got := w.ask(service+".svc.clusterset.local.", dns.TypeA).Rcode; got != want {
-				t.Errorf("%s: %s: rcode %d, want %d", name, service, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("%s: %s: rcode", name, service), want, w.ask(service+".svc.clusterset.local.", dns.TypeA).Rcode)
 		}
 	}
 }
@@ -145,9 +143,7 @@ func TestSerialAfterReload(t *testing.T) {
 	if after := serialOf(zone).load(); after != before+1 {
 		t.Errorf("serial %d after %d", after, before)
 	}
-	if wait := s.advance(now); wait != 4*tick {
-		t.Errorf("after the fourth change of a tick, the next waits %v", wait)
-	}
+	check.Equal(t, "after the fourth change of a tick, the next waits", 4*tick, s.advance(now))
 	for range 100 {
 		if wait := s.advance(now.Add(-time.Hour)); wait > 10*tick {
 			t.Fatalf("with a clock that was set back, the next change waits %v", wait)

@@ -91,9 +91,7 @@ func TestLongestNames(t *testing.T) {
 			want = dns.RcodeNameError
 			name = strings.Join([]string{label(60), label(len(c) - 1), label(63), label(63), "svc", testZone}, ".")
 		}
-		if got := w.ask(name, dns.TypeA).Rcode; got != want {
-			t.Errorf("%d octets: rcode %d, want %d", len(name)+1+spare, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%d octets: rcode", len(name)+1+spare), want, w.ask(name, dns.TypeA).Rcode)
 		srv := w.ask(label(63)+"."+label(63)+".svc."+testZone, dns.TypeSRV)
 		if len(srv.Answer) != 2-spare {
 			t.Errorf("%d SRV records, want %d", len(srv.Answer), 2-spare)
@@ -172,16 +170,12 @@ func TestFeed(t *testing.T) {
 		t.Error(err)
 	}
 	w.publish()
-	if got := w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode; got != dns.RcodeSuccess {
-		t.Errorf("added: rcode %d", got)
-	}
+	check.Equal(t, "added: rcode", dns.RcodeSuccess, w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode)
 	if err := f.Delete(cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: r}); err != nil {
 		t.Error(err)
 	}
 	w.publish()
-	if got := w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode; got != dns.RcodeNameError {
-		t.Errorf("deleted: rcode %d", got)
-	}
+	check.Equal(t, "deleted: rcode", dns.RcodeNameError, w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode)
 	const want = "a string is neither a ServiceImport nor an EndpointSlice"
 	for _, try := range []func() error{
 		func() error { return f.Add("x") }, func() error { return f.Delete("x") }, func() error { return f.Replace([]any{"x"}, "") },

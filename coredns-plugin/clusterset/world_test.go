@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 const testZone = "clusterset.local."
@@ -63,24 +65,18 @@ func (w *world) list(objects ...any) {
 		of[kindOf(o)] = append(of[kindOf(o)], o)
 	}
 	for k, f := range w.w.watcher.feeds {
-		if err := f.Replace(of[k], "1"); err != nil {
-			w.t.Fatal(err)
-		}
+		check.Must(w.t, f.Replace(of[k], "1"))
 	}
 }
 
 func (w *world) update(object any) {
 	w.t.Helper()
-	if err := w.w.watcher.feeds[kindOf(object)].Update(object); err != nil {
-		w.t.Fatal(err)
-	}
+	check.Must(w.t, w.w.watcher.feeds[kindOf(object)].Update(object))
 }
 
 func (w *world) remove(object any) {
 	w.t.Helper()
-	if err := w.w.watcher.feeds[kindOf(object)].Delete(object); err != nil {
-		w.t.Fatal(err)
-	}
+	check.Must(w.t, w.w.watcher.feeds[kindOf(object)].Delete(object))
 }
 
 func (w *world) publish() { w.cs.publisher.publish(time.Now()) }

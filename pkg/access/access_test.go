@@ -497,9 +497,7 @@ func TestConcerns(t *testing.T) {
 		{[]apiPeer{inRegion("eu")}, "west", false},
 		{[]apiPeer{inRegion("eu")}, "north", true},
 	} {
-		if got := Concerns(test.peers, test.cluster, regions); got != test.want {
-			t.Errorf("%+v concerns %s: %v, want %v", test.peers, test.cluster, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("%+v concerns %s", test.peers, test.cluster), test.want, Concerns(test.peers, test.cluster, regions))
 	}
 }
 

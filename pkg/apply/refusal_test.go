@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 var publishedServices = schema.GroupKind{Group: "hub.tombolo-mcs.io", Kind: "PublishedService"}
@@ -63,12 +65,8 @@ func TestReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := Reason(test.err); got != test.want {
-				t.Errorf("%s\nwant\n%s", got, test.want)
-			}
-			if got := (writeError{test.err}).Error(); got != test.want {
-				t.Errorf("as an error: %s\nwant\n%s", got, test.want)
-			}
+			check.Equal(t, "Reason", test.want, Reason(test.err))
+			check.Equal(t, "as an error", test.want, (writeError{test.err}).Error())
 		})
 	}
 }

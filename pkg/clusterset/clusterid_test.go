@@ -4,6 +4,7 @@
 package clusterset_test
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -139,9 +140,7 @@ func TestSliceID(t *testing.T) {
 		"": false, "012345678": false, "0123456789a": false, "eu-0123456789": false, "eu-0123456": false, "-123456789": false,
 		"ABCDEF0123": false, "g123456789": false, "01234 6789": false, "01234.6789": false, "é12345678": false,
 	} {
-		if got := clusterset.IsSliceID(id); got != want {
-			t.Errorf("%q is an ID: %t, want %t", id, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%q is an ID", id), want, clusterset.IsSliceID(id))
 	}
 }
 

@@ -4,6 +4,7 @@
 package clusterset_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,9 +39,7 @@ func TestIsReserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, key := range tc.keys {
-				if got := clusterset.IsReserved(key); got != tc.want {
-					t.Errorf("%s: %t", key, got)
-				}
+				check.Equal(t, key, tc.want, clusterset.IsReserved(key))
 			}
 		})
 	}
@@ -63,9 +62,7 @@ func TestReservedServices(t *testing.T) {
 		{Namespace: "members-area", Name: "web"}:    "",
 		{}:                                          "",
 	} {
-		if got := check.Message(clusterset.CheckReserved(key)); got != want {
-			t.Errorf("%s: %q, want %q", key, got, want)
-		}
+		check.Equal(t, key.String(), want, check.Message(clusterset.CheckReserved(key)))
 		if reserved := clusterset.IsReservedNamespace(key.Namespace); reserved != strings.HasPrefix(want, "namespace ") {
 			t.Errorf("namespace %q: %t", key.Namespace, reserved)
 		}
@@ -84,9 +81,7 @@ func TestIsManaged(t *testing.T) {
 		"our slice has": {map[string]string{"endpointslice.kubernetes.io/managed-by": "tombolo-mcs.io"}, false},
 	}
 	for name, tc := range cases {
-		if got := clusterset.IsManaged(tc.labels); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.Equal(t, name, tc.want, clusterset.IsManaged(tc.labels))
 	}
 }
 
@@ -127,9 +122,7 @@ func TestHasLostMark(t *testing.T) {
 			}
 			test.object.SetLabels(labels)
 			test.object.SetManagedFields(test.fields)
-			if got := clusterset.HasLostLabel(test.object); got != test.want {
-				t.Errorf("lost: %v, want %v", got, test.want)
-			}
+			check.Equal(t, "lost", test.want, clusterset.HasLostLabel(test.object))
 		})
 	}
 }
@@ -140,9 +133,7 @@ func TestPortString(t *testing.T) {
 		"80/TCP":     {Protocol: "TCP", Port: 80, AppProtocol: "http"},
 		"dns:53/UDP": {Name: "dns", Protocol: "UDP", Port: 53},
 	} {
-		if got := port.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, "String", want, port.String())
 	}
 }
 
@@ -161,13 +152,9 @@ func TestCondition(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := clusterset.ConditionOf(tc.pointer); got != tc.condition {
-				t.Errorf("condition %v", got)
-			}
+			check.Equal(t, "condition", tc.condition, clusterset.ConditionOf(tc.pointer))
 			check.Equal(t, "pointer", tc.pointer, tc.condition.Pointer())
-			if got := (clusterset.Endpoint{Ready: tc.condition}).IsReady(); got != tc.ready {
-				t.Errorf("ready %t", got)
-			}
+			check.Equal(t, "ready", tc.ready, (clusterset.Endpoint{Ready: tc.condition}).IsReady())
 		})
 	}
 }
@@ -219,9 +206,7 @@ func TestAddressRanges(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := check.Message(tc.ranges.Check(tc.address, tc.family)); got != tc.want {
-				t.Errorf("error %q\nwant  %q", got, tc.want)
-			}
+			check.Equal(t, "error", tc.want, check.Message(tc.ranges.Check(tc.address, tc.family)))
 		})
 	}
 }
@@ -340,9 +325,7 @@ func TestIsGrantedOnly(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
 		export := &metav1.ObjectMeta{Annotations: map[string]string{clusterset.AnnotationGrantedOnly: value}}
-		if got := clusterset.IsGrantedOnly(export); got != want {
-			t.Errorf("%q: %t", value, got)
-		}
+		check.Equal(t, fmt.Sprintf("%q", value), want, clusterset.IsGrantedOnly(export))
 	}
 	if clusterset.IsGrantedOnly(&metav1.ObjectMeta{}) {
 		t.Error("no annotation restricts")

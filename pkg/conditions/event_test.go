@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
@@ -26,9 +27,7 @@ func TestEventReason(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := conditions.EventReason(test.reason); got != test.want {
-				t.Errorf("the reason is %q, want %q", got, test.want)
-			}
+			check.Equal(t, "the reason", test.want, conditions.EventReason(test.reason))
 		})
 	}
 }
@@ -46,9 +45,7 @@ func TestEventNote(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := conditions.EventNote(test.text); got != test.want {
-				t.Errorf("the note is %q, want %q", got, test.want)
-			}
+			check.Equal(t, "the note", test.want, conditions.EventNote(test.text))
 		})
 	}
 }

@@ -209,9 +209,7 @@ func TestREADME(t *testing.T) {
 		}
 	}
 	check.Equal(t, "the stanza", strings.Join(unmarked, ""), stanza)
-	if same := must(t)(corefile.AddMulticluster(stanza, zone)); same != stanza {
-		t.Errorf("pasted, it is added again:\n%s", same)
-	}
+	check.Equal(t, "pasted, it is added again", stanza, must(t)(corefile.AddMulticluster(stanza, zone)))
 	check.Equal(t, "the server block", must(t)(corefile.ForwardBlock(zone, netip.MustParseAddr("10.96.0.20"))), forward)
 }
 

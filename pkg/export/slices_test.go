@@ -218,9 +218,7 @@ func TestInRanges(t *testing.T) {
 			got, refused := export.InRanges(tc.sources, ranges)
 			check.Equal(t, "slices", tc.want, got)
 			check.Equal(t, "refused", tc.refused, check.Messages(refused))
-			if after := fmt.Sprint(tc.sources); after != before {
-				t.Errorf("the input %s became %s", before, after)
-			}
+			check.Equal(t, "the input, before and after", before, fmt.Sprint(tc.sources))
 		})
 	}
 }

@@ -88,9 +88,7 @@ func TestGateways(t *testing.T) {
 		if err := got.Refused["a"].Reason; err != nil {
 			states = append(states, "refused: "+err.Error())
 		}
-		if state := strings.Join(states, " "); state != test.want {
-			t.Errorf("%s: %q, want %q", name, state, test.want)
-		}
+		check.Equal(t, name, test.want, strings.Join(states, " "))
 	}
 }
 

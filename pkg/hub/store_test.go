@@ -38,16 +38,12 @@ func newFill(t *testing.T) *fill {
 
 func (f *fill) list(k kind, objects ...any) {
 	f.t.Helper()
-	if err := (table{f.Store, k}).Replace(objects, ""); err != nil {
-		f.t.Fatal(err)
-	}
+	check.Must(f.t, (table{f.Store, k}).Replace(objects, ""))
 }
 
 func (f *fill) watch(k kind, change func(table, any) error, object any) {
 	f.t.Helper()
-	if err := change(table{f.Store, k}, object); err != nil {
-		f.t.Fatal(err)
-	}
+	check.Must(f.t, change(table{f.Store, k}, object))
 	table{f.Store, k}.UpdateResourceVersion(object.(client.Object).GetResourceVersion()) // as a reflector does
 }
 
@@ -213,9 +209,7 @@ func TestHeartbeatInterval(t *testing.T) {
 		f, heartbeat := newFill(t), heartbeatOf("a", "1", hubv1alpha1.PublicationComplete)
 		heartbeat.Spec.IntervalSeconds = seconds
 		f.list(kindHeartbeat, heartbeat)
-		if got := f.HeartbeatInterval("a"); got != want {
-			t.Errorf("%d s are taken for %s, want %s", seconds, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%d s are taken for", seconds), want, f.HeartbeatInterval("a"))
 	}
 	if got := newFill(t).HeartbeatInterval("a"); got != 0 {
 		t.Errorf("without a heartbeat: %s", got)

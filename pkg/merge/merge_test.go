@@ -149,9 +149,7 @@ func TestOldest(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := mustMerge(t, tc.exports...).Oldest; got != tc.want {
-				t.Errorf("oldest %s, want %s", got, tc.want)
-			}
+			check.Equal(t, "oldest", tc.want, mustMerge(t, tc.exports...).Oldest)
 		})
 	}
 }

@@ -210,9 +210,7 @@ func TestAvailabilityOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := preference.AvailabilityOf(test.endpoints); got != test.want {
-				t.Errorf("availability %d, want %d", got, test.want)
-			}
+			check.Equal(t, "availability", test.want, preference.AvailabilityOf(test.endpoints))
 		})
 	}
 }

@@ -213,9 +213,7 @@ func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 		slice := drawSlice(t)
 		before := fmt.Sprint(slice.Endpoints)
 		want := EncodeEndpoints(testKey, slice)
-		if after := fmt.Sprint(slice.Endpoints); after != before {
-			t.Errorf("the input %s became %s", before, after)
-		}
+		check.Equal(t, "the input, before and after", before, fmt.Sprint(slice.Endpoints))
 		slice.Endpoints = rapid.Permutation(slice.Endpoints).Draw(t, "permutation")
 		for i := range slice.Endpoints {
 			slice.Endpoints[i].NodeName = fmt.Sprintf("node-%d", i)

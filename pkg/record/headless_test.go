@@ -85,9 +85,7 @@ func TestHostnameRefusals(t *testing.T) {
 			r := database()
 			test.change(r.Spec.Headless)
 			export, err := DecodeService(r, berlin())
-			if got := check.Message(err); got != test.want {
-				t.Errorf("error %q\nwant  %q", got, test.want)
-			}
+			check.Equal(t, "error", test.want, check.Message(err))
 			if err == nil {
 				checkExport(t, export, r, berlin())
 			}

@@ -196,9 +196,7 @@ func TestServiceRefusals(t *testing.T) {
 			p := berlin()
 			p.Namespaces = []hubv1alpha1.NamespaceName{"shop", "Shop", "0shop", "kube-system"}
 			export, err := DecodeService(r, p)
-			if got := check.Message(err); got != tc.want {
-				t.Errorf("error %q\nwant  %q", got, tc.want)
-			}
+			check.Equal(t, "error", tc.want, check.Message(err))
 			if err != nil {
 				check.Equal(t, "an export beside the error", clusterset.Export{}, export)
 				return
@@ -407,9 +405,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			export := web()
 			export.Labels, export.Annotations = test.labels, test.annotations
-			if got := check.Message(Check(export)); got != test.want {
-				t.Errorf("it is refused because %q, want %q", got, test.want)
-			}
+			check.Equal(t, "it is refused because", test.want, check.Message(Check(export)))
 		})
 	}
 }

@@ -67,9 +67,7 @@ func TestMatchAliasPorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := render.MatchAliasPorts(alias(test.alias...), imported(test.kind, test.imported...))
-			if text := fmt.Sprint(got.Names, " ", got.Matched, " ", got.Unmatched); text != test.want {
-				t.Errorf("%s, want %s", text, test.want)
-			}
+			check.Equal(t, "names", test.want, fmt.Sprint(got.Names, " ", got.Matched, " ", got.Unmatched))
 		})
 	}
 }

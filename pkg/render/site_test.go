@@ -65,9 +65,7 @@ func TestDerivedName(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := render.DerivedName("shard-020", tc.recorded, tc.services, tc.others); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			check.Equal(t, "DerivedName", tc.want, render.DerivedName("shard-020", tc.recorded, tc.services, tc.others))
 		})
 	}
 	if got := render.DerivedName("web-service", "", nil, nil); got != "derived-435094621" {
@@ -108,9 +106,7 @@ func TestFamilies(t *testing.T) {
 			site := render.Site{IPFamilies: tc.site, ExistingFamilies: tc.established, DerivedName: "derived-1"}
 			m := merged(t, exported("berlin", 1, func(e *clusterset.Export) { e.IPFamilies = tc.exporters }))
 			check.Equal(t, "families", tc.clusterSetIP, render.Families(m, site))
-			if got := render.Supported(m, site); got != tc.supported {
-				t.Errorf("supported %t", got)
-			}
+			check.Equal(t, "supported", tc.supported, render.Supported(m, site))
 			service := render.Service(m, site)
 			if (service == nil) != (tc.clusterSetIP == nil) {
 				t.Errorf("derived Service %v", service)

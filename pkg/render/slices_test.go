@@ -140,9 +140,7 @@ func TestSlices(t *testing.T) {
 			if !slices.IsSortedFunc(got, func(a, b *discoveryv1.EndpointSlice) int { return slices.Compare([]string{a.Name}, []string{b.Name}) }) {
 				t.Error("the slices are not sorted by name")
 			}
-			if after := fmt.Sprint(tc.sources); after != before {
-				t.Errorf("the sources %s became %s", before, after)
-			}
+			check.Equal(t, "the sources, before and after", before, fmt.Sprint(tc.sources))
 		})
 	}
 }

@@ -45,12 +45,8 @@ func TestCarryOver(t *testing.T) {
 				before = strings.Fields(test.before)
 			}
 			line, kept := combineArguments(strings.Fields(test.ours), strings.Fields(test.running), before)
-			if got := strings.Join(line, " "); got != test.line {
-				t.Errorf("the agent runs with %q, want %q", got, test.line)
-			}
-			if got := strings.Join(kept, "|"); got != test.kept {
-				t.Errorf("kept is %q, want %q", got, test.kept)
-			}
+			check.Equal(t, "the agent runs with", test.line, strings.Join(line, " "))
+			check.Equal(t, "kept", test.kept, strings.Join(kept, "|"))
 		})
 	}
 }

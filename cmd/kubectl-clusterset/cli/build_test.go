@@ -132,8 +132,6 @@ func TestCheckNetworkImage(t *testing.T) {
 		"no agent, a mirror":       {checkNetworkCommand{build: release, imageRegistry: "m.example"}, survey.Member{}, "m.example/tombolo-agent:v2.0.0"},
 		"no agent, in development": {checkNetworkCommand{build: devel, imageRegistry: "m.example"}, survey.Member{}, ""},
 	} {
-		if got := test.command.imageFor(&test.member); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, test.command.imageFor(&test.member))
 	}
 }

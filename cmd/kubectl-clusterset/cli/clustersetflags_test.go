@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -60,8 +61,6 @@ func TestUnreadNote(t *testing.T) {
 		"all":      {clustersetFlags{all: true}, two, ""},
 		"selected": {clustersetFlags{contexts: []string{"hub"}}, two, ""},
 	} {
-		if got := test.flags.unreadNote(test.unread); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, test.flags.unreadNote(test.unread))
 	}
 }

@@ -231,9 +231,7 @@ func TestClaimedAges(t *testing.T) {
 			if test.before != "" {
 				j.admitted = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{ClaimedAges: test.before}}
 			}
-			if got := j.memberOptions().ClaimedAges; got != test.want {
-				t.Errorf("the hub receives %q, want %q", got, test.want)
-			}
+			check.Equal(t, "the hub receives", test.want, j.memberOptions().ClaimedAges)
 		})
 	}
 }

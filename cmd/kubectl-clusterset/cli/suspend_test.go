@@ -24,9 +24,7 @@ func TestSuspensionLimit(t *testing.T) {
 		"slowest":  {map[clusterset.ClusterID]time.Duration{"a": time.Second, "b": 15 * time.Second}, 45 * time.Second},
 		"too slow": {map[clusterset.ClusterID]time.Duration{"a": time.Hour}, time.Minute},
 	} {
-		if got := suspensionLimit(test.intervals); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, suspensionLimit(test.intervals))
 	}
 }
 

@@ -70,9 +70,7 @@ func TestWorstPaths(t *testing.T) {
 			service.Importers = append(service.Importers, clusterset.ClusterID(id))
 		}
 		s.Services = []survey.ServiceStatus{service}
-		if got := pageOf(survey.Observation{Status: s}).services[0].Imports; got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, pageOf(survey.Observation{Status: s}).services[0].Imports)
 	}
 }
 

@@ -37,9 +37,7 @@ func TestCompare(t *testing.T) {
 		if test.existing != "" {
 			before = parse(t, test.existing)
 		}
-		if got := compare(before, parse(t, test.desired)); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, compare(before, parse(t, test.desired)))
 	}
 }
 

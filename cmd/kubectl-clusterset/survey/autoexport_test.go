@@ -106,8 +106,6 @@ func TestExportedBy(t *testing.T) {
 		"a user's own, although excluded":  {service: excluded, namespace: label, want: byUser},
 		"a user's own, and another reason": {namespace: excluded},
 	} {
-		if got := exportedBy(tc.export, tc.service, tc.namespace); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		check.Equal(t, name, tc.want, exportedBy(tc.export, tc.service, tc.namespace))
 	}
 }

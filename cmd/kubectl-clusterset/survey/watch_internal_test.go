@@ -46,9 +46,7 @@ func TestRenewal(t *testing.T) {
 		"no managed fields":       {beat(10*time.Second, func(b *hubv1alpha1.Heartbeat) { b.ManagedFields = nil }), false},
 		"another kind":            {&hubv1alpha1.Member{}, false},
 	} {
-		if got := isRenewal(beat(0, nil), test.after); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.Equal(t, name, test.want, isRenewal(beat(0, nil), test.after))
 	}
 	if isRenewal(&hubv1alpha1.Member{}, &hubv1alpha1.Member{}) {
 		t.Error("a change of a Member is ignored")
@@ -94,9 +92,7 @@ func TestUntilSilence(t *testing.T) {
 		check.Must(t, err)
 		h := newHub(KubeContext{}, snapshot, now)
 		h.Renewed = renewed
-		if got := h.untilSilence(); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, h.untilSilence())
 	}
 }
 
@@ -143,9 +139,7 @@ func TestIsBehind(t *testing.T) {
 		"a later one of another member": {[]hubv1alpha1.Heartbeat{received(west, now.Add(time.Second))}, false},
 		"none":                          {nil, false},
 	} {
-		if got := after.isBehind(lost, test.live); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.Equal(t, name, test.want, after.isBehind(lost, test.live))
 	}
 }
 

@@ -118,9 +118,7 @@ func TestReleasedPort(t *testing.T) {
 			t.Fatalf("%s: %v", step, err)
 		}
 		defer conn.Close()
-		if got := <-served; got != want {
-			t.Errorf("%s: the port leads to %v, want %v", step, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: the port leads to", step), want, <-served)
 	}
 	apply(map[int32]ports.Owner{number: one})
 	leadsTo("wanted", one)

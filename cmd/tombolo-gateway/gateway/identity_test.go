@@ -151,9 +151,7 @@ func TestIdentityOfNewPods(t *testing.T) {
 	second := ask()
 	waits()
 	clock.Step(podTimeout)
-	if got := <-second; got != "" {
-		t.Errorf("a client of no pod is %q", got)
-	}
+	check.Equal(t, "a client of no pod", "", <-second)
 	if got := <-ask(); got != "" { // without waiting: the clock does not advance
 		t.Errorf("the next client is %q", got)
 	}

@@ -6,6 +6,7 @@ package forward
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -139,9 +140,7 @@ func TestResultOf(t *testing.T) {
 		"Denied": &wire.Refusal{Code: wire.CodeDenied, Text: "text of another cluster"}, "Code999": &wire.Refusal{Code: 999}, ResultRemoteReset: resetError{wire.CodeSocketReset},
 		ResultProtocolError: wire.Violation("OPENED twice"), ResultConnectionLost: io.EOF, "Timeout": context.Cause(expired(t)),
 	} {
-		if got := resultOf(err); got != want {
-			t.Errorf("%v is %s, want %s", err, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%v", err), want, resultOf(err))
 	}
 }
 

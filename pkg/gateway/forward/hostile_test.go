@@ -138,9 +138,7 @@ func TestHostileDialer(t *testing.T) {
 		e.Connections.Each = e.Connections.total + 1
 		e.Connections.mu.Unlock()
 		peer(t, both["east"], gateway)
-		if got := answers(t, peer(t, both["east"], gateway)); got != "" {
-			t.Errorf("the gateway answers %q", got)
-		}
+		check.Equal(t, "the gateway answers", "", answers(t, peer(t, both["east"], gateway)))
 		say(t, well)
 		e.Connections.mu.Lock()
 		e.Connections.Each = e.Connections.Total

@@ -99,8 +99,6 @@ func TestNeedsLeaf(t *testing.T) {
 		"of another set":       {rotation, Name{"other", "a"}, 0, true},
 		"of another authority": {rotation[1:], name, 0, true},
 	} {
-		if got := test.rotation.NeedsLeaf(leaf, test.name, now.Add(test.after)); got != test.want {
-			t.Errorf("%s: %v, want %v", title, got, test.want)
-		}
+		check.Equal(t, title, test.want, test.rotation.NeedsLeaf(leaf, test.name, now.Add(test.after)))
 	}
 }

@@ -73,9 +73,7 @@ func TestAdoptedPortsAreNotGivenTwice(t *testing.T) {
 	}{
 		{berlin, First, true}, {berlin, First, true}, {berlin, First + 1, false}, {paris, First, false}, {paris, First - 1, false}, {paris, Last + 1, false}, {paris, Last, true},
 	} {
-		if got := a.Adopt(step.owner, step.port); got != step.want {
-			t.Errorf("adopt %d for %s: %t, want %t", step.port, step.owner.Cluster, got, step.want)
-		}
+		check.Equal(t, fmt.Sprintf("adopt %d for %s", step.port, step.owner.Cluster), step.want, a.Adopt(step.owner, step.port))
 	}
 	rome := Owner{Service: web, Cluster: "rome", Port: 80}
 	check.Equal(t, "ports", map[Owner]int32{berlin: First, paris: Last, rome: First + 1}, assign(t, a, web, epoch, berlin, paris, rome))

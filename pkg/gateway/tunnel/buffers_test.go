@@ -5,6 +5,7 @@ package tunnel
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -46,9 +47,7 @@ func TestNextSize(t *testing.T) {
 		{64, largeSize, smallSize},
 		{largeSize, largeSize, largeSize},
 	} {
-		if got := nextSize(test.n, test.size); got != test.want {
-			t.Errorf("after %d bytes in a buffer of %d: %d, want %d", test.n, test.size, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("after %d bytes in a buffer of %d", test.n, test.size), test.want, nextSize(test.n, test.size))
 	}
 }
 

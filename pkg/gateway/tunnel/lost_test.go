@@ -30,9 +30,7 @@ func TestIsLost(t *testing.T) {
 		"probes of a closed window are not answered":  {tcpInfo{probes: 2, sinceAck: silence}, true},
 		"probes of a closed window were answered now": {tcpInfo{sinceAck: time.Second}, false},
 	} {
-		if got := test.info.isLost(silence); got != test.want {
-			t.Errorf("%s: lost is %v, want %v", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, test.info.isLost(silence))
 	}
 }
 

@@ -63,9 +63,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 			t.Parallel()
 			var s scrubber
 			s.add("planted-value", "True", "")
-			if got := s.scrub(tc.text); got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
-			}
+			check.Equal(t, "scrubbed", tc.want, s.scrub(tc.text))
 		})
 	}
 }
