@@ -66,54 +66,40 @@ func stored[T metav1.Object](object T, version string) T {
 func TestEndpointSlices(t *testing.T) {
 	t.Parallel()
 	v6 := func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 }
+	ready := func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = new(true) }
+	port81 := func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(81)) }
+	labelled := func(s *discoveryv1.EndpointSlice) { s.Labels["x"] = "y" }
+	absent := func(s *discoveryv1.EndpointSlice) { s.Ports, s.Endpoints = nil, nil }
+	empty := func(s *discoveryv1.EndpointSlice) {
+		s.Ports, s.Endpoints = []discoveryv1.EndpointPort{}, []discoveryv1.Endpoint{}
+	}
+	type list = []*discoveryv1.EndpointSlice
 	cases := map[string]struct {
-		desired, observed []*discoveryv1.EndpointSlice
+		desired, observed list
 		want              []step
 	}{
 		"nothing at all": {},
-		"nothing to do": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a"), slice("b")},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("b"), "2"), stored(slice("a"), "1")},
-		},
+		"nothing to do":  {list{slice("a"), slice("b")}, list{stored(slice("b"), "2"), stored(slice("a"), "1")}, nil},
 		"created, sorted by name": {
-			desired: []*discoveryv1.EndpointSlice{slice("c"), slice("a"), slice("b")},
-			want:    []step{{"create", "a", ""}, {"create", "b", ""}, {"create", "c", ""}},
+			list{slice("c"), slice("a"), slice("b")}, nil, []step{{"create", "a", ""}, {"create", "b", ""}, {"create", "c", ""}},
 		},
 		"deleted, sorted by name": {
-			observed: []*discoveryv1.EndpointSlice{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
-			want:     []step{{"delete", "a", "1"}, {"delete", "b", "2"}, {"delete", "c", "3"}},
+			nil, list{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
+			[]step{{"delete", "a", "1"}, {"delete", "b", "2"}, {"delete", "c", "3"}},
 		},
 		"deletions come last": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a"), slice("b", func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("b"), "2"), stored(slice("c"), "3")},
-			want:     []step{{"create", "a", ""}, {"update", "b", "2"}, {"delete", "c", "3"}},
+			list{slice("a"), slice("b", func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })},
+			list{stored(slice("b"), "2"), stored(slice("c"), "3")},
+			[]step{{"create", "a", ""}, {"update", "b", "2"}, {"delete", "c", "3"}},
 		},
 		"another address type replaces": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a", v6), slice("b")},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1"), stored(slice("b"), "2")},
-			want:     []step{{"delete", "a", "1"}, {"create", "a", ""}},
+			list{slice("a", v6), slice("b")}, list{stored(slice("a"), "1"), stored(slice("b"), "2")},
+			[]step{{"delete", "a", "1"}, {"create", "a", ""}},
 		},
-		"an endpoint changes": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = new(true) })},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1")},
-			want:     []step{{"update", "a", "1"}},
-		},
-		"a port changes": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = new(int32(81)) })},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("a"), "1")},
-			want:     []step{{"update", "a", "1"}},
-		},
-		"a label changes": {
-			desired:  []*discoveryv1.EndpointSlice{slice("a")},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Labels["x"] = "y" }), "1")},
-			want:     []step{{"update", "a", "1"}},
-		},
-		"empty is as good as absent": {
-			desired: []*discoveryv1.EndpointSlice{slice("a", func(s *discoveryv1.EndpointSlice) {
-				s.Ports, s.Endpoints = []discoveryv1.EndpointPort{}, []discoveryv1.Endpoint{}
-			})},
-			observed: []*discoveryv1.EndpointSlice{stored(slice("a", func(s *discoveryv1.EndpointSlice) { s.Ports, s.Endpoints = nil, nil }), "1")},
-		},
+		"an endpoint changes":        {list{slice("a", ready)}, list{stored(slice("a"), "1")}, []step{{"update", "a", "1"}}},
+		"a port changes":             {list{slice("a", port81)}, list{stored(slice("a"), "1")}, []step{{"update", "a", "1"}}},
+		"a label changes":            {list{slice("a")}, list{stored(slice("a", labelled), "1")}, []step{{"update", "a", "1"}}},
+		"empty is as good as absent": {list{slice("a", empty)}, list{stored(slice("a", absent), "1")}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -254,140 +240,77 @@ func TestService(t *testing.T) {
 		ClusterIP string
 		IPs       []string
 	}
+	created := func(ip string) result { return result{[]step{{"create", "derived-1", ""}}, ip, []string{ip}} }
+	updated := func(ips ...string) result { return result{[]step{{"update", "derived-1", "5"}}, ips[0], ips} }
+	replaced := func(ip string) result {
+		return result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, ip, []string{ip}}
+	}
+	wishing := func(ips ...string) func(*corev1.Service) {
+		return func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = ips[0], ips }
+	}
+	port81 := func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }
+	ofTeamB := func(s *corev1.Service) { s.Labels["team"] = "b" }
+	edited := func(s *corev1.Service) {
+		s.Spec.PublishNotReadyAddresses, s.Spec.ExternalIPs = true, []string{"192.0.2.1"}
+	}
+	derived0 := func(s *corev1.Service) { s.Name = "derived-0" }
+	type list = []*corev1.Service
 	cases := map[string]struct {
 		desired  *corev1.Service
-		observed []*corev1.Service
+		observed list
 		want     result
 	}{
-		"none, and none wanted": {},
-		"created":               {desired: service(), want: result{Steps: []step{{"create", "derived-1", ""}}}},
-		"created with addresses": {
-			desired: service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
-			want:    result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
-		},
-		"created with two addresses: the first comes first": {
-			desired: service(dual, func(s *corev1.Service) {
-				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
-			}),
-			want: result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
-		},
-		"created with one address of two families": {
-			desired: service(dual, func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
-			want:    result{[]step{{"create", "derived-1", ""}}, "10.0.0.9", []string{"10.0.0.9"}},
-		},
+		"none, and none wanted":  {},
+		"created":                {service(), nil, result{Steps: []step{{"create", "derived-1", ""}}}},
+		"created with addresses": {service(wishing("10.0.0.9")), nil, created("10.0.0.9")},
+		"created with two addresses: the first comes first": {service(dual, wishing("10.0.0.9", "fd00::9")), nil, created("10.0.0.9")},
+		"created with one address of two families":          {service(dual, wishing("10.0.0.9")), nil, created("10.0.0.9")},
 		"the second address follows": {
-			desired: service(dual, func(s *corev1.Service) {
-				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
-			}),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.9")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9", "fd00::9"}},
+			service(dual, wishing("10.0.0.9", "fd00::9")), list{allocated(service(), "10.0.0.9")}, updated("10.0.0.9", "fd00::9"),
 		},
 		"the second address of another first one is not wanted": {
-			desired: service(dual, func(s *corev1.Service) {
-				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
-			}),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+			service(dual, wishing("10.0.0.9", "fd00::9")), list{allocated(service(), "10.0.0.1")}, updated("10.0.0.1"),
 		},
-		"edited to an ExternalName: the addresses that it had": {
-			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
-			observed: []*corev1.Service{externalName()},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9"}},
-		},
+		"edited to an ExternalName: the addresses that it had": {service(wishing("10.0.0.9")), list{externalName()}, updated("10.0.0.9")},
 		"edited to an ExternalName, dual-stack: the first comes first": {
-			desired: service(dual, func(s *corev1.Service) {
-				s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9", "fd00::9"}
-			}),
-			observed: []*corev1.Service{externalName()},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.9", []string{"10.0.0.9"}},
+			service(dual, wishing("10.0.0.9", "fd00::9")), list{externalName()}, updated("10.0.0.9"),
 		},
 		"edited to an ExternalName, and no addresses are known": {
-			desired:  service(),
-			observed: []*corev1.Service{externalName()},
-			want:     result{Steps: []step{{"update", "derived-1", "5"}}},
+			service(), list{externalName()}, result{Steps: []step{{"update", "derived-1", "5"}}},
 		},
-		"edited to an ExternalName, and headless now": {
-			desired:  service(headless),
-			observed: []*corev1.Service{externalName()},
-			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "None", []string{"None"}},
-		},
+		"edited to an ExternalName, and headless now": {service(headless), list{externalName()}, replaced("None")},
 		"deleted": {
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"delete", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+			nil, list{allocated(service(), "10.0.0.1")}, result{[]step{{"delete", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
 		},
-		"unchanged": {desired: service(), observed: []*corev1.Service{allocated(service(), "10.0.0.1")}},
-		"unchanged, dual-stack": {
-			desired: service(dual), observed: []*corev1.Service{allocated(service(dual), "10.0.0.1", "fd00::1")},
-		},
-		"unchanged, headless":      {desired: service(headless), observed: []*corev1.Service{allocated(service(headless))}},
-		"unchanged, with affinity": {desired: service(sticky), observed: []*corev1.Service{allocated(service(sticky), "10.0.0.1")}},
+		"unchanged":                {desired: service(), observed: list{allocated(service(), "10.0.0.1")}},
+		"unchanged, dual-stack":    {desired: service(dual), observed: list{allocated(service(dual), "10.0.0.1", "fd00::1")}},
+		"unchanged, headless":      {desired: service(headless), observed: list{allocated(service(headless))}},
+		"unchanged, with affinity": {desired: service(sticky), observed: list{allocated(service(sticky), "10.0.0.1")}},
 		"unchanged, though other addresses were wished for": {
-			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} }),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
+			desired: service(wishing("10.0.0.9")), observed: list{allocated(service(), "10.0.0.1")},
 		},
-		"a port changes, the addresses stay": {
-			desired:  service(func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
-		},
-		"a label changes": {
-			desired:  service(func(s *corev1.Service) { s.Labels["team"] = "b" }),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
-		},
-		"another user's edits are reverted": {
-			desired: service(),
-			observed: []*corev1.Service{allocated(service(func(s *corev1.Service) {
-				s.Spec.PublishNotReadyAddresses, s.Spec.ExternalIPs = true, []string{"192.0.2.1"}
-			}), "10.0.0.1")},
-			want: result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
-		},
-		"dual-stack becomes single-stack": {
-			desired:  service(),
-			observed: []*corev1.Service{allocated(service(dual), "10.0.0.1", "fd00::1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
-		},
+		"a port changes, the addresses stay": {service(port81), list{allocated(service(), "10.0.0.1")}, updated("10.0.0.1")},
+		"a label changes":                    {service(ofTeamB), list{allocated(service(), "10.0.0.1")}, updated("10.0.0.1")},
+		"another user's edits are reverted":  {service(), list{allocated(service(edited), "10.0.0.1")}, updated("10.0.0.1")},
+		"dual-stack becomes single-stack":    {service(), list{allocated(service(dual), "10.0.0.1", "fd00::1")}, updated("10.0.0.1")},
 		"single-stack becomes dual-stack: the API server chooses the second address": {
-			desired:  service(dual),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+			service(dual), list{allocated(service(), "10.0.0.1")}, updated("10.0.0.1"),
 		},
-		"a headless Service becomes dual-stack": {
-			desired:  service(headless, dual),
-			observed: []*corev1.Service{allocated(service(headless))},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "None", []string{"None"}},
-		},
+		"a headless Service becomes dual-stack": {service(headless, dual), list{allocated(service(headless))}, updated("None")},
 		"another selector": {
-			desired:  service(selecting("web")),
-			observed: []*corev1.Service{allocated(service(selecting("api")), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
+			service(selecting("web")), list{allocated(service(selecting("api")), "10.0.0.1")}, updated("10.0.0.1"),
 		},
-		"a selector where there was none": {
-			desired:  service(selecting("web")),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"update", "derived-1", "5"}}, "10.0.0.1", []string{"10.0.0.1"}},
-		},
+		"a selector where there was none": {service(selecting("web")), list{allocated(service(), "10.0.0.1")}, updated("10.0.0.1")},
 		"without the selector that it had, with what that found": {
-			desired:  service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.1", []string{"10.0.0.1"} }),
-			observed: []*corev1.Service{allocated(service(selecting("web")), "10.0.0.1")},
-			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "10.0.0.1", []string{"10.0.0.1"}},
+			service(wishing("10.0.0.1")), list{allocated(service(selecting("web")), "10.0.0.1")}, replaced("10.0.0.1"),
 		},
-		"headless replaces ClusterIP": {
-			desired:  service(headless),
-			observed: []*corev1.Service{allocated(service(), "10.0.0.1")},
-			want:     result{[]step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}, "None", []string{"None"}},
-		},
+		"headless replaces ClusterIP": {service(headless), list{allocated(service(), "10.0.0.1")}, replaced("None")},
 		"ClusterIP replaces headless": {
-			desired:  service(),
-			observed: []*corev1.Service{allocated(service(headless))},
-			want:     result{Steps: []step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}},
+			service(), list{allocated(service(headless))}, result{Steps: []step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}},
 		},
 		"one under another name goes": {
-			desired: service(),
-			observed: []*corev1.Service{
-				allocated(service(), "10.0.0.1"), allocated(service(func(s *corev1.Service) { s.Name = "derived-0" }), "10.0.0.2"),
-			},
-			want: result{[]step{{"delete", "derived-0", "5"}}, "10.0.0.2", []string{"10.0.0.2"}},
+			service(), list{allocated(service(), "10.0.0.1"), allocated(service(derived0), "10.0.0.2")},
+			result{[]step{{"delete", "derived-0", "5"}}, "10.0.0.2", []string{"10.0.0.2"}},
 		},
 	}
 	for name, tc := range cases {
