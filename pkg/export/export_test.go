@@ -218,6 +218,10 @@ func TestRejections(t *testing.T) {
 	in := func(namespace string) *mcsv1beta1.ServiceExport {
 		return serviceExport(func(e *mcsv1beta1.ServiceExport) { e.Namespace = namespace })
 	}
+	reserved := func(namespace string) export.Rejection {
+		message := "Services of namespace " + namespace + " are never exported. Move the Service to another namespace."
+		return export.Rejection{Reason: "NamespaceReserved", Message: message}
+	}
 	cases := map[string]struct {
 		export  *mcsv1beta1.ServiceExport
 		service *corev1.Service
@@ -237,22 +241,10 @@ func TestRejections(t *testing.T) {
 			Message: "Service web is itself derived from an import and cannot be exported again. " +
 				"Export the original Service, named shop-front, where it runs.",
 		}},
-		"in a reserved namespace": {in("kube-system"), service(), export.Rejection{
-			Reason:  "NamespaceReserved",
-			Message: "Services of namespace kube-system are never exported. Move the Service to another namespace.",
-		}},
-		"in a reserved namespace, where there is none": {in("kube-public"), nil, export.Rejection{
-			Reason:  "NamespaceReserved",
-			Message: "Services of namespace kube-public are never exported. Move the Service to another namespace.",
-		}},
-		"in the agents' namespace": {in("tombolo-system"), service(), export.Rejection{
-			Reason:  "NamespaceReserved",
-			Message: "Services of namespace tombolo-system are never exported. Move the Service to another namespace.",
-		}},
-		"in a member's namespace on the hub": {in("member-c1"), service(), export.Rejection{
-			Reason:  "NamespaceReserved",
-			Message: "Services of namespace member-c1 are never exported. Move the Service to another namespace.",
-		}},
+		"in a reserved namespace":                      {in("kube-system"), service(), reserved("kube-system")},
+		"in a reserved namespace, where there is none": {in("kube-public"), nil, reserved("kube-public")},
+		"in the agents' namespace":                     {in("tombolo-system"), service(), reserved("tombolo-system")},
+		"in a member's namespace on the hub":           {in("member-c1"), service(), reserved("member-c1")},
 		"the cluster's API server": {
 			&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}, service(), export.Rejection{
 				Reason:  "ServiceReserved",
