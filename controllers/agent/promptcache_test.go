@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // oneInformer is a cache with the informer of one kind.
@@ -48,9 +50,7 @@ func TestPromptCache(t *testing.T) {
 		go informer.RunWithContext(ctx)
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		services := source.Kind(promptCache{oneInformer{informer: informer}}, &corev1.Service{}, &handler.TypedEnqueueRequestForObject[*corev1.Service]{})
-		if err := services.Start(ctx, queue); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, services.Start(ctx, queue))
 		var took time.Duration
 		go func() {
 			begin := time.Now()
