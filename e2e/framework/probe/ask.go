@@ -31,7 +31,7 @@ func ask(ctx context.Context, args []string, w world) error {
 		return usageError{fmt.Sprintf("probe: -count=%d: must be 1 or more", *count)}
 	}
 	if *every > 0 {
-		limitedCtx, stop := limited(ctx, w, 0)
+		limitedCtx, stop := limited(ctx, w)
 		defer stop()
 		ctx = limitedCtx
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -17,9 +19,7 @@ func load(ctx context.Context, args []string, w world) error {
 	network := flags.String("network", "tcp", "tcp, tcp4, tcp6, udp, udp4 or udp6")
 	rate := flags.Float64("rate", 50, "requests a second")
 	timeout := flags.Duration("timeout", 2*time.Second, "for each request, its lookup included")
-	inFlight := flags.Int("inflight", 256, "how many requests may be under way at once; one more fails")
-	duration := flags.Duration("for", 0, "how long; 0 until stdin ends, which without -for is what ends the run, or SIGTERM")
-	trace := flags.Bool("trace", false, "print the requests that succeed, too")
+	inFlight := flags.Int("inflight", maxInFlight, "how many requests may be under way at once; one more fails")
 	operand, err := parse(flags, args, w)
 	if err != nil {
 		return err
@@ -32,17 +32,13 @@ func load(ctx context.Context, args []string, w world) error {
 	if err != nil {
 		return err
 	}
-	show := func(r result) bool { return r.Error != "" }
-	if *trace {
-		show = func(result) bool { return true }
-	}
-	until, cancel := limited(ctx, w, *duration)
+	until, cancel := limited(ctx, w)
 	defer cancel()
-	return loaded(until, t, p, show, json.NewEncoder(w.out))
+	return loaded(until, t, p, json.NewEncoder(w.out))
 }
 
-// loaded sends requests at the pace until ctx ends and prints those to show, and what all came to.
-func loaded(ctx context.Context, t target, p pace, show func(result) bool, lines *json.Encoder) error {
+// loaded sends requests at the pace until ctx ends and prints those that fail, and what all came to.
+func loaded(ctx context.Context, t target, p pace, lines *json.Encoder) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sum := tally{begun: time.Now(), figures: figures{ByCluster: map[string]int{}, ByPod: map[string]int{}}}
@@ -52,13 +48,11 @@ func loaded(ctx context.Context, t target, p pace, show func(result) bool, lines
 	err := run.follow(cancel, lines, func(o outcome[result]) any {
 		r := o.value
 		sum.add(r.Time, r.MS, r.Error)
-		if r.Error == "" {
-			sum.figures.ByCluster[r.Cluster]++
-			sum.figures.ByPod[r.Pod]++
-		}
-		if show(r) {
+		if r.Error != "" {
 			return r
 		}
+		sum.figures.ByCluster[r.Cluster]++
+		sum.figures.ByPod[r.Pod]++
 		return nil
 	})
 	if err != nil {
@@ -139,4 +133,121 @@ func percentile(values []float64, percent float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
 	return sorted[rank-1]
+}
+
+// pace is how often something is begun, whether what was begun before has ended or not.
+type pace struct {
+	interval time.Duration
+	limit    int // of how many are under way at once
+}
+
+// maxInFlight is how many requests or questions may be under way at once, unless a flag says otherwise.
+const maxInFlight = 256
+
+// newPace returns the pace of a rate per second, or a usageError.
+func newPace(rate float64, limit int) (pace, error) {
+	interval := float64(time.Second) / rate
+	if !(interval >= 1 && interval <= math.MaxInt64) {
+		return pace{}, usageError{fmt.Sprintf("probe: -rate=%v: must be positive", rate)}
+	}
+	if limit < 1 {
+		return pace{}, usageError{fmt.Sprintf("probe: -inflight=%d: must be 1 or more", limit)}
+	}
+	return pace{time.Duration(interval), limit}, nil
+}
+
+// outcome is what became of the number-th that was begun; numbers go up from 0.
+type outcome[T any] struct {
+	number int
+	value  T
+}
+
+// paced is a run at a pace.
+type paced[T any] struct {
+	// outcomes is closed when all that was begun has ended.
+	outcomes chan outcome[T]
+	// skipped counts what was not begun because this very program came too late, as on a machine that stalls; to make
+	// up for it would be a burst, and no constant pace. It is valid once outcomes is closed.
+	skipped int
+}
+
+// at begins begin at the pace until ctx ends, and lets what is under way end by itself. Where as many are under way as may
+// be, refuse takes the place of begin.
+func at[T any](ctx context.Context, p pace, begin func(context.Context) T, refuse func() T) *paced[T] {
+	run := &paced[T]{outcomes: make(chan outcome[T])}
+	go run.loop(ctx, p, begin, refuse)
+	return run
+}
+
+func (r *paced[T]) loop(ctx context.Context, p pace, begin func(context.Context) T, refuse func() T) {
+	defer close(r.outcomes)
+	var underWay sync.WaitGroup
+	defer underWay.Wait()
+	free := make(chan struct{}, p.limit)
+	next := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for number := 0; ; number++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		select {
+		case free <- struct{}{}:
+			underWay.Go(func() {
+				value := begin(context.WithoutCancel(ctx))
+				<-free
+				r.outcomes <- outcome[T]{number, value}
+			})
+		default:
+			value := refuse()
+			underWay.Go(func() { r.outcomes <- outcome[T]{number, value} })
+		}
+		next = next.Add(p.interval)
+		if late := time.Since(next); late >= p.interval {
+			missed := int(late / p.interval)
+			r.skipped += missed
+			next = next.Add(time.Duration(missed) * p.interval)
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// started is printed after the first outcome, whatever it was, so that a caller knows that the run is under way.
+type started struct {
+	Started bool `json:"started"`
+}
+
+// follow prints the line that look returns for an outcome, where it returns one, until all have ended. Where a line cannot
+// be printed, the run has no reader any more, and stop ends it.
+func (r *paced[T]) follow(stop func(), lines *json.Encoder, look func(outcome[T]) any) error {
+	var failed error
+	warned := false
+	for o := range r.outcomes {
+		line := look(o)
+		if failed == nil && line != nil {
+			failed = lines.Encode(line)
+		}
+		if failed == nil && !warned {
+			warned = true
+			failed = lines.Encode(started{true})
+		}
+		if failed != nil {
+			stop()
+		}
+	}
+	return failed
+}
+
+// limited returns a context that ends with ctx, and when stdin ends: at once in a container that has not asked for one.
+func limited(ctx context.Context, w world) (context.Context, context.CancelFunc) {
+	until, cancel := context.WithCancel(ctx)
+	go func() {
+		if _, err := io.Copy(io.Discard, w.in); err != nil {
+			fmt.Fprintln(w.err, "probe: stdin:", err)
+		}
+		cancel()
+	}()
+	return until, cancel
 }

@@ -23,10 +23,9 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		takes   time.Duration
-		limit   int
-		want    map[int]string // by number: when it ended, and what it was
-		skipped int
+		takes time.Duration
+		limit int
+		want  map[int]string // by number: when it ended, and what it was
 	}{
 		"quick": {
 			takes: 10 * time.Millisecond, limit: 1,
@@ -108,7 +107,7 @@ func (l *loading) finish(t *testing.T) string {
 	return l.out.String()
 }
 
-// Without -trace, there is a line of each failure and of nothing else, as soon as it is known.
+// There is a line of each failure and of nothing else, as soon as it is known.
 func TestLoadFailures(t *testing.T) {
 	t.Parallel()
 	s := startScripted(t, func(number int, conn net.Conn, reader *bufio.Reader) {

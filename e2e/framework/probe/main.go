@@ -6,8 +6,8 @@
 //
 //	probe serve [-tcp 8080,81] [-udp 8080] [-linger 5s]
 //	probe ask [-network tcp] [-count 1] [-timeout 2s] [-keep] [-every 0] HOST:PORT
-//	probe load [-network tcp] [-rate 50] [-timeout 2s] [-for 0] [-trace] HOST:PORT
-//	probe resolve [-type A] [-server IP:PORT] [-tcp] [-count 1] [-rate 0] [-for 0] NAME
+//	probe load [-network tcp] [-rate 50] [-timeout 2s] HOST:PORT
+//	probe resolve [-type A] [-server IP:PORT] [-count 1] [-rate 0] NAME
 //	probe lookup [-timeout 10s] NAME
 //
 // All output is JSON, one object a line. The status is 0 whatever the answers were, 2 where the arguments are wrong, and 1
@@ -38,7 +38,7 @@ import (
 const usage = `usage: probe COMMAND [flags] [operand]
   serve              answer HTTP and UDP
   ask HOST:PORT      send requests one after the other
-  load HOST:PORT     send requests at a constant rate
+  load HOST:PORT     send requests at a constant rate until stdin ends
   resolve NAME       ask a nameserver for exactly this name
   lookup NAME        look a name up as an application does
 "probe COMMAND -help" lists the flags.`

@@ -54,12 +54,9 @@ func resolve(ctx context.Context, args []string, w world) error {
 	flags := newFlags("resolve", "NAME")
 	kind := flags.String("type", "A", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	server := flags.String("server", "", "the nameserver's `IP:PORT`; the first of /etc/resolv.conf if empty")
-	tcp := flags.Bool("tcp", false, "ask over TCP")
 	count := flags.Int("count", 1, "how many times to ask, where -rate is 0")
-	rate := flags.Float64("rate", 0, "ask so often a second, and print errors and changes only")
+	rate := flags.Float64("rate", 0, "ask so often a second until stdin ends, and print errors and changes only")
 	timeout := flags.Duration("timeout", 2*time.Second, "for each question")
-	inFlight := flags.Int("inflight", 256, "how many questions may be under way at once; one more fails")
-	duration := flags.Duration("for", 0, "with -rate, how long; 0 until stdin ends, which without -for is what ends the run, or SIGTERM")
 	name, err := parse(flags, args, w)
 	if err != nil {
 		return err
@@ -68,9 +65,6 @@ func resolve(ctx context.Context, args []string, w world) error {
 	if err != nil {
 		return err
 	}
-	if *tcp {
-		q.client.Net = "tcp"
-	}
 	if *count < 1 {
 		return usageError{fmt.Sprintf("probe: -count=%d: must be 1 or more", *count)}
 	}
@@ -78,11 +72,11 @@ func resolve(ctx context.Context, args []string, w world) error {
 	if *rate == 0 {
 		return q.repeated(ctx, *count, lines)
 	}
-	p, err := newPace(*rate, *inFlight)
+	p, err := newPace(*rate, maxInFlight)
 	if err != nil {
 		return err
 	}
-	until, cancel := limited(ctx, w, *duration)
+	until, cancel := limited(ctx, w)
 	defer cancel()
 	return q.watched(until, p, lines)
 }
@@ -131,7 +125,7 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 		r.Error = tooMany(p)
 		return r
 	})
-	var seen latest
+	var latest *outcome[reply] // to the latest of the questions that were answered
 	err := run.follow(cancel, lines, func(o outcome[reply]) any {
 		r := o.value
 		sum.add(r.Time, r.MS, r.Error)
@@ -139,49 +133,24 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 			return r
 		}
 		sum.figures.ByRcode[r.Rcode]++
-		switch seen.take(o) {
-		case first:
+		before := latest
+		if before != nil && o.number < before.number {
+			return nil // a later question has overtaken it
+		}
+		latest = &o
+		if before == nil {
 			return r
-		case changed:
-			sum.figures.Changes++
-			return r
-		default:
+		}
+		if r.says(before.value) {
 			return nil
 		}
+		sum.figures.Changes++
+		return r
 	})
 	if err != nil {
 		return err
 	}
 	return lines.Encode(sum.summary(run.skipped))
-}
-
-// news is how a reply differs from those before it.
-type news int
-
-const (
-	none news = iota
-	first
-	changed
-)
-
-// latest is the reply to the latest of the questions that were answered.
-type latest struct{ outcome *outcome[reply] }
-
-// take takes a reply over and returns what is new in it. What a later question has overtaken is old.
-func (l *latest) take(o outcome[reply]) news {
-	before := l.outcome
-	if before != nil && o.number < before.number {
-		return none
-	}
-	l.outcome = &o
-	switch {
-	case before == nil:
-		return first
-	case o.value.says(before.value):
-		return none
-	default:
-		return changed
-	}
 }
 
 func (q question) empty() reply {

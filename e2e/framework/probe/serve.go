@@ -8,19 +8,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 	"golang.org/x/sync/errgroup"
 )
 
 // headerTimeout is how long a client may take to say what it wants, and so how long one that says nothing can delay the end.
 const headerTimeout = 10 * time.Second
+
+// unready is a file whose presence makes the server unready: /readyz answers 503.
+const unready = "/tmp/unready"
 
 // maxDatagram is more than any question or answer of probe has, and maxEcho is how much of a datagram an answer repeats: in bytes.
 const maxDatagram, maxEcho = 2048, 64
@@ -50,8 +60,6 @@ type server struct {
 	world    world
 	identity answer
 	linger   time.Duration
-	// unready is a file whose presence makes the server unready.
-	unready  string
 	stopping atomic.Bool
 
 	listeners []net.Listener
@@ -63,30 +71,26 @@ func serve(ctx context.Context, args []string, w world) error {
 	tcp := flags.String("tcp", "8080", "the `ports` for HTTP, with commas between them")
 	udp := flags.String("udp", "8080", "the `ports` for UDP")
 	linger := flags.Duration("linger", 5*time.Second, "how long to serve on after SIGTERM, unready")
-	unready := flags.String("unready", "/tmp/unready", "while this `file` exists, /readyz answers 503")
 	if _, err := parse(flags, args, w); err != nil {
 		return err
 	}
-	tcpPorts, err := parsePorts("tcp", *tcp)
-	if err != nil {
-		return err
-	}
-	udpPorts, err := parsePorts("udp", *udp)
-	if err != nil {
+	tcpPorts, tcpErr := parsePorts("tcp", *tcp)
+	udpPorts, udpErr := parsePorts("udp", *udp)
+	if err := errors.Join(tcpErr, udpErr); err != nil {
 		return err
 	}
 	if len(tcpPorts)+len(udpPorts) == 0 {
 		return usageError{"probe: no port: state -tcp or -udp"}
 	}
 	s := &server{
-		world: w, linger: *linger, unready: *unready,
+		world: w, linger: *linger,
 		identity: answer{Cluster: w.getenv("CLUSTER"), Pod: w.getenv("POD"), Node: w.getenv("NODE")},
 	}
 	listening, err := s.open(ctx, tcpPorts, udpPorts)
-	if err != nil {
-		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
+	if err == nil {
+		err = json.NewEncoder(w.out).Encode(listening)
 	}
-	if err := json.NewEncoder(w.out).Encode(listening); err != nil {
+	if err != nil {
 		return errors.Join(err, closeAll(s.listeners), closeAll(s.sockets))
 	}
 	return s.run(ctx)
@@ -176,12 +180,12 @@ func (s *server) routes() http.Handler {
 
 // readyz answers the kubelet.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
-	_, err := os.Stat(s.unready)
+	_, err := os.Stat(unready)
 	switch {
 	case s.stopping.Load():
 		http.Error(w, "stopping", http.StatusServiceUnavailable)
 	case err == nil:
-		http.Error(w, s.unready+" exists", http.StatusServiceUnavailable)
+		http.Error(w, unready+" exists", http.StatusServiceUnavailable)
 	case !errors.Is(err, os.ErrNotExist):
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
@@ -207,4 +211,84 @@ func (s *server) answer(port int, peer string) answer {
 		a.Client = parsed.Addr().WithZone("").String()
 	}
 	return a
+}
+
+// parsePorts returns the ports of a list such as 8080,81; none for "". Port 0 is any that is free.
+func parsePorts(flag, list string) ([]int, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var ports []int
+	for text := range strings.SplitSeq(list, ",") {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port != 0 && slices.Contains(ports, int(port)) {
+			return nil, usageError{fmt.Sprintf("probe: -%s=%s: must be different ports, as in 8080,81", flag, list)}
+		}
+		ports = append(ports, int(port))
+	}
+	return ports, nil
+}
+
+// listenTCP listens on a port of all addresses of the host, in each IP family that it has.
+func listenTCP(ctx context.Context, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+}
+
+// datagrams is a UDP socket that answers from the address to which a datagram was sent. Without that, it would answer from the one
+// that the route suggests, and the peer would not take that for an answer where the host has several, as a pod with the host's
+// network has.
+type datagrams struct{ *net.UDPConn }
+
+// listenUDP is listenTCP for UDP.
+func listenUDP(ctx context.Context, port int) (datagrams, error) {
+	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return datagrams{}, err
+	}
+	// A host may lack one family, and its socket the option of that family.
+	err6 := ipv6.NewPacketConn(conn).SetControlMessage(ipv6.FlagDst, true)
+	err4 := ipv4.NewPacketConn(conn).SetControlMessage(ipv4.FlagDst, true)
+	if err6 != nil && err4 != nil {
+		return datagrams{}, errors.Join(err6, err4, conn.Close())
+	}
+	return datagrams{conn.(*net.UDPConn)}, nil
+}
+
+// answerEach answers each datagram, until the socket is closed. An answer that cannot be sent concerns one peer: it is only reported.
+func (d datagrams) answerEach(report io.Writer, answer func(content []byte, peer string) ([]byte, error)) error {
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, session, err := dns.ReadFromSessionUDP(d.UDPConn, buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("udp %s: %w", d.LocalAddr(), err)
+		}
+		content, err := answer(buffer[:n], session.RemoteAddr().String())
+		if err != nil {
+			return err
+		}
+		if _, err := dns.WriteToSessionUDP(d.UDPConn, content, session); err != nil {
+			fmt.Fprintf(report, "probe: udp %s: answer %s: %v\n", d.LocalAddr(), session.RemoteAddr(), err)
+		}
+	}
+}
+
+func closeAll[S io.Closer](sockets []S) error {
+	var errs []error
+	for _, s := range sockets {
+		if err := s.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// portOf returns the port of an address of TCP or UDP.
+func portOf(address net.Addr) int {
+	if a, ok := address.(interface{ AddrPort() netip.AddrPort }); ok {
+		return int(a.AddrPort().Port())
+	}
+	return 0
 }
