@@ -8,19 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -93,28 +94,74 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 		return nil
 	}
 	quota := &corev1.ResourceQuota{}
-	var last error
 	made, pause := time.Now(), 2*time.Second
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
-		if last = cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); last != nil {
-			return false, nil //nolint:nilerr // the last is returned
+	return lab.Await(ctx, 100*time.Millisecond, waitLimit, func(ctx context.Context) error {
+		err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota)
+		if err != nil || len(quota.Status.Used) == len(quota.Spec.Hard) {
+			return err
 		}
-		if len(quota.Status.Used) == len(quota.Spec.Hard) {
-			return true, nil
-		}
+		err = fmt.Errorf("the quota of %s counts %v only", objects[i].GetNamespace(), quota.Status.Used)
 		if time.Since(made) < pause {
-			return false, nil
+			return err
 		}
 		made, pause = time.Now(), 2*pause // a controller that is merely slow must get its time in the end
-		if err := cl.Delete(ctx, quota); err != nil {
-			return false, err
+		return errors.Join(err, cl.Delete(ctx, quota), Apply(ctx, hub, objects[i]))
+	})
+}
+
+// errAdmitted says that the hub's policies are not in force.
+var errAdmitted = errors.New("a record with a loopback address is admitted")
+
+// awaitPolicies returns when the hub refuses a bad record of the member and admits a good one. An API server notices a
+// policy after a second, and one that has just met its first Member delays records for another: a test that checks
+// times, or at refusals, should not begin before.
+func awaitPolicies(ctx context.Context, hub *lab.Cluster, o manifests.MemberOptions) error {
+	scheme := runtime.NewScheme()
+	if err := hubv1alpha1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	cl, err := hub.Client(scheme)
+	if err != nil {
+		return err
+	}
+	err = lab.Await(ctx, 100*time.Millisecond, waitLimit, func(ctx context.Context) error {
+		if err := cl.Create(ctx, record(o, "127.0.0.1"), client.DryRunAll); err == nil {
+			return errAdmitted
 		}
-		return false, Apply(ctx, hub, objects[i])
+		return cl.Create(ctx, record(o), client.DryRunAll)
 	})
 	if err != nil {
-		return fmt.Errorf("the quota of %s counts %v only: %w", objects[i].GetNamespace(), quota.Status.Used, errors.Join(err, last))
+		return fmt.Errorf("the hub's policies are not in force: %w", err)
 	}
 	return nil
 }
 
-func clusterID(cluster *lab.Cluster) clusterset.ClusterID { return clusterset.ClusterID(cluster.Name) }
+// AwaitFullQuota returns when the hub refuses another slice of a member because its quota is used up. A quota counts once its
+// controller has seen it, and an API server may go by an older one for a moment.
+func AwaitFullQuota(ctx context.Context, hub client.Client, member clusterset.ClusterID) error {
+	return lab.Await(ctx, 100*time.Millisecond, waitLimit, func(ctx context.Context) error {
+		err := hub.Create(ctx, record(manifests.MemberOptions{ClusterID: member}), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "exceeded quota") {
+			return fmt.Errorf("another slice of %s is not refused for its quota, but answered by %w", member, err)
+		}
+		return nil
+	})
+}
+
+// record returns a record of a slice, good but for its addresses.
+func record(o manifests.MemberOptions, addresses ...hubv1alpha1.IPAddress) *hubv1alpha1.PublishedEndpoints {
+	namespace := "default"
+	if len(o.Namespaces) > 0 {
+		namespace = o.Namespaces[0]
+	}
+	result := &hubv1alpha1.PublishedEndpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.ClusterID.HubNamespace(), Name: namespace + ".probe.0123456789"},
+		Spec: hubv1alpha1.PublishedEndpointsSpec{
+			Namespace: hubv1alpha1.NamespaceName(namespace), Service: "probe", AddressType: "IPv4",
+		},
+	}
+	if len(addresses) > 0 {
+		result.Spec.Groups = []hubv1alpha1.EndpointGroup{{Ready: new(true), Addresses: addresses}}
+	}
+	return result
+}

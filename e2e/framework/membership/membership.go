@@ -13,6 +13,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // waitLimit is how long anything may take on a busy machine; it takes a second or two.
@@ -63,7 +65,10 @@ func InitHub(ctx context.Context, hub *lab.Cluster) error {
 // Join makes a cluster a member: Admit, InstallCRDs and Declare. Where they are not set, its ID is the cluster's name and
 // its service CIDRs are the cluster's. It returns the member's credentials for the hub.
 func Join(ctx context.Context, hub, cluster *lab.Cluster, o manifests.MemberOptions) (*rest.Config, error) {
-	o = withDefaults(cluster, o)
+	o.ClusterID = cmp.Or(o.ClusterID, clusterset.ClusterID(cluster.Name))
+	if len(o.ServiceCIDRs) == 0 {
+		o.ServiceCIDRs = cluster.ServiceCIDRs
+	}
 	if err := InstallCRDs(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("join of %s: %w", o.ClusterID, err)
 	}
@@ -84,17 +89,6 @@ func PodCIDRs(n int) []netip.Prefix {
 		netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", n)),
 		netip.MustParsePrefix(fmt.Sprintf("fd00:%d::/64", n)),
 	}
-}
-
-func withDefaults(cluster *lab.Cluster, o manifests.MemberOptions) manifests.MemberOptions {
-	result := o
-	if result.ClusterID == "" {
-		result.ClusterID = clusterID(cluster)
-	}
-	if len(result.ServiceCIDRs) == 0 {
-		result.ServiceCIDRs = cluster.ServiceCIDRs
-	}
-	return result
 }
 
 // Apply applies objects in their order.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,7 +41,7 @@ func (m *Member) Run(ctx context.Context, t testing.TB, adjust ...func(*agent.Op
 	options := agent.Options{
 		Member: m.Local, Hub: m.Hub, ClusterID: m.ID, Election: agent.RunAlone, Workers: 4,
 		HeartbeatInterval: time.Second, AbsentTimeout: time.Hour, MetricsAddress: "0", ProbeAddress: "0", Registry: m.Registry,
-		Log: funcr.New(output.line, funcr.Options{LogTimestamp: true, Verbosity: 1}), Version: "test",
+		Log: output.Logger(), Version: "test",
 	}
 	for _, change := range adjust {
 		change(&options)
@@ -55,16 +56,19 @@ func (m *Member) Run(ctx context.Context, t testing.TB, adjust ...func(*agent.Op
 	return ended
 }
 
-// Output collects an agent's log.
+// Output collects the log of an agent, or of another program.
 type Output struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (o *Output) line(prefix, args string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lines = append(o.lines, prefix+" "+args)
+// Logger returns a logger that writes to the output.
+func (o *Output) Logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.lines = append(o.lines, prefix+" "+args)
+	}, funcr.Options{LogTimestamp: true, Verbosity: 1})
 }
 
 // Tail returns the last n lines.
@@ -103,16 +107,13 @@ func LogsNoErrors(t testing.TB, m *Member, namespaces ...string) {
 // Gauge waits until a metric of the member's agent has a value: the sum over its labels.
 func (m *Member) Gauge(t testing.TB, name string, want float64) {
 	t.Helper()
-	Eventually(t, func(context.Context) error { return m.HasGauge(name, want) })
-}
-
-// HasGauge returns nil if a metric of the member's agent has a value, as Gauge.
-func (m *Member) HasGauge(name string, want float64) error {
-	got, err := m.GaugeValue(name)
-	if err == nil && got != want {
-		err = fmt.Errorf("%s: %s is %v, want %v", m.ID, name, got, want)
-	}
-	return err
+	Eventually(t, func(context.Context) error {
+		got, err := m.GaugeValue(name)
+		if err == nil && got != want {
+			err = fmt.Errorf("%s: %s is %v, want %v", m.ID, name, got, want)
+		}
+		return err
+	})
 }
 
 // GaugeValue returns the value of a metric of the member's agent: the sum over its labels.

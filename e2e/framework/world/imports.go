@@ -15,7 +15,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -56,14 +55,10 @@ func (m *Member) ImportedWith(t testing.TB, k Key, check func(*mcsv1beta1.Servic
 // ImportCondition waits until a condition of an import, Ready or not, is as wanted. An empty message matches any.
 func (m *Member) ImportCondition(t testing.TB, k Key, kind string, status metav1.ConditionStatus, reason, message string) {
 	t.Helper()
-	Eventually(t, func(ctx context.Context) error {
-		serviceImport := &mcsv1beta1.ServiceImport{}
-		if err := m.Get(ctx, k, serviceImport); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(serviceImport.Status.Conditions, kind)
+	Await(t, m, k, &mcsv1beta1.ServiceImport{}, func(i *mcsv1beta1.ServiceImport) error {
+		c := meta.FindStatusCondition(i.Status.Conditions, kind)
 		if c == nil || c.Status != status || c.Reason != reason || message != "" && c.Message != message {
-			return fmt.Errorf("%s: conditions of import %s are %+v, want %s=%s/%s: %s", m.ID, k, serviceImport.Status.Conditions, kind, status, reason, message)
+			return fmt.Errorf("%s: conditions of import %s are %+v, want %s=%s/%s: %s", m.ID, k, i.Status.Conditions, kind, status, reason, message)
 		}
 		return nil
 	})
@@ -107,23 +102,13 @@ func (m *Member) HasEndpoints(ctx context.Context, k Key, want ...string) error 
 func (m *Member) Gone(t testing.TB, k Key) {
 	t.Helper()
 	Eventually(t, func(ctx context.Context) error {
-		for _, list := range []client.ObjectList{&mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}} {
-			if err := m.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
-				return err
+		return Each(ctx, m, OfImports(), func(o client.Object) error {
+			_, isImport := o.(*mcsv1beta1.ServiceImport)
+			if o.GetName() == k.Name && isImport || o.GetLabels()[mcsv1beta1.LabelServiceName] == k.Name {
+				return fmt.Errorf("%s: %T %s still exists", m.ID, o, o.GetName())
 			}
-			err := meta.EachListItem(list, func(object runtime.Object) error {
-				o := object.(client.Object)
-				_, isImport := o.(*mcsv1beta1.ServiceImport)
-				if o.GetName() == k.Name && isImport || o.GetLabels()[mcsv1beta1.LabelServiceName] == k.Name {
-					return fmt.Errorf("%s: %T %s still exists", m.ID, o, o.GetName())
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		}, client.InNamespace(k.Namespace))
 	})
 }
 
@@ -131,11 +116,7 @@ func (m *Member) Gone(t testing.TB, k Key) {
 func (m *Member) Condition(t testing.TB, k Key, kind mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	Eventually(t, func(ctx context.Context) error {
-		e := &mcsv1beta1.ServiceExport{}
-		if err := m.Get(ctx, k, e); err != nil {
-			return err
-		}
+	Await(t, m, k, &mcsv1beta1.ServiceExport{}, func(e *mcsv1beta1.ServiceExport) error {
 		c := meta.FindStatusCondition(e.Status.Conditions, string(kind))
 		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != e.Generation {
 			return fmt.Errorf("%s: conditions of ServiceExport %s are %+v, want %s=%s/%s", m.ID, k, e.Status.Conditions, kind, status, reason)
@@ -166,18 +147,15 @@ func (m *Member) Event(t testing.TB, k Key, reason, note string) {
 }
 
 // EventCounts returns how often each Event of a namespace has occurred, by "<reason> <kind> <name>".
-func (m *Member) EventCounts(ctx context.Context, namespace string) (map[string]int, error) {
-	list := &eventsv1.EventList{}
-	if err := m.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
+func (m *Member) EventCounts(t testing.TB, namespace string) map[string]int {
+	t.Helper()
 	counts := map[string]int{}
-	for _, event := range list.Items {
+	for _, event := range List(t, m, &eventsv1.EventList{}, client.InNamespace(namespace)).Items {
 		n := 1
 		if event.Series != nil {
 			n = int(event.Series.Count)
 		}
 		counts[event.Reason+" "+event.Regarding.Kind+" "+event.Regarding.Name] += n
 	}
-	return counts, nil
+	return counts
 }

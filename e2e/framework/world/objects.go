@@ -16,6 +16,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // Service returns a Service with these ports, and with both IP families if its cluster has them.
@@ -96,6 +97,27 @@ func (m *Member) ExportWeb(t testing.TB, k Key, addresses ...string) (*corev1.Se
 func (m *Member) ExportOne(ctx context.Context, k Key) error {
 	service := Service(k, Port("http", 80))
 	return m.create(ctx, service, Slice(service, "v4", "10.1.0.1"))
+}
+
+// Grant returns a ServiceExportGrant of an export to some clients. It has the name of the export.
+func Grant(k Key, to policyv1alpha1.Peer) *policyv1alpha1.ServiceExportGrant {
+	return &policyv1alpha1.ServiceExportGrant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
+		Spec: policyv1alpha1.ServiceExportGrantSpec{
+			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(k.Name)}, To: []policyv1alpha1.Peer{to},
+		},
+	}
+}
+
+// DenyImports returns a policy that denies imports from some clusters.
+func DenyImports(name string, from policyv1alpha1.Peer) *policyv1alpha1.ClusterServiceAccessPolicy {
+	return &policyv1alpha1.ClusterServiceAccessPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
+			Tier: policyv1alpha1.TierAdmin, Direction: policyv1alpha1.DirectionImport, Action: policyv1alpha1.ActionDeny,
+			Peers: []policyv1alpha1.Peer{from},
+		},
+	}
 }
 
 func (m *Member) create(ctx context.Context, service *corev1.Service, slices ...*discoveryv1.EndpointSlice) error {

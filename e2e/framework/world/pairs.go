@@ -73,7 +73,9 @@ func (p *Pairs) start(t *testing.T) *lab.Lab {
 	}
 	l, err := lab.New(t.Context(), options)
 	lab.Must(t, err)
-	p.add(l)
+	p.mu.Lock()
+	p.all = append(p.all, l)
+	p.mu.Unlock()
 	lab.Must(t, membership.InitHub(t.Context(), l.Cluster("hub")))
 	return l
 }
@@ -124,12 +126,6 @@ func runs(pair *lab.Lab) bool {
 		}
 	}
 	return true
-}
-
-func (p *Pairs) add(pair *lab.Lab) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = append(p.all, pair)
 }
 
 // giveBack keeps a lab for the next test, or closes it if there are enough.

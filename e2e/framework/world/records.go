@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -92,22 +91,8 @@ func Heartbeat(id string) *hubv1alpha1.Heartbeat {
 	}
 }
 
-// Update reads an object, changes it and writes it, again after a conflict.
-func Update(t testing.TB, c client.Client, k Key, object client.Object, change func()) {
-	t.Helper()
-	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := c.Get(t.Context(), k, object); err != nil {
-			return err
-		}
-		change()
-		return c.Update(t.Context(), object)
-	}))
-}
-
 // UID returns the UID of a cluster: that of its namespace kube-system.
 func (m *Member) UID(t testing.TB) string {
 	t.Helper()
-	system := &corev1.Namespace{}
-	lab.Must(t, m.Get(t.Context(), Key{Name: metav1.NamespaceSystem}, system))
-	return string(system.UID)
+	return string(Read(t, m, Key{Name: metav1.NamespaceSystem}, &corev1.Namespace{}).UID)
 }

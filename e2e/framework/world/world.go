@@ -16,6 +16,9 @@ package world
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +26,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
@@ -104,8 +112,75 @@ func Namespace(t testing.TB, clusters ...client.Client) string {
 func CreateNamespace(t testing.TB, name string, clusters ...client.Client) {
 	t.Helper()
 	for _, c := range clusters {
-		lab.Must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+}
+
+// Update reads an object, changes it and writes it, again after a conflict.
+func Update(t testing.TB, c client.Client, k Key, object client.Object, change func()) {
+	t.Helper()
+	lab.Must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.Get(t.Context(), k, object); err != nil {
+			return err
+		}
+		change()
+		return c.Update(t.Context(), object)
+	}))
+}
+
+// Create creates objects in their order.
+func Create(t testing.TB, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		lab.Must(t, c.Create(t.Context(), o))
+	}
+}
+
+// Read returns an object as it is now.
+func Read[T client.Object](t testing.TB, c client.Reader, k Key, into T) T {
+	t.Helper()
+	lab.Must(t, c.Get(t.Context(), k, into))
+	return into
+}
+
+// List returns a list as it is now.
+func List[T client.ObjectList](t testing.TB, c client.Reader, into T, options ...client.ListOption) T {
+	t.Helper()
+	lab.Must(t, c.List(t.Context(), into, options...))
+	return into
+}
+
+// Each calls do for each object of some lists, as they are now.
+func Each(
+	ctx context.Context, c client.Reader, lists []client.ObjectList, do func(client.Object) error, options ...client.ListOption,
+) error {
+	for _, list := range lists {
+		if err := c.List(ctx, list, options...); err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error { return do(o.(client.Object)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OfImports returns empty lists of the kinds that imports consist of.
+func OfImports() []client.ObjectList {
+	return []client.ObjectList{&mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}}
+}
+
+// Await waits until there is an object for which check returns nil, and returns it. kind is any object of its kind.
+func Await[T client.Object](t testing.TB, c client.Reader, k Key, kind T, check func(T) error) (found T) {
+	t.Helper()
+	Eventually(t, func(ctx context.Context) error {
+		found = reflect.New(reflect.TypeOf(kind).Elem()).Interface().(T) // nothing of an earlier answer is left in it
+		if err := c.Get(ctx, k, found); err != nil {
+			return err
+		}
+		return check(found)
+	})
+	return found
 }
 
 // Absent returns nil for the error of a read that found nothing.
@@ -120,4 +195,15 @@ func Absent(err error) error {
 func Eventually(t testing.TB, check func(context.Context) error) {
 	t.Helper()
 	lab.Eventually(t, Within, check)
+}
+
+// KeepScrape writes the metrics of a program into the folder SCRAPES, if that is set, for tools/monitoring.
+func KeepScrape(t *testing.T, name string, text []byte) {
+	t.Helper()
+	folder := os.Getenv("SCRAPES")
+	if folder == "" {
+		return
+	}
+	lab.Must(t, os.MkdirAll(folder, 0o755))
+	lab.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 }

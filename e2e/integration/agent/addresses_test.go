@@ -27,18 +27,15 @@ func families(all ...corev1.IPFamily) []corev1.IPFamily { return all }
 // these families, and those of its derived Service.
 func (m *member) hasFamilies(t *testing.T, k key, want ...corev1.IPFamily) *mcsv1beta1.ServiceImport {
 	t.Helper()
-	var found *mcsv1beta1.ServiceImport
-	world.Eventually(t, func(context.Context) error {
-		serviceImport, derived := m.Imported(t, k)
+	found, _ := m.ImportedWith(t, k, func(serviceImport *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
 		if diff := cmp.Diff([][]corev1.IPFamily{want, want}, [][]corev1.IPFamily{serviceImport.Spec.IPFamilies, derived.Spec.IPFamilies}); diff != "" {
-			return fmt.Errorf("%s: families of import %s and its derived Service (-want +got):\n%s", m.ID, k, diff)
+			return fmt.Errorf("families of it and its derived Service (-want +got):\n%s", diff)
 		}
 		if serviceImport.Spec.Type == mcsv1beta1.ClusterSetIP {
 			if diff := cmp.Diff(derived.Spec.ClusterIPs, serviceImport.Spec.IPs); diff != "" || len(serviceImport.Spec.IPs) != len(want) {
-				return fmt.Errorf("%s: addresses of import %s are %v, those of its derived Service %v", m.ID, k, serviceImport.Spec.IPs, derived.Spec.ClusterIPs)
+				return fmt.Errorf("its addresses are %v, those of its derived Service %v", serviceImport.Spec.IPs, derived.Spec.ClusterIPs)
 			}
 		}
-		found = serviceImport
 		return nil
 	})
 	return found

@@ -26,7 +26,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -99,11 +98,8 @@ func (w *env) reported(t *testing.T, k key) map[string]any {
 	t.Helper()
 	result := map[string]any{}
 	for id, m := range w.members {
-		exported := world.Export(k)
-		lab.Must(t, m.Get(t.Context(), k, exported))
-		counts, err := m.EventCounts(t.Context(), k.Namespace)
-		lab.Must(t, err)
-		result[id], result[id+" Events"] = exported.ResourceVersion, counts["PortConflict ServiceExport "+k.Name]
+		result[id] = world.Read(t, m, k, world.Export(k)).ResourceVersion
+		result[id+" Events"] = m.EventCounts(t, k.Namespace)["PortConflict ServiceExport "+k.Name]
 	}
 	return result
 }
@@ -135,16 +131,15 @@ func TestCRDsAbsent(t *testing.T) {
 	a.Endpoints(t, k, "a 10.1.0.1:http:8080")
 }
 
-// startReplica runs the member's agent as one of several, of which one leads, until the test ends or stop is called. One that
-// loses its lease, as it may where the machine is busy, is started again, as its pod would be.
-func (m *member) startReplica(t *testing.T) (stop func()) {
+// startReplica runs the member's agent as one of several, of which one leads, by a lease in a namespace, until the test ends or stop is
+// called. One that loses its lease, as it may where the machine is busy, is started again, as its pod would be.
+func (m *member) startReplica(t *testing.T, namespace string, adjust ...func(*agent.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	replica, ended := *m, make(chan error, 1) // with an output of its own
 	isLost := func(err error) bool { return err != nil && strings.Contains(err.Error(), "leader election lost") }
-	run := func() error {
-		return <-replica.Run(ctx, t, func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, manifests.AgentNamespace })
-	}
+	electing := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, namespace }
+	run := func() error { return <-replica.Run(ctx, t, append([]func(*agent.Options){electing}, adjust...)...) }
 	go func() {
 		err := run()
 		for ctx.Err() == nil && isLost(err) {
@@ -230,20 +225,12 @@ func (w *env) versions(t *testing.T, k key) string {
 	}
 	for _, id := range []string{"a", "b"} {
 		note(id, w.members[id].holdings(t, k)...)
-	}
-	exported := &mcsv1beta1.ServiceExport{}
-	lab.Must(t, w.members["a"].Get(t.Context(), k, exported))
-	service := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
-	endpoints := &hubv1alpha1.PublishedEndpointsList{}
-	lab.Must(t, w.HubClient.List(t.Context(), endpoints))
-	note("a", exported)
-	note("hub", service)
-	for i := range endpoints.Items {
-		if strings.HasPrefix(endpoints.Items[i].Name, k.Namespace+"."+k.Name+".") {
-			note("hub", &endpoints.Items[i])
+		for _, endpoints := range w.publishedEndpoints(t, id, k) {
+			note("hub", endpoints)
 		}
 	}
+	note("a", world.Read(t, w.members["a"], k, &mcsv1beta1.ServiceExport{}))
+	note("hub", w.record(t, "a", k))
 	return text.String()
 }
 

@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -66,11 +67,7 @@ func (m *member) aliasSlices(ctx context.Context, k key) ([]discoveryv1.Endpoint
 // aliased waits until a Service has the condition of an alias with this status, reason and text. Without a reason, it has none.
 func (m *member) aliased(t *testing.T, k key, status metav1.ConditionStatus, reason, text string) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		service := &corev1.Service{}
-		if err := m.Get(ctx, k, service); err != nil {
-			return err
-		}
+	world.Await(t, m, k, &corev1.Service{}, func(service *corev1.Service) error {
 		c := meta.FindStatusCondition(service.Status.Conditions, conditions.TypeAlias)
 		if c == nil && reason == "" {
 			return nil
@@ -146,8 +143,7 @@ func testAlias(t *testing.T, a, b *member) {
 	a.alias(t, own)
 	a.aliased(t, own, metav1.ConditionFalse, conditions.ReasonNoImport, "this namespace has no ServiceImport web")
 	lab.Must(t, a.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
-	after := &corev1.Service{}
-	lab.Must(t, a.Get(t.Context(), own, after))
+	after := world.Read(t, a, own, &corev1.Service{})
 	if after.Spec.ClusterIP != ofOwn.Spec.ClusterIP || len(after.Spec.Selector) != 1 || len(after.Spec.Ports) != 2 {
 		t.Errorf("the alias was changed: %+v", after.Spec)
 	}
@@ -196,9 +192,7 @@ func TestAliasWithoutAgent(t *testing.T) {
 	web, all, gone, headless := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "all"}, key{Namespace: ns, Name: "gone"}, key{Namespace: ns, Name: "pods"}
 	_, slice := b.ExportWeb(t, web, "10.2.0.1")
 	ofGone := aliasOf("web", world.Service(gone, world.Port("", 80)))
-	lab.Must(t, a.Create(t.Context(), aliasOf("web", world.Service(all, world.Port("http", 80)))))
-	lab.Must(t, a.Create(t.Context(), ofGone))
-	lab.Must(t, a.Create(t.Context(), aliasOf("web", world.Headless(headless))))
+	world.Create(t, a, aliasOf("web", world.Service(all, world.Port("http", 80))), ofGone, aliasOf("web", world.Headless(headless)))
 	a.alias(t, all, "b 10.2.0.1:http:8080")
 	a.alias(t, gone, "b 10.2.0.1::8080")
 	a.alias(t, headless, "b 10.2.0.1")
@@ -248,10 +242,39 @@ func TestAliasesOfEachOther(t *testing.T) {
 		m.Endpoints(t, web, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
 		m.Endpoints(t, x, "a 10.1.0.2:http:8080")
 		m.Endpoints(t, y, "b 10.2.0.2:http:8080")
-		records := &hubv1alpha1.PublishedEndpointsList{}
-		lab.Must(t, w.HubClient.List(t.Context(), records, client.InNamespace("member-"+m.ID)))
+		records := world.List(t, w.HubClient, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+m.ID))
 		if len(records.Items) != 3 {
 			t.Errorf("%s has published %d records of endpoints, want one for each of its three Services: %+v", m.ID, len(records.Items), records.Items)
+		}
+	}
+}
+
+// TestAliasThroughGateways: an alias has the gateways of its import at their listening port, but is no configuration of them.
+//
+// spec: L1, G2
+func TestAliasThroughGateways(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, membership.Hub(), lab.Member("a"), lab.Member("b"))
+	a, b := w.members["a"], w.members["b"]
+	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network, s.Publish = "cloud", hubv1alpha1.PublishAvailability })
+	a.Start(t, released)
+	b.Start(t, released)
+	w.installGateway(t, "a", "10.1.9.1")
+	w.installGateway(t, "b", "10.1.9.1")
+	ns := world.Namespace(t, a, b)
+	web, all, headless := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "all"}, key{Namespace: ns, Name: "pods"}
+	b.ExportWeb(t, web, "10.2.0.1")
+	port := a.listens(t, web, "b", "10.1.9.1")
+	world.Create(t, a, aliasOf("web", world.Service(all, world.Port("main", 80))),
+		aliasOf("web", world.Headless(headless, world.Port("http", 80))))
+	a.alias(t, all, fmt.Sprintf("b 10.1.9.1:main:%d", port))
+	a.aliased(t, headless, metav1.ConditionTrue, conditions.ReasonEndpointsLeftOut, "the endpoints of b are left out, because they are reached through gateways")
+	a.alias(t, headless)
+	found, err := a.aliasSlices(t.Context(), all)
+	lab.Must(t, err)
+	for _, slice := range found {
+		if slice.Labels[clusterset.LabelGateway] != "" || len(slice.Annotations) > 0 {
+			t.Errorf("gateways read slice %s: labels %v, annotations %v", slice.Name, slice.Labels, slice.Annotations)
 		}
 	}
 }

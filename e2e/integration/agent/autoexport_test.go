@@ -5,7 +5,6 @@ package agent_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -49,8 +48,7 @@ func (m *member) label(t *testing.T, k key, value string) {
 func (m *member) serve(t *testing.T, k key, address string) {
 	t.Helper()
 	service := world.Service(k, world.Port("http", 80))
-	lab.Must(t, m.Create(t.Context(), service))
-	lab.Must(t, m.Create(t.Context(), world.Slice(service, "v4", address)))
+	world.Create(t, m, service, world.Slice(service, "v4", address))
 }
 
 // exportedByLabel waits until a namespace has exactly these ServiceExports with the managed-by label.
@@ -144,7 +142,7 @@ func testAutoExportLabel(t *testing.T, a, b *member) {
 	a.exportedByLabel(t, ns, "db")
 	a.label(t, web, "")
 	b.Imported(t, web)
-	lab.Must(t, a.Delete(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}))
+	lab.Must(t, a.Delete(t.Context(), world.Export(web)))
 	a.exportedByLabel(t, ns, "db", "web")
 	a.label(t, key{Name: ns}, "")
 	b.Gone(t, web)
@@ -162,8 +160,7 @@ func testAutoExportUsersOwn(t *testing.T, a *member) {
 	own, taken := key{Namespace: ns, Name: "own"}, key{Namespace: ns, Name: "taken"}
 	a.ExportWeb(t, own, "10.1.0.1")
 	a.serve(t, taken, "10.1.0.2")
-	before := &mcsv1beta1.ServiceExport{}
-	lab.Must(t, a.Get(t.Context(), own, before))
+	before := world.Read(t, a, own, &mcsv1beta1.ServiceExport{})
 	a.label(t, key{Name: ns}, "true")
 	a.exportedByLabel(t, ns, "taken")
 	export := &mcsv1beta1.ServiceExport{}
@@ -173,10 +170,8 @@ func testAutoExportUsersOwn(t *testing.T, a *member) {
 	a.exportedByLabel(t, ns, "late")
 	a.label(t, key{Name: ns}, "")
 	a.exportedByLabel(t, ns)
-	after := &mcsv1beta1.ServiceExport{}
-	if err := errors.Join(a.Get(t.Context(), own, after), a.Get(t.Context(), taken, export)); err != nil {
-		t.Fatal(err)
-	}
+	after := world.Read(t, a, own, &mcsv1beta1.ServiceExport{})
+	export = world.Read(t, a, taken, &mcsv1beta1.ServiceExport{})
 	if after.UID != before.UID || after.Generation != before.Generation || len(after.Labels) > 0 || export.Labels["team"] != "x" || len(export.Labels) > 1 {
 		t.Errorf("the users' own exports are %+v and %+v", after.ObjectMeta, export.ObjectMeta)
 	}

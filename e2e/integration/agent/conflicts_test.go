@@ -58,9 +58,7 @@ func (m *member) exportTeam(t *testing.T, k key, address, team string, timeout i
 	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	service.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 	exported.Spec.ExportedLabels = map[string]string{"team": team}
-	lab.Must(t, m.Create(t.Context(), service))
-	lab.Must(t, m.Create(t.Context(), world.Slice(service, "v4", address)))
-	lab.Must(t, m.Create(t.Context(), exported))
+	world.Create(t, m, service, world.Slice(service, "v4", address), exported)
 	return exported
 }
 
@@ -111,8 +109,7 @@ func testOldestLeaves(t *testing.T, w *env) {
 		s.Spec.IPFamilies = []hubv1alpha1.IPFamily{"IPv4", "IPv6"}
 		s.Spec.SessionAffinity, s.Spec.SessionAffinityTimeoutSeconds = corev1.ServiceAffinityClientIP, 3
 	})
-	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-oldest", Name: k.Namespace + ".web"}, record))
+	record := w.record(t, "oldest", k)
 	w.later(t, record.CreationTimestamp)
 	second := a.exportTeam(t, k, "10.1.0.1", "a", 1, world.Port("web", 80), world.Port("http", 8080))
 	w.later(t, second.CreationTimestamp)

@@ -14,7 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,9 +60,7 @@ func testDrift(t *testing.T, a, b *member) {
 			return nil
 		})
 	}
-	exported := &mcsv1beta1.ServiceExport{}
-	lab.Must(t, a.Get(t.Context(), k, exported))
-	for name, drift := range driftOfExport(exported) {
+	for name, drift := range driftOfExport(world.Read(t, a, k, &mcsv1beta1.ServiceExport{})) {
 		a.drifts(t, "the export's "+name, drift)
 	}
 	a.untouched(t, service)
@@ -195,20 +192,12 @@ func (m *member) drifts(t *testing.T, what string, d drift) {
 // names returns what imports consist of in a namespace.
 func (m *member) names(ctx context.Context, namespace string) ([]string, error) {
 	var names []string
-	for _, list := range []client.ObjectList{&mcsv1beta1.ServiceImportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}} {
-		if err := m.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
-		err := meta.EachListItem(list, func(o runtime.Object) error {
-			names = append(names, fmt.Sprintf("%T %s", o, o.(client.Object).GetName()))
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
+	err := world.Each(ctx, m, world.OfImports(), func(o client.Object) error {
+		names = append(names, fmt.Sprintf("%T %s", o, o.GetName()))
+		return nil
+	}, client.InNamespace(namespace))
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // restored waits until an object is again what it was.

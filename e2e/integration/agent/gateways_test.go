@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -124,9 +125,7 @@ func TestNetworks(t *testing.T) {
 		t.Errorf("the listening port is %d", port)
 	}
 	t.Run("no address leaves the cluster", func(t *testing.T) {
-		records := &hubv1alpha1.PublishedEndpointsList{}
-		lab.Must(t, w.HubClient.List(t.Context(), records))
-		if len(records.Items) > 0 {
+		if records := world.List(t, w.HubClient, &hubv1alpha1.PublishedEndpointsList{}); len(records.Items) > 0 {
 			t.Errorf("the hub has endpoints: %+v", records.Items)
 		}
 	})
@@ -166,15 +165,9 @@ func TestNetworks(t *testing.T) {
 	t.Run("a member of the same network is direct", func(t *testing.T) {
 		w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network, s.Publish = "", hubv1alpha1.PublishAddresses })
 		a.Endpoints(t, k, "b 10.1.0.1:http:8080")
-		world.Eventually(t, func(ctx context.Context) error {
-			found := &mcsv1beta1.ServiceImport{}
-			if err := a.Get(ctx, k, found); err != nil {
-				return err
-			}
-			for _, c := range found.Status.Conditions {
-				if c.Type == conditions.TypeSourceUnusable {
-					return errors.New(c.Message)
-				}
+		world.Await(t, a, k, &mcsv1beta1.ServiceImport{}, func(i *mcsv1beta1.ServiceImport) error {
+			if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypeSourceUnusable); c != nil {
+				return errors.New(c.Message)
 			}
 			return nil
 		})
@@ -184,9 +177,7 @@ func TestNetworks(t *testing.T) {
 		if again := a.listens(t, k, "b", "10.1.9.1", "10.1.9.2"); again == port {
 			t.Errorf("port %d was given again within %s", again, ports.Quarantine)
 		}
-		if err := a.Get(t.Context(), key{Namespace: manifests.AgentNamespace, Name: "tombolo-gateway-ports"}, &corev1.ConfigMap{}); err != nil {
-			t.Error(err)
-		}
+		world.Read(t, a, inAgents("tombolo-gateway-ports"), &corev1.ConfigMap{})
 	})
 }
 

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -41,7 +43,7 @@ func TestGrants(t *testing.T) {
 	exportedToAll := w.specOf(t, "a", web)
 	t.Run("annotation", func(t *testing.T) { testGrantedOnly(t, w, secret) })
 
-	grant := grantOf(web, "b")
+	grant := world.Grant(web, peers("b"))
 	lab.Must(t, a.Create(t.Context(), grant))
 	a.exportedTo(t, web, "cluster b")
 	c.Gone(t, web)
@@ -65,11 +67,9 @@ func TestGrants(t *testing.T) {
 func testGrantedOnly(t *testing.T, w *env, k key) {
 	a, b := w.members["a"], w.members["b"]
 	service := world.Service(k, world.Port("http", 80))
-	lab.Must(t, a.Create(t.Context(), service))
-	lab.Must(t, a.Create(t.Context(), world.Slice(service, "v4", "10.1.0.2")))
 	exported := world.Export(k)
 	exported.Annotations = map[string]string{clusterset.AnnotationGrantedOnly: "true"}
-	lab.Must(t, a.Create(t.Context(), exported))
+	world.Create(t, a, service, world.Slice(service, "v4", "10.1.0.2"), exported)
 	a.exportedTo(t, k, "no other cluster: no ServiceExportGrant names one")
 	a.Endpoints(t, k, "a 10.1.0.2:http:8080")
 	b.Gone(t, k)
@@ -84,7 +84,7 @@ func testUngrantedConflict(t *testing.T, w *env, k key, grant *policyv1alpha1.Se
 	a, b, c := w.members["a"], w.members["b"], w.members["c"]
 	other := world.Service(k, world.Port("http", 81))
 	c.ExportService(t, other, world.Slice(other, "v4", "10.3.0.1"))
-	own := grantOf(k, "a")
+	own := world.Grant(k, peers("a"))
 	lab.Must(t, c.Create(t.Context(), own))
 	c.exportedTo(t, k, "cluster a")
 	for _, m := range []*member{a, c} {
@@ -146,16 +146,6 @@ func testGrantedRegion(t *testing.T, w *env, k key, grant *policyv1alpha1.Servic
 	world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() { grant.Spec = before.Spec })
 }
 
-// grantOf returns a grant of an export to some clusters.
-func grantOf(k key, clusters ...policyv1alpha1.ClusterID) *policyv1alpha1.ServiceExportGrant {
-	return &policyv1alpha1.ServiceExportGrant{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
-		Spec: policyv1alpha1.ServiceExportGrantSpec{
-			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(k.Name)}, To: []policyv1alpha1.Peer{{Clusters: clusters}},
-		},
-	}
-}
-
 // exportedTo waits until the condition Ready of an export says to whom it is exported.
 func (m *member) exportedTo(t *testing.T, k key, whom string) {
 	t.Helper()
@@ -170,7 +160,61 @@ func (m *member) exportedTo(t *testing.T, k key, whom string) {
 // specOf returns the record of a member's export.
 func (w *env) specOf(t *testing.T, id string, k key) string {
 	t.Helper()
-	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, record))
-	return fmt.Sprintf("%+v", record.Spec)
+	return fmt.Sprintf("%+v", w.record(t, id, k).Spec)
+}
+
+// peers returns some clusters.
+func peers(clusters ...policyv1alpha1.ClusterID) policyv1alpha1.Peer {
+	return policyv1alpha1.Peer{Clusters: clusters}
+}
+
+// reasons waits until the conditions of a grant or a policy have these reasons.
+func (m *member) reasons(t *testing.T, of client.Object, accepted, enforced string) {
+	t.Helper()
+	world.Await(t, m, client.ObjectKeyFromObject(of), of, func(object client.Object) error {
+		var found []metav1.Condition
+		switch o := object.(type) {
+		case *policyv1alpha1.ServiceExportGrant:
+			found = o.Status.Conditions
+		case *policyv1alpha1.ClusterServiceAccessPolicy:
+			found = o.Status.Conditions
+		}
+		got := map[string]string{}
+		for _, c := range found {
+			if c.ObservedGeneration == object.GetGeneration() {
+				got[c.Type] = c.Reason
+			}
+		}
+		want := map[string]string{policyv1alpha1.ConditionAccepted: accepted, policyv1alpha1.ConditionEnforced: enforced}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("%s: conditions of %s (-want +got):\n%s", m.ID, client.ObjectKeyFromObject(of), diff)
+		}
+		return nil
+	})
+}
+
+// testAccessStatus: the agent of a, whose gateways were installed after it has started, says where rules are enforced. b is in another
+// network.
+func testAccessStatus(t *testing.T, w *env, k key) {
+	a := w.members["a"]
+	g, p := world.Grant(k, peers("b")), world.DenyImports("no-imports-from-b", peers("b"))
+	world.Create(t, a, g, p)
+	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonEnforced)
+	a.reasons(t, p, policyv1alpha1.ReasonAccepted, policyv1alpha1.ReasonEnforced)
+	lab.Must(t, a.Create(t.Context(), world.Export(k)))
+	a.reasons(t, g, policyv1alpha1.ReasonAccepted, policyv1alpha1.ReasonEnforced)
+	lab.Must(t, a.Delete(t.Context(), world.Export(k)))
+	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonEnforced)
+	// The schema does not check the operators of selectors.
+	world.Update(t, a, client.ObjectKeyFromObject(p), p, func() {
+		p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Likes"}}}
+	})
+	a.reasons(t, p, policyv1alpha1.ReasonInvalidSelector, policyv1alpha1.ReasonEnforced)
+	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network = "" })
+	a.reasons(t, p, policyv1alpha1.ReasonInvalidSelector, policyv1alpha1.ReasonEnforced) // b publishes no addresses
+	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonSameNetwork)
+	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network = "cloud" })
+	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonEnforced)
+	lab.Must(t, a.Delete(t.Context(), g))
+	lab.Must(t, a.Delete(t.Context(), p))
 }

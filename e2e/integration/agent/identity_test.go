@@ -21,6 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
@@ -34,8 +35,7 @@ func TestIdentity(t *testing.T) {
 	ended := a.Run(t.Context(), t, func(o *agent.Options) { o.ClusterID = "from-the-flag" })
 	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 
-	property := &aboutv1beta1.ClusterProperty{}
-	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property))
+	property := world.Read(t, a, key{Name: aboutv1beta1.ClusterIDProperty}, &aboutv1beta1.ClusterProperty{})
 	property.Spec.Value = "other"
 	lab.Must(t, a.Update(t.Context(), property))
 	err := <-ended
@@ -132,9 +132,7 @@ func TestForeignID(t *testing.T) {
 	if after := w.versions(t, theirs); after != before {
 		t.Errorf("what was imported has changed:\n%s\nbefore:\n%s", after, before)
 	}
-	records := &hubv1alpha1.PublishedServiceList{}
-	lab.Must(t, w.HubClient.List(t.Context(), records))
-	for _, r := range records.Items {
+	for _, r := range world.List(t, w.HubClient, &hubv1alpha1.PublishedServiceList{}).Items {
 		if r.Spec.Service == hubv1alpha1.ServiceName(k.Name) {
 			t.Errorf("published all the same: %+v", r)
 		}
@@ -156,4 +154,81 @@ func TestForeignID(t *testing.T) {
 	lab.Must(t, owner(t.Context(), a))
 	kill()
 	world.Eventually(t, func(ctx context.Context) error { return owner(ctx, b) })
+}
+
+type properties = map[string]hubv1alpha1.PropertyValue
+
+// TestProperties: an agent shows the properties of its Member, and leaves the user's own alone. The hub refuses what no ClusterProperty
+// can show.
+//
+// spec: A5
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	w, a, _ := newPair(t)
+	a.Start(t)
+	testProperties(t, w)
+	own := world.Read(t, w.HubClient, key{Namespace: "member-a", Name: hubv1alpha1.MemberName}, &hubv1alpha1.Member{})
+	isRefused := func(given properties, want string) {
+		t.Helper()
+		changed := own.DeepCopy()
+		changed.Spec.Properties = given
+		if err := w.HubClient.Update(t.Context(), changed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("properties %.100v: %v, want: %s", given, err, want)
+		}
+	}
+	for _, name := range []string{"Region", "cluster.clusterset.k8s.io", "clusterset.k8s.io", "a/b", strings.Repeat("x", 254)} {
+		isRefused(properties{name: "eu"}, "the name of a property is that of a ClusterProperty")
+	}
+	for _, given := range []properties{{"region": ""}, {"region": hubv1alpha1.PropertyValue(strings.Repeat("x", 254))}, manyProperties(33)} {
+		isRefused(given, "spec.properties")
+	}
+}
+
+func manyProperties(n int) properties {
+	result := properties{}
+	for i := range n {
+		result[fmt.Sprintf("p%d", i)] = "x"
+	}
+	return result
+}
+
+// testProperties creates, changes, restores and deletes the properties of a, whose agent runs.
+func testProperties(t *testing.T, w *env) {
+	a := w.members["a"]
+	own := &aboutv1beta1.ClusterProperty{ObjectMeta: metav1.ObjectMeta{Name: "tier"}, Spec: aboutv1beta1.ClusterPropertySpec{Value: "silver"}}
+	lab.Must(t, a.Create(t.Context(), own))
+	set := func(p properties) {
+		t.Helper()
+		w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = p })
+	}
+	shows := func(want map[string]string) {
+		t.Helper()
+		world.Eventually(t, func(ctx context.Context) error {
+			list := &aboutv1beta1.ClusterPropertyList{}
+			if err := a.List(ctx, list, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}); err != nil {
+				return err
+			}
+			got := map[string]string{}
+			for _, p := range list.Items {
+				got[p.Name] = p.Spec.Value
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("ClusterProperties (-want +got):\n%s", diff)
+			}
+			return nil
+		})
+	}
+	set(properties{"region": "eu", "tier": "gold"})
+	shows(map[string]string{"region": "eu"})
+	region := &aboutv1beta1.ClusterProperty{}
+	world.Update(t, a, key{Name: "region"}, region, func() { region.Spec.Value = "mars" })
+	shows(map[string]string{"region": "eu"})
+	lab.Must(t, a.Delete(t.Context(), region))
+	set(properties{"region": "us", "zone.example.com": "us-1", "tier": "gold"})
+	shows(map[string]string{"region": "us", "zone.example.com": "us-1"})
+	a.Event(t, key{Name: own.Name}, "PropertyObstructed", "another value")
+	lab.Must(t, a.Delete(t.Context(), own))
+	shows(map[string]string{"region": "us", "zone.example.com": "us-1", "tier": "gold"})
+	set(nil)
+	shows(map[string]string{})
 }

@@ -138,7 +138,7 @@ func TestPartialPublication(t *testing.T) {
 	older.Spec.Ports[0].Port = 8080
 	lab.Must(t, b.Update(t.Context(), older))
 	for _, m := range []*member{a, b} {
-		m.hasPort(t, shared, 8080)
+		m.ports(t, shared, "http:8080")
 		m.Endpoints(t, shared, "b 10.2.0.1:http:8080")
 	}
 	lab.Must(t, a.says(t.Context(), w, hubv1alpha1.PublicationPartial))
@@ -151,17 +151,6 @@ func TestPartialPublication(t *testing.T) {
 	a.Start(t)
 	b.Gone(t, web)
 	b.Imported(t, refused)
-}
-
-// hasPort waits until an import has this port and no other.
-func (m *member) hasPort(t *testing.T, k key, number int32) {
-	t.Helper()
-	world.Eventually(t, func(context.Context) error {
-		if serviceImport, _ := m.Imported(t, k); len(serviceImport.Spec.Ports) != 1 || serviceImport.Spec.Ports[0].Port != number {
-			return fmt.Errorf("%s: the ports of import %s are %+v, want %d", m.ID, k, serviceImport.Spec.Ports, number)
-		}
-		return nil
-	})
 }
 
 // keepsWithoutRecords takes the records of member a from the hub while no agent watches, starts the member's agent, and returns when that
@@ -177,4 +166,58 @@ func (m *member) keepsWithoutRecords(t *testing.T, w *env, k key) {
 	m.Condition(t, witness, conflict, metav1.ConditionFalse, "NoConflicts")
 	m.Imported(t, k)
 	m.Endpoints(t, k, "a 10.1.0.1:http:8080")
+}
+
+// TestSilentMember: the endpoints of a member that is gone leave a service that others serve too, and return with it. Its exports count
+// all the while, and what only it serves, or gives names to, stays. (pkg/liveness.TestServing: port by port and family by family, however
+// many are silent.)
+//
+// spec: D9, I2, I3
+func TestSilentMember(t *testing.T) {
+	t.Parallel()
+	w, a, b := newPair(t)
+	kill := a.Start(t)
+	b.Start(t)
+	ns := world.Namespace(t, a, b)
+	both, alone, headless := key{Namespace: ns, Name: "both"}, key{Namespace: ns, Name: "alone"}, key{Namespace: ns, Name: "headless"}
+	for i, m := range []*member{a, b} {
+		m.ExportWeb(t, both, fmt.Sprintf("10.%d.0.1", i+1))
+		pets := world.Headless(headless, world.Port("http", 80))
+		m.ExportService(t, pets, world.Slice(pets, "v4", fmt.Sprintf("10.%d.0.2", i+1)))
+	}
+	a.ExportWeb(t, alone, "10.1.0.3")
+	b.Endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080")
+	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")
+	a.Condition(t, both, conflict, metav1.ConditionFalse, "NoConflicts")
+	w.settled(t) // the status may come after the slices
+	before, _ := b.Imported(t, both)
+	b.Gauge(t, "tombolo_member_live", 1)
+
+	kill()
+	b.Gauge(t, "tombolo_member_live", 0)
+	b.Endpoints(t, both, "b 10.2.0.1:http:8080")
+	more := world.Slice(world.Headless(headless, world.Port("http", 80)), "more", "10.2.0.3")
+	lab.Must(t, b.Create(t.Context(), more)) // b reconciles it again, and the other
+	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
+	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")
+	after, _ := b.Imported(t, both)
+	lab.Equal(t, "the status changed", before.Status, after.Status)
+	b.Condition(t, both, conflict, metav1.ConditionFalse, "NoConflicts")
+
+	local := world.Slice(world.Service(both, world.Port("http", 80)), "v4", "10.2.0.1")
+	local.Endpoints[0].Conditions.Ready = new(false)
+	lab.Must(t, b.Update(t.Context(), local))
+	b.Endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080") // the silent one is the last resort
+	local.ResourceVersion = ""
+	local.Endpoints[0].Conditions.Ready = new(true)
+	lab.Must(t, b.Update(t.Context(), local))
+	b.Endpoints(t, both, "b 10.2.0.1:http:8080")
+	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
+	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")
+
+	a.Start(t)
+	b.Gauge(t, "tombolo_member_live", 1)
+	b.Endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080")
+	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 }

@@ -43,10 +43,8 @@ func TestManaged(t *testing.T) {
 		o.AgentCluster, o.Namespace, o.DenyNamespaces = o.Hub, home, []string{manifests.AgentNamespace}
 	}
 	a.lead(t, w.HubClient, home, beside)
-	lab.Must(t, w.HubClient.Get(t.Context(), key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{}))
-	elsewhere := &coordinationv1.LeaseList{}
-	lab.Must(t, a.List(t.Context(), elsewhere, client.InNamespace(manifests.AgentNamespace)))
-	if len(elsewhere.Items) > 0 {
+	world.Read(t, w.HubClient, key{Namespace: home, Name: "tombolo-agent"}, &coordinationv1.Lease{})
+	if elsewhere := world.List(t, a, &coordinationv1.LeaseList{}, client.InNamespace(manifests.AgentNamespace)); len(elsewhere.Items) > 0 {
 		t.Errorf("there are leases in the member, too: %v", elsewhere.Items)
 	}
 

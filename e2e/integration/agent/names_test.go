@@ -42,8 +42,7 @@ func testTakenOver(t *testing.T, w *env) {
 	}
 	giveBack := func(object client.Object, label string) {
 		t.Helper()
-		left := object.DeepCopyObject().(client.Object)
-		lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(object), left))
+		left := world.Read(t, b, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 		lab.Equal(t, "another user's object changed", object, left)
 		withoutLabel(label)(left)
 		lab.Must(t, b.Update(t.Context(), left))
@@ -164,15 +163,13 @@ func testForeignImport(t *testing.T, a, b *member) {
 		if err := a.Update(ctx, service); err != nil {
 			return errors.Join(err, a.Get(ctx, k, service))
 		}
-		if n := b.events(t, k.Namespace)["ServiceImportObstructed ServiceImport "+k.Name]; n < 2 {
+		if n := b.EventCounts(t, k.Namespace)["ServiceImportObstructed ServiceImport "+k.Name]; n < 2 {
 			return fmt.Errorf("the Event has occurred %d times", n)
 		}
 		return nil
 	})
 	b.Gauge(t, "tombolo_obstructed_imports", 1)
-	after := foreign.DeepCopy()
-	lab.Must(t, b.Get(t.Context(), k, after))
-	lab.Equal(t, "the unmanaged ServiceImport changed", foreign, after)
+	lab.Equal(t, "the unmanaged ServiceImport changed", foreign, world.Read(t, b, k, foreign.DeepCopy()))
 	lab.Must(t, b.Delete(t.Context(), foreign))
 	b.Imported(t, k)
 	b.Gauge(t, "tombolo_obstructed_imports", 0)

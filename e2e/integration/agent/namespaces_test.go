@@ -57,7 +57,7 @@ func testImporterTerminating(t *testing.T, w *env) {
 	})
 	end()
 	world.LogsNoErrors(t, b.Member, k.Namespace)
-	lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+	world.CreateNamespace(t, k.Namespace, b)
 	b.Imported(t, late)
 	b.Endpoints(t, k, "a 10.1.0.2:http:8080")
 }
@@ -97,7 +97,7 @@ func testExporterTerminating(t *testing.T, w *env) {
 	source.Endpoints[0].Addresses[0] = "10.2.0.1"
 	lab.Must(t, b.Update(t.Context(), source))
 	end()
-	lab.Must(t, a.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
+	world.CreateNamespace(t, k.Namespace, a)
 	a.Endpoints(t, shared, "b 10.2.0.1:http:8080")
 	offer()
 	for _, m := range []*member{a, b} {
@@ -151,9 +151,7 @@ func testDenied(t *testing.T, w *env) {
 	reserved := key{Namespace: metav1.NamespaceSystem, Name: "web"}
 	keys := []key{{Namespace: "denied", Name: "web"}, {Namespace: "agents", Name: "web"}}
 	for _, k := range keys {
-		for _, m := range []*member{a, b} {
-			lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.Namespace}}))
-		}
+		world.CreateNamespace(t, k.Namespace, a, b)
 	}
 	for _, k := range append(keys, reserved) {
 		a.ExportWeb(t, k)
@@ -166,8 +164,7 @@ func testDenied(t *testing.T, w *env) {
 	b.Imported(t, witness)
 	b.beats(t, w)
 	for _, k := range append(keys, reserved) {
-		list := &corev1.ServiceList{}
-		lab.Must(t, b.List(t.Context(), list, client.InNamespace(k.Namespace), client.HasLabels{mcsv1beta1.LabelServiceName}))
+		list := world.List(t, b, &corev1.ServiceList{}, client.InNamespace(k.Namespace), client.HasLabels{mcsv1beta1.LabelServiceName})
 		err := world.Absent(b.Get(t.Context(), k, &mcsv1beta1.ServiceImport{}))
 		if err != nil || len(list.Items) > 0 {
 			t.Errorf("%s was imported: %v, %d derived Services", k, err, len(list.Items))
@@ -195,9 +192,7 @@ func TestDeniedLater(t *testing.T) {
 	a.Start(t)
 	stop := b.Start(t)
 	ns := world.Namespace(t, a, b)
-	for _, m := range []*member{a, b} {
-		lab.Must(t, m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "private"}}))
-	}
+	world.CreateNamespace(t, "private", a, b)
 	kept, denied := key{Namespace: ns, Name: "web"}, key{Namespace: "private", Name: "web"}
 	for _, k := range []key{kept, denied} {
 		a.ExportWeb(t, k, "10.1.0.1")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -41,8 +42,7 @@ func TestMetadata(t *testing.T) {
 	service.Labels, service.Annotations, exported.Labels, exported.Annotations = private, private, private, private
 	exported.Spec.ExportedLabels = map[string]string{"team": "blue", "service.kubernetes.io/headless": "", "example.com/tier": "gold", "kuma.io/mesh": "x"}
 	exported.Spec.ExportedAnnotations = map[string]string{"docs": "y", "service.beta.kubernetes.io/aws-load-balancer-internal": "true", "example.com/note": "z"}
-	lab.Must(t, a.Create(t.Context(), service))
-	lab.Must(t, a.Create(t.Context(), exported))
+	world.Create(t, a, service, exported)
 
 	const leftOut = "The service is imported. Left out: labels and annotations of these domains: "
 	const remedy = ". To import them, add the domains to --allow-metadata-domains of this cluster's agent."
@@ -53,15 +53,9 @@ func TestMetadata(t *testing.T) {
 			all := map[string]string{"app.kubernetes.io/managed-by": "tombolo-mcs.io", "team": "blue"}
 			onService := map[string]string{"multicluster.kubernetes.io/service-name": "web", "multicluster.kubernetes.io/service-imported": "true"}
 			notes := map[string]string{"docs": "y", "multicluster.kubernetes.io/derived-service": derived.Name}
-			for key, value := range labels {
-				all[key] = value
-			}
-			for key, value := range all {
-				onService[key] = value
-			}
-			for key, value := range annotations {
-				notes[key] = value
-			}
+			maps.Copy(all, labels)
+			maps.Copy(onService, all)
+			maps.Copy(notes, annotations)
 			lab.Equal(t, "labels and annotations", []map[string]string{all, onService, notes, nil}, []map[string]string{i.Labels, derived.Labels, i.Annotations, derived.Annotations})
 			return nil
 		})
@@ -122,11 +116,8 @@ func TestTokenRenewal(t *testing.T) {
 	renewing := func(o *agent.Options) { o.HubSecret, o.TokenLifetime = k, 72*time.Hour }
 
 	stop := a.Start(t, renewing)
-	world.Eventually(t, func(ctx context.Context) error {
-		if err := a.Get(ctx, k, secret); err != nil {
-			return err
-		}
-		if string(secret.Data["token"]) == "old" {
+	secret = world.Await(t, a, k, secret, func(s *corev1.Secret) error {
+		if string(s.Data["token"]) == "old" {
 			return errors.New("the token is not renewed")
 		}
 		return nil
@@ -151,9 +142,7 @@ func TestTokenRenewal(t *testing.T) {
 	stop()
 	a.Start(t, renewing)
 	a.Gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
-	after := &corev1.Secret{}
-	lab.Must(t, a.Get(t.Context(), k, after))
-	if after.ResourceVersion != secret.ResourceVersion {
+	if world.Read(t, a, k, &corev1.Secret{}).ResourceVersion != secret.ResourceVersion {
 		t.Error("a fresh token was renewed")
 	}
 }

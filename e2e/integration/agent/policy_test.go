@@ -35,16 +35,13 @@ func TestAdmissionPolicy(t *testing.T) {
 	config, err := membership.InstallAgent(t.Context(), cluster)
 	lab.Must(t, err)
 	lab.Must(t, membership.InstallAutoExport(t.Context(), cluster))
-	scheme, err := membership.Scheme()
-	lab.Must(t, err)
-	admin, err := cluster.Client(scheme)
-	lab.Must(t, err)
-	plain, err := client.New(config, client.Options{Scheme: scheme})
+	admin := membership.Client(t, cluster)
+	plain, err := client.New(config, client.Options{Scheme: admin.Scheme()})
 	lab.Must(t, err)
 	attacker := client.WithFieldOwner(plain, clusterset.FieldManager)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	lab.Must(t, admin.Create(t.Context(), namespace))
+	world.CreateNamespace(t, "shop", admin)
 
+	mark, sliceMark := map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}, map[string]string{discoveryv1.LabelManagedBy: clusterset.ManagedBy}
 	of := func(object client.Object, namespace, name string, labels map[string]string) client.Object {
 		object.SetNamespace(namespace)
 		object.SetName(name)
@@ -54,14 +51,16 @@ func TestAdmissionPolicy(t *testing.T) {
 			o.Spec.Type, o.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
 		case *discoveryv1.EndpointSlice:
 			o.AddressType = discoveryv1.AddressTypeIPv4
+			if labels != nil {
+				o.Labels = sliceMark
+			}
 		case *mcsv1beta1.ServiceImport:
 			o.Spec.Type, o.Spec.Ports = mcsv1beta1.ClusterSetIP, []mcsv1beta1.ServicePort{{Port: 80}}
 		case *aboutv1beta1.ClusterProperty:
-			o.Spec.Value = "x"
+			o.Namespace, o.Spec.Value = "", "x"
 		}
 		return object
 	}
-	mark, sliceMark := map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}, map[string]string{discoveryv1.LabelManagedBy: clusterset.ManagedBy}
 	const writes, changes = "writes only objects with the managed-by label", "changes and deletes only objects with the managed-by label"
 	world.Eventually(t, func(ctx context.Context) error { // the API server reads the policy after it was created
 		return refused(attacker.Create(ctx, of(&corev1.Service{}, "shop", "early", nil), client.DryRunAll), writes)
@@ -80,26 +79,16 @@ func TestAdmissionPolicy(t *testing.T) {
 		lab.Must(t, attacker.Create(ctx, own))
 		lab.Must(t, attacker.Delete(ctx, own))
 	})
-	for name, object := range map[string]func(namespace, name string, labels map[string]string) client.Object{
-		"Service": func(ns, name string, labels map[string]string) client.Object {
-			return of(&corev1.Service{}, ns, name, labels)
-		},
-		"EndpointSlice": func(ns, name string, labels map[string]string) client.Object {
-			if labels != nil {
-				labels = sliceMark
-			}
-			return of(&discoveryv1.EndpointSlice{}, ns, name, labels)
-		},
-		"ServiceImport": func(ns, name string, labels map[string]string) client.Object {
-			return of(&mcsv1beta1.ServiceImport{}, ns, name, labels)
-		},
-		"ClusterProperty": func(_, name string, labels map[string]string) client.Object {
-			return of(&aboutv1beta1.ClusterProperty{}, "", name, labels)
-		},
+	for name, kind := range map[string]client.Object{
+		"Service": &corev1.Service{}, "EndpointSlice": &discoveryv1.EndpointSlice{}, "ServiceImport": &mcsv1beta1.ServiceImport{},
+		"ClusterProperty": &aboutv1beta1.ClusterProperty{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
+			object := func(namespace, name string, labels map[string]string) client.Object {
+				return of(kind.DeepCopyObject().(client.Object), namespace, name, labels)
+			}
 			check := func(what string, err error, want string) {
 				t.Helper()
 				if problem := refused(err, want); problem != nil {

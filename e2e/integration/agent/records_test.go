@@ -11,9 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -36,19 +34,18 @@ func testHeartbeatByHand(t *testing.T, w *env) {
 	before := w.versions(t, k)
 	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	name := key{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName}
-	want := &hubv1alpha1.Heartbeat{}
-	lab.Must(t, w.HubClient.Get(t.Context(), name, want))
+	want := world.Read(t, w.HubClient, name, &hubv1alpha1.Heartbeat{})
 
 	edit := func(what string, change func(*hubv1alpha1.HeartbeatSpec)) {
 		t.Helper()
 		heartbeat := &hubv1alpha1.Heartbeat{}
 		world.Update(t, w.HubClient, name, heartbeat, func() { change(&heartbeat.Spec) })
-		world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, what) })
+		w.hasHeartbeat(t, want, what)
 	}
 	edit("partial", func(h *hubv1alpha1.HeartbeatSpec) { h.Publication = hubv1alpha1.PublicationPartial })
 	edit("other agent", func(h *hubv1alpha1.HeartbeatSpec) { h.AgentVersion, h.Services = "v0", 7 })
 	lab.Must(t, w.HubClient.Delete(t.Context(), want.DeepCopy()))
-	world.Eventually(t, func(ctx context.Context) error { return w.hasHeartbeat(ctx, want, "deleted") })
+	w.hasHeartbeat(t, want, "deleted")
 	w.settled(t)
 	if after := w.versions(t, k); after != before {
 		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", k, after, before)
@@ -66,18 +63,18 @@ func testHeartbeatByHand(t *testing.T, w *env) {
 	}
 }
 
-// hasHeartbeat returns nil where a member's heartbeat says the same as another, at whatever time.
-func (w *env) hasHeartbeat(ctx context.Context, want *hubv1alpha1.Heartbeat, what string) error {
-	got := &hubv1alpha1.Heartbeat{}
-	if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	got.Spec.RenewTime = want.Spec.RenewTime
-	got.Spec.ServicesVersion, got.Spec.EndpointsVersion = want.Spec.ServicesVersion, want.Spec.EndpointsVersion // which a list lets it know
-	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
-		return fmt.Errorf("%s: the heartbeat is not put right (-want +got):\n%s", what, diff)
-	}
-	return nil
+// hasHeartbeat waits until a member's heartbeat says the same as another, at whatever time.
+func (w *env) hasHeartbeat(t *testing.T, want *hubv1alpha1.Heartbeat, what string) {
+	t.Helper()
+	world.Await(t, w.HubClient, client.ObjectKeyFromObject(want), &hubv1alpha1.Heartbeat{}, func(got *hubv1alpha1.Heartbeat) error {
+		got.Spec.RenewTime = want.Spec.RenewTime
+		// A list lets it know the versions.
+		got.Spec.ServicesVersion, got.Spec.EndpointsVersion = want.Spec.ServicesVersion, want.Spec.EndpointsVersion
+		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+			return fmt.Errorf("%s: the heartbeat is not put right (-want +got):\n%s", what, diff)
+		}
+		return nil
+	})
 }
 
 // testRecordsByHand: what the hub's administrator edits or deletes of a member's records comes back, and with it what
@@ -92,8 +89,7 @@ func testRecordsByHand(t *testing.T, w *env) {
 	whole := []string{"a 10.1.0.1:http:8080", "a fd00:1::1:http:8080"}
 	b.Endpoints(t, k, whole...)
 	imported, _ := b.Imported(t, k)
-	service := &hubv1alpha1.PublishedService{}
-	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: k.Namespace + "." + k.Name}, service))
+	service := w.record(t, "a", k)
 	endpoints := w.publishedEndpoints(t, "a", k)
 	if len(endpoints) != 2 {
 		t.Fatalf("%d records of endpoints, want 2", len(endpoints))
@@ -129,11 +125,16 @@ func testRecordsByHand(t *testing.T, w *env) {
 	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 }
 
+// record returns the record of a member's export.
+func (w *env) record(t *testing.T, id string, k key) *hubv1alpha1.PublishedService {
+	t.Helper()
+	return world.Read(t, w.HubClient, key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, &hubv1alpha1.PublishedService{})
+}
+
 // publishedEndpoints returns a member's records of a service's endpoints.
 func (w *env) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha1.PublishedEndpoints {
 	t.Helper()
-	list := &hubv1alpha1.PublishedEndpointsList{}
-	lab.Must(t, w.HubClient.List(t.Context(), list, client.InNamespace("member-"+id)))
+	list := world.List(t, w.HubClient, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+id))
 	var found []*hubv1alpha1.PublishedEndpoints
 	for i := range list.Items {
 		if s := list.Items[i].Spec; string(s.Namespace) == k.Namespace && string(s.Service) == k.Name {
@@ -170,29 +171,14 @@ func (w *env) noRecords(t *testing.T, id string, k key) {
 		if left := w.publishedEndpoints(t, id, k); len(left) > 0 {
 			return fmt.Errorf("%d records of endpoints of %s are left", len(left), k)
 		}
-		for _, list := range []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}} {
-			cached := &client.ListOptions{Namespace: name.Namespace, Raw: &metav1.ListOptions{ResourceVersion: "0"}}
-			if err := w.HubClient.List(ctx, list, cached); err != nil {
-				return err
+		kinds := []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}}
+		return world.Each(ctx, w.HubClient, kinds, func(o client.Object) error {
+			if o.GetName() == name.Name || strings.HasPrefix(o.GetName(), name.Name+".") {
+				return fmt.Errorf("the cached record %s is left", o.GetName())
 			}
-			if left := recordsOf(list, name.Name); left > 0 {
-				return fmt.Errorf("%d cached records of %s are left", left, k)
-			}
-		}
-		return nil
+			return nil
+		}, &client.ListOptions{Namespace: name.Namespace, Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 	})
-}
-
-// recordsOf returns how many records there are of a service, which is the name of one and begins those of the others.
-func recordsOf(list client.ObjectList, name string) int {
-	n := 0
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // which returns no other error
-		if record := item.(client.Object).GetName(); record == name || strings.HasPrefix(record, name+".") {
-			n++
-		}
-		return nil
-	})
-	return n
 }
 
 // testRecreatedAtOnce: Services and exports that are deleted and created again at once, of another type too, end as what

@@ -103,13 +103,9 @@ func (e *env) gatewayVersions(t *testing.T, m *member) map[string]string {
 	t.Helper()
 	result := map[string]string{}
 	for _, name := range []string{clusterset.GatewayAuthoritySecret, clusterset.GatewayCertificateSecret} {
-		secret := &corev1.Secret{}
-		lab.Must(t, m.Get(t.Context(), inAgents(name), secret))
-		result[name] = secret.ResourceVersion
+		result[name] = world.Read(t, m, inAgents(name), &corev1.Secret{}).ResourceVersion
 	}
-	published := &hubv1alpha1.PublishedGateway{}
-	lab.Must(t, e.HubClient.Get(t.Context(), publishedKey(m.ID), published))
-	result["hub"] = published.ResourceVersion
+	result["hub"] = world.Read(t, e.HubClient, publishedKey(m.ID), &hubv1alpha1.PublishedGateway{}).ResourceVersion
 	return result
 }
 

@@ -74,7 +74,7 @@ func TestLeaseLost(t *testing.T) {
 	b.Start(t)
 	ended := a.Run(t.Context(), t, elect)
 	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
-	a.startReplica(t)
+	a.startReplica(t, manifests.AgentNamespace)
 	ns := world.Namespace(t, a, b)
 	var keys []key
 	for i := range exports {
@@ -114,10 +114,7 @@ func (w *env) limitServices(t *testing.T, id, number string) {
 		quota.Spec.Hard[services] = resource.MustParse(number)
 		return w.HubClient.Update(ctx, quota)
 	})
-	world.Eventually(t, func(ctx context.Context) error {
-		if err := w.HubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return err
-		}
+	world.Await(t, w.HubClient, client.ObjectKeyFromObject(quota), quota, func(quota *corev1.ResourceQuota) error {
 		if hard := quota.Status.Hard[services]; hard.String() != number {
 			return fmt.Errorf("%s may publish %s services yet, not %s", id, hard.String(), number)
 		}
@@ -178,10 +175,8 @@ func (w *env) publishedEach(t *testing.T, id string, want int) {
 	t.Helper()
 	services, endpoints := &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}
 	world.Eventually(t, func(ctx context.Context) error { // endpoints go after their service
-		if err := w.HubClient.List(ctx, services, client.InNamespace("member-"+id)); err != nil {
-			return err
-		}
-		if err := w.HubClient.List(ctx, endpoints, client.InNamespace("member-"+id)); err != nil {
+		in := client.InNamespace("member-" + id)
+		if err := errors.Join(w.HubClient.List(ctx, services, in), w.HubClient.List(ctx, endpoints, in)); err != nil {
 			return err
 		}
 		if len(services.Items) != want || len(endpoints.Items) != want {

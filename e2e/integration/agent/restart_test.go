@@ -157,9 +157,8 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 	for _, object := range d.unmarked {
 		b.restored(t, "what bore no labels", object)
 	}
-	list := &discoveryv1.EndpointSliceList{}
-	lab.Must(t, b.List(t.Context(), list, client.InNamespace(d.namespace), client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}))
-	for _, s := range list.Items {
+	ofA := client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}
+	for _, s := range world.List(t, b, &discoveryv1.EndpointSliceList{}, client.InNamespace(d.namespace), ofA).Items {
 		if s.Labels[mcsv1beta1.LabelServiceName] == "" {
 			t.Errorf("slice %s of no member is left", s.Name)
 		}
@@ -170,7 +169,7 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 		m.Gone(t, d.key("own"))
 	}
 	d.world.noRecords(t, "b", d.key("own"))
-	lab.Must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.ending}}))
+	world.CreateNamespace(t, d.ending, b)
 	b.Endpoints(t, key{Namespace: d.ending, Name: "last"}, d.endpoint(a))
 }
 
@@ -184,8 +183,7 @@ func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 
 	d.world.Publish(t, "a", d.key("ghost"), nil, d.address(a)) // left over from an earlier life
 	hub := d.world.HubClient
-	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, hub.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".edited"}, record))
+	record := d.world.record(t, "a", d.key("edited"))
 	record.Spec.Ports[0].Port = 1
 	lab.Must(t, hub.Update(t.Context(), record))
 	lab.Must(t, hub.Delete(t.Context(), d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0]))
@@ -217,8 +215,7 @@ func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 	for _, name := range []string{"undone", "ghost"} {
 		d.world.noRecords(t, "a", d.key(name))
 	}
-	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, d.world.HubClient.Get(t.Context(), key{Namespace: "member-a", Name: d.namespace + ".lost"}, record))
+	record := d.world.record(t, "a", d.key("lost"))
 	if !record.Spec.Inactive { // it keeps the age of the ServiceExport that is still there
 		t.Errorf("the record of a ServiceExport without a Service is %+v, want it inactive", record.Spec)
 	}

@@ -101,8 +101,7 @@ var subnets = map[string]string{"a": "1", "b": "2"}
 // move gives the first endpoint of a service another address.
 func (m *member) move(t *testing.T, k key, address string) {
 	t.Helper()
-	s := &discoveryv1.EndpointSlice{}
-	lab.Must(t, m.Get(t.Context(), key{Namespace: k.Namespace, Name: k.Name + "-v4"}, s))
+	s := world.Read(t, m, key{Namespace: k.Namespace, Name: k.Name + "-v4"}, &discoveryv1.EndpointSlice{})
 	s.Endpoints[0].Addresses = []string{address}
 	lab.Must(t, m.Update(t.Context(), s))
 }
@@ -111,17 +110,10 @@ func (m *member) move(t *testing.T, k key, address string) {
 func (w *env) removePolicies(t *testing.T) {
 	t.Helper()
 	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{}))
-	probe := &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName, Labels: map[string]string{"refused": ""}},
-		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationPartial},
-	}
-	foreign := &hubv1alpha1.PublishedEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: "wrong"},
-		Spec: hubv1alpha1.PublishedEndpointsSpec{
-			Namespace: metav1.NamespaceSystem, Service: "web", AddressType: "IPv4",
-			Groups: []hubv1alpha1.EndpointGroup{{Addresses: []hubv1alpha1.IPAddress{"127.0.0.1"}}},
-		},
-	}
+	probe := world.Heartbeat("a")
+	probe.Labels = map[string]string{"refused": ""}
+	_, foreign := world.Records("a", key{Namespace: metav1.NamespaceSystem, Name: "web"}, "127.0.0.1")
+	foreign.Name = "wrong"
 	world.Eventually(t, func(ctx context.Context) error {
 		return errors.Join(
 			w.HubClient.Create(ctx, probe.DeepCopy(), client.DryRunAll), w.HubClient.Create(ctx, foreign.DeepCopy(), client.DryRunAll))

@@ -47,7 +47,7 @@ func TestRights(t *testing.T) {
 		lab.Must(t, m.Create(t.Context(), expiringSecret()))
 	}
 	for _, m := range w.members {
-		m.lead(t, m, manifests.AgentNamespace, func(*agent.Options) {})
+		m.lead(t, m, manifests.AgentNamespace)
 	}
 	t.Run("Lagging", func(t *testing.T) { testLagging(t, w) })
 	stopA, stopB := a.Start(t, releasedLate), b.Start(t, releasedLate)
@@ -70,11 +70,10 @@ func TestRights(t *testing.T) {
 	t.Run("Left", func(t *testing.T) { testMemberLeaves(t, w, stopA) })
 	stopB()
 	world.Eventually(t, func(context.Context) error { // a watch is logged when it has ended
-		problems, err := w.misfits()
-		if err == nil && len(problems) > 0 {
-			err = errors.New("rights and requests do not fit:\n" + strings.Join(problems, "\n"))
+		if problems := w.misfits(t); len(problems) > 0 {
+			return errors.New("rights and requests do not fit:\n" + strings.Join(problems, "\n"))
 		}
-		return err
+		return nil
 	})
 }
 
@@ -112,9 +111,7 @@ func testLabelledRights(t *testing.T, w *env, a *member, stop func()) func() {
 			lab.Must(t, a.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
 			lab.Must(t, a.Delete(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-v4"}}))
 		}
-		problems, err := w.misfits()
-		lab.Must(t, err)
-		if !slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, "never used: get serviceexports") }) {
+		if !slices.ContainsFunc(w.misfits(t), func(p string) bool { return strings.HasPrefix(p, "never used: get serviceexports") }) {
 			return stop
 		}
 	}
@@ -148,9 +145,8 @@ func testGatewayPorts(t *testing.T, w *env, stop func()) func() {
 // testGatewayRights: what an agent writes for its gateways is created, changed, restored and deleted.
 func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	other.knows(t, m.ID, "198.51.100.1")
-	g, p := grant("gatewayports", "none"), policy("none")
-	lab.Must(t, m.Create(t.Context(), g))
-	lab.Must(t, m.Create(t.Context(), p))
+	g, p := world.Grant(key{Namespace: "gatewayports", Name: "none"}, peers("b")), world.DenyImports("none", peers("b"))
+	world.Create(t, m, g, p)
 	m.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonSameNetwork)
 	m.issue(t, 25*time.Hour)
 	lab.Must(t, m.Delete(t.Context(), m.knows(t, other.ID, "198.51.100.1")))
@@ -179,9 +175,7 @@ func testGatewayRights(t *testing.T, w *env, m, other *member) {
 		m.balance(t, "198.51.100.2")
 		m.balance(t, "198.51.100.1")
 		other.knows(t, m.ID, "198.51.100.1")
-		problems, err := w.misfits()
-		lab.Must(t, err)
-		if !slices.ContainsFunc(problems, func(p string) bool {
+		if !slices.ContainsFunc(w.misfits(t), func(p string) bool {
 			return strings.HasPrefix(p, m.ID+" on the hub: never used: get publishedgateways")
 		}) {
 			return
@@ -218,11 +212,7 @@ func expiringSecret() *corev1.Secret {
 // renewedToken waits until the member's agent has put a token into its Secret.
 func (m *member) renewedToken(t *testing.T) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		secret := &corev1.Secret{}
-		if err := m.Get(ctx, hubSecret, secret); err != nil {
-			return err
-		}
+	world.Await(t, m, hubSecret, &corev1.Secret{}, func(secret *corev1.Secret) error {
 		if len(secret.Data[clusterset.HubSecretToken]) == 0 {
 			return errors.New("the token for the hub is not renewed")
 		}
@@ -230,26 +220,11 @@ func (m *member) renewedToken(t *testing.T) {
 	})
 }
 
-// lead runs the member's agent until it has been elected leader in a namespace and that has an Event there. Meanwhile it
-// may lose the lease, where the machine is busy.
-func (m *member) lead(t *testing.T, where client.Client, namespace string, adjust func(*agent.Options)) {
+// lead runs the member's agent until it has been elected leader in a namespace and that has an Event there.
+func (m *member) lead(t *testing.T, where client.Client, namespace string, adjust ...func(*agent.Options)) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	run := func() <-chan error {
-		return m.Run(ctx, t, func(o *agent.Options) {
-			o.Election, o.Namespace = agent.ElectLeader, namespace
-			adjust(o)
-		})
-	}
-	ended := run()
+	stop := m.startReplica(t, namespace, adjust...)
 	world.Eventually(t, func(ctx context.Context) error {
-		select {
-		case err := <-ended:
-			t.Logf("agent of %s: %v; starting it again", m.ID, err)
-			ended = run()
-		default:
-		}
 		list := &corev1.EventList{}
 		if err := where.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
@@ -259,8 +234,7 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 		}
 		return nil
 	})
-	cancel()
-	<-ended
+	stop()
 }
 
 // testHubUnreachable: the hub becomes unreachable and reachable again.
@@ -311,9 +285,7 @@ func testLagging(t *testing.T, w *env) {
 				m.Gone(t, k)
 			}
 		}
-		problems, err := w.misfits()
-		lab.Must(t, err)
-		problems = slices.DeleteFunc(problems, func(p string) bool {
+		problems := slices.DeleteFunc(w.misfits(t), func(p string) bool {
 			return !strings.Contains(p, "never used: get ") || optional.MatchString(p)
 		})
 		if len(problems) == 0 {
@@ -403,42 +375,30 @@ func testMemberLeaves(t *testing.T, w *env, stopA func()) {
 
 // misfits returns what does not fit between the rights of the agents and what the audit logs say: all of them together in
 // their clusters, where they are the same ServiceAccount, and each on the hub.
-func (w *env) misfits() ([]string, error) {
+func (w *env) misfits(t *testing.T) []string {
+	t.Helper()
 	objects, err := manifests.Render("agent")
-	if err != nil {
-		return nil, err
-	}
+	lab.Must(t, err)
 	labelled, err := manifests.AutoExportRights()
-	if err != nil {
-		return nil, err
-	}
-	objects = append(objects, labelled...)
+	lab.Must(t, err)
 	account := key{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount}
 	var logs []string
 	for _, m := range w.members {
 		logs = append(logs, m.Cluster.AuditLog())
 	}
-	problems, err := audit.Misfits(account, objects, logs...)
-	if err != nil {
-		return nil, err
-	}
+	problems, err := audit.Misfits(account, append(objects, labelled...), logs...)
+	lab.Must(t, err)
 	for id := range w.members {
 		ofAll, err := manifests.Hub()
-		if err != nil {
-			return nil, err
-		}
+		lab.Must(t, err)
 		ofOne, err := manifests.Member(manifests.MemberOptions{ClusterID: clusterset.ClusterID(id)})
-		if err != nil {
-			return nil, err
-		}
+		lab.Must(t, err)
 		onHub, err := audit.Misfits(key{Namespace: "member-" + id, Name: manifests.MemberServiceAccount}, append(ofAll, ofOne...), w.Hub.AuditLog())
-		if err != nil {
-			return nil, err
-		}
+		lab.Must(t, err)
 		for _, problem := range onHub {
 			problems = append(problems, id+" on the hub: "+problem)
 		}
 	}
 	slices.Sort(problems)
-	return problems, nil
+	return problems
 }

@@ -4,17 +4,20 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -47,11 +50,7 @@ func (m *member) setReady(t *testing.T, slice *discoveryv1.EndpointSlice, ready 
 // accepted waits until a policy has the condition Accepted with this status, reason and text.
 func (m *member) accepted(t *testing.T, policy *policyv1alpha1.ServiceImportRoutingPolicy, status metav1.ConditionStatus, reason, text string) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		got := &policyv1alpha1.ServiceImportRoutingPolicy{}
-		if err := m.Get(ctx, client.ObjectKeyFromObject(policy), got); err != nil {
-			return err
-		}
+	world.Await(t, m, client.ObjectKeyFromObject(policy), policy, func(got *policyv1alpha1.ServiceImportRoutingPolicy) error {
 		c := meta.FindStatusCondition(got.Status.Conditions, "Accepted")
 		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
 			return fmt.Errorf("conditions of policy %s: %+v, want %s/%s: %s", policy.Name, got.Status.Conditions, status, reason, text)
@@ -177,10 +176,9 @@ func TestRoutingPolicies(t *testing.T) {
 	a.accepted(t, younger, metav1.ConditionTrue, "Accepted", "the policy is in effect")
 	lab.Must(t, a.Delete(t.Context(), younger))
 	a.Endpoints(t, k, ofA, ofB)
-	world.Eventually(t, func(ctx context.Context) error {
-		serviceImport, _ := a.Imported(t, k)
-		if c := meta.FindStatusCondition(serviceImport.Status.Conditions, conditions.TypePreferred); c != nil {
-			return fmt.Errorf("the import still has the condition %+v", c)
+	a.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
+		if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypePreferred); c != nil {
+			return fmt.Errorf("it still has the condition %+v", c)
 		}
 		return nil
 	})
@@ -204,7 +202,49 @@ func TestRoutingPolicies(t *testing.T) {
 			t.Errorf("%s: %v, want: %s", name, err, test.want)
 		}
 	}
-	if err := errors.Join(a.Delete(t.Context(), none), a.Delete(t.Context(), ofHeadless)); err != nil {
-		t.Error(err)
+	lab.Must(t, errors.Join(a.Delete(t.Context(), none), a.Delete(t.Context(), ofHeadless)))
+}
+
+// TestTrafficExamples: the policies of examples are those of docs/traffic.md, and do what it says.
+//
+// spec: P1, A5
+func TestTrafficExamples(t *testing.T) {
+	t.Parallel()
+	w, a, b := newPair(t)
+	a.Start(t)
+	b.Start(t)
+	w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = properties{"region": "eu"} })
+	defer w.ChangeMember(t, "a", func(s *hubv1alpha1.MemberSpec) { s.Properties = nil })
+	document, err := os.ReadFile("../../../docs/traffic.md")
+	lab.Must(t, err)
+	const ofA, ofB = "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080"
+	for _, test := range []struct {
+		example, service string
+		fallback         []string // if a has no ready endpoint
+		reason           string
+	}{
+		{"locality-first", "web", []string{ofB}, "Fallback"},
+		{"active-passive", "database", []string{ofB}, "Fallback"},
+		{"data-in-the-eu", "web", []string{ofA}, "NoSource"}, // its slice stays, without a ready endpoint
+	} {
+		text, err := os.ReadFile("../../../examples/" + test.example + "/policy.yaml")
+		lab.Must(t, err)
+		_, manifest, _ := strings.Cut(string(text), "\n\n") // without its header
+		if !strings.Contains(string(document), "```yaml\n"+manifest+"```") {
+			t.Errorf("docs/traffic.md does not have the policy of examples/%s:\n%s", test.example, manifest)
+		}
+		policy := &policyv1alpha1.ServiceImportRoutingPolicy{}
+		lab.Must(t, yaml.UnmarshalStrict([]byte(strings.NewReplacer("east", "a", "west", "b").Replace(manifest)), policy))
+		k := key{Namespace: policy.Namespace, Name: test.service}
+		world.CreateNamespace(t, k.Namespace, a, b)
+		_, own := a.ExportWeb(t, k, "10.1.0.1")
+		b.ExportWeb(t, k, "10.2.0.1")
+		a.Endpoints(t, k, ofA, ofB)
+		lab.Must(t, a.Create(t.Context(), policy))
+		a.Endpoints(t, k, ofA)
+		a.accepted(t, policy, metav1.ConditionTrue, "Accepted", "the policy is in effect")
+		a.setReady(t, own, false)
+		a.ImportCondition(t, k, "Preferred", metav1.ConditionFalse, test.reason, "")
+		a.Endpoints(t, k, test.fallback...)
 	}
 }

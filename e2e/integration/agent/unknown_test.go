@@ -52,10 +52,7 @@ func testForgedSettings(t *testing.T, w *env) {
 	b := w.members["b"]
 	stop := b.Start(t)
 	ns := world.Namespace(t, b)
-	lab.Must(t, w.HubClient.Create(t.Context(), &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: hubv1alpha1.HeartbeatName},
-		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), Publication: hubv1alpha1.PublicationComplete},
-	}))
+	world.Create(t, w.HubClient, world.Heartbeat("a"))
 	newDistribution := func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "PreferSomethingNew" }
 	web, other := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "other"}
 	w.Publish(t, "a", web, newDistribution, "10.1.0.1")
@@ -77,26 +74,23 @@ func testForgedSettings(t *testing.T, w *env) {
 
 	// A change of the import is no new reason to say it.
 	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.Ports[0].Port = 81 })
-	world.Eventually(t, func(context.Context) error {
-		serviceImport, _ := b.Imported(t, web)
-		if c := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready"); serviceImport.Spec.Ports[0].Port != 81 || c.ObservedGeneration != serviceImport.Generation {
-			return fmt.Errorf("the import still has port %d and condition %+v", serviceImport.Spec.Ports[0].Port, c)
+	importBefore, serviceBefore := b.ImportedWith(t, web, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
+		if c := meta.FindStatusCondition(i.Status.Conditions, "Ready"); i.Spec.Ports[0].Port != 81 || c.ObservedGeneration != i.Generation {
+			return fmt.Errorf("it still has port %d and condition %+v", i.Spec.Ports[0].Port, c)
 		}
 		return nil
 	})
 
 	// A restarted agent tries again, is refused again, and changes nothing.
-	serviceBefore, importBefore := b.versionsOf(t, web)
 	stop()
 	b.Start(t)
 	w.move(t, web, "10.1.0.4")
 	b.Endpoints(t, web, "a 10.1.0.4:http:8080") // it has looked
 	w.move(t, web, "10.1.0.5")
 	b.Endpoints(t, web, "a 10.1.0.5:http:8080")
-	if serviceAfter, importAfter := b.versionsOf(t, web); serviceAfter != serviceBefore || importAfter != importBefore {
-		t.Errorf("versions %s and %s became %s and %s without need", serviceBefore, importBefore, serviceAfter, importAfter)
-	}
-	if n := b.events(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]; n != 1 {
+	importAfter, serviceAfter := b.Imported(t, web)
+	lab.Equal(t, "what was written without need", []any{importBefore, serviceBefore}, []any{importAfter, serviceAfter})
+	if n := b.EventCounts(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]; n != 1 {
 		t.Errorf("it was reported %d times that something is left out", n)
 	}
 	if n := b.refused(t); n < 2 || n > 3 { // both services may be tried at once
@@ -133,7 +127,8 @@ func testOlderImporter(t *testing.T, w *env) {
 	stop()
 	dropping := a.dropDistribution(t)
 	stop = a.Start(t)
-	lab.Must(t, a.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: a.derivedName(t, k)}}))
+	_, derived := a.Imported(t, k)
+	lab.Must(t, a.Delete(t.Context(), derived))
 	a.leavesOut(t, k, `trafficDistribution "PreferSameNode"`)
 	a.Event(t, k, "SettingLeftOut", "")
 
@@ -181,8 +176,7 @@ func (m *member) dropDistribution(t *testing.T) (stop func()) {
 			return nil
 		}
 	}
-	lab.Must(t, m.Create(t.Context(), policy))
-	lab.Must(t, m.Create(t.Context(), binding))
+	world.Create(t, m, policy, binding)
 	world.Eventually(t, probe(""))
 	return func() {
 		lab.Must(t, m.Delete(t.Context(), binding))
@@ -255,13 +249,6 @@ func (m *member) hints(t *testing.T, k key, want map[string]string) {
 	})
 }
 
-// derivedName returns the recorded name of an import's derived Service.
-func (m *member) derivedName(t *testing.T, k key) string {
-	t.Helper()
-	_, derived := m.Imported(t, k)
-	return derived.Name
-}
-
 // refused returns how many writes of derived Services the member's API server has refused as invalid.
 func (m *member) refused(t *testing.T) int {
 	t.Helper()
@@ -274,13 +261,6 @@ func (m *member) refused(t *testing.T) int {
 		}
 	}
 	return count
-}
-
-// versionsOf returns the resource versions of a derived Service and its import.
-func (m *member) versionsOf(t *testing.T, k key) (service, serviceImport string) {
-	t.Helper()
-	i, s := m.Imported(t, k)
-	return s.ResourceVersion, i.ResourceVersion
 }
 
 // edit changes the record of a service of member a.

@@ -95,7 +95,7 @@ func TestWrites(t *testing.T) {
 	})
 
 	w.exportEveryKind(t, ns)
-	varied, eventsA, eventsB := w.settled(t), a.events(t, ns), b.events(t, ns)
+	varied, eventsA, eventsB := w.settled(t), a.EventCounts(t, ns), b.EventCounts(t, ns)
 	stopA()
 	stopB()
 	a.Start(t)
@@ -105,7 +105,8 @@ func TestWrites(t *testing.T) {
 	}
 	restarted := w.settled(t)
 	restarted.cost(t, "restarted", varied, nil)
-	lab.Equal(t, "Events of a and b, before and after they were restarted", []map[string]int{eventsA, eventsB}, []map[string]int{a.events(t, ns), b.events(t, ns)})
+	lab.Equal(t, "Events of a and b, before and after they were restarted",
+		[]map[string]int{eventsA, eventsB}, []map[string]int{a.EventCounts(t, ns), b.EventCounts(t, ns)})
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
 	for _, k := range keys {
@@ -129,9 +130,7 @@ func (w *env) exportEveryKind(t *testing.T, ns string) {
 	metadata, zonal := world.Export(varied), world.Service(varied, world.Port("http", 80))
 	zonal.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferClose)
 	metadata.Spec.ExportedLabels, metadata.Spec.ExportedAnnotations = map[string]string{"team": "blue"}, map[string]string{"docs": "x"}
-	lab.Must(t, a.Create(t.Context(), zonal))
-	lab.Must(t, a.Create(t.Context(), world.Slice(zonal, "v4", "10.1.9.2")))
-	lab.Must(t, a.Create(t.Context(), metadata))
+	world.Create(t, a, zonal, world.Slice(zonal, "v4", "10.1.9.2"), metadata)
 	dual := world.Service(named("dual"), world.Port("http", 80), world.Port("admin", 81))
 	pets := world.Headless(named("pets"), world.Port("http", 80))
 	far := world.Service(long, world.Port("", 80))
@@ -154,14 +153,6 @@ func (w *env) exportEveryKind(t *testing.T, ns string) {
 	for _, k := range []key{varied, long, named("dual"), named("pets")} {
 		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 	}
-}
-
-// events returns how often each Event of a namespace has occurred.
-func (m *member) events(t *testing.T, ns string) map[string]int {
-	t.Helper()
-	counts, err := m.EventCounts(t.Context(), ns)
-	lab.Must(t, err)
-	return counts
 }
 
 // change edits what no other cluster uses of a service, and the address of its second slice if it has one.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,9 +50,7 @@ func (w *world) autoExports(t *testing.T) {
 // isAutoExporting fails the test unless the agent has the flag for automatic export, and the rights, or neither.
 func (w *world) isAutoExporting(t *testing.T, want bool) {
 	t.Helper()
-	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
-	w.get(t, "east", agent)
-	if args := agent.Spec.Template.Spec.Containers[0].Args; slices.Contains(args, "--auto-export") != want {
+	if args := w.deployment(t, "tombolo-agent").Spec.Template.Spec.Containers[0].Args; slices.Contains(args, "--auto-export") != want {
 		t.Errorf("the arguments of the agent are %q", args)
 	}
 	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -90,7 +89,7 @@ func (s *surveyed) createSecrets(t *testing.T) []string {
 	const inSecret, inEnv, inAnnotation, inExport, inEvent = "planted-in-a-secret", "planted-in-env", "planted-in-annotation", `planted "in" an export's annotation`, "planted-in-event-123"
 	annotations := map[string]string{"example.com/note": inAnnotation}
 	s.create(t, "east", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "planted"}, StringData: map[string]string{"x": inSecret}})
-	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	agent := s.deployment(t, "tombolo-agent")
 	s.edit(t, "east", agent, func() {
 		agent.Annotations, agent.Spec.Template.Annotations = annotations, annotations
 		container := &agent.Spec.Template.Spec.Containers[0]
@@ -133,9 +132,8 @@ func (s *surveyed) runAgentPod(t *testing.T, log string) {
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.Addr().String()}}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(at.Port())
 	lab.Must(t, s.client(t, "east").Status().Update(t.Context(), node))
-	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
-	s.get(t, "east", agent)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent-0"}, Spec: agent.Spec.Template.Spec}
+	spec := s.deployment(t, "tombolo-agent").Spec.Template.Spec
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent-0"}, Spec: spec}
 	pod.Spec.NodeName = "node"
 	s.create(t, "east", pod)
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,10 +112,7 @@ func (w *world) read(t *testing.T, path string) invited {
 // forge writes an edited invitation.
 func (w *world) forge(t *testing.T, path string, from invited, edit func(invited)) {
 	t.Helper()
-	forged := invited{}
-	for name, value := range from {
-		forged[name] = value
-	}
+	forged := maps.Clone(from)
 	edit(forged)
 	content, err := yaml.Marshal(forged)
 	lab.Must(t, err)

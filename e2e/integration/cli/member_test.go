@@ -19,6 +19,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -74,21 +75,13 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 
 	w.refused(t, "upgrade --context east", cli.ExitFailed, "the image example/agent:v1 of tombolo-agent is not from example.com/tombolo", "--image-registry", "--agent-image")
 	w.must(t, "upgrade --context east --agent-image example/agent:v2")
-	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
-	w.get(t, "east", agent)
-	if got := agent.Spec.Template.Spec.Containers[0].Image; got != "example/agent:v2" {
-		t.Errorf("after the upgrade, the image is %s", got)
-	}
-	dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"}}
-	w.get(t, "east", dns)
-	if got := dns.Spec.Template.Spec.Containers[0].Image; got != "example.com/tombolo/tombolo-dns:v0.0.0-test" {
-		t.Errorf("after the upgrade, the image of the DNS is %s", got)
-	}
-	w.mirror(t)
+	upgraded := map[string]string{"tombolo-agent": "example/agent:v2", "tombolo-dns": "example.com/tombolo/tombolo-dns:v0.0.0-test"}
+	w.hasImages(t, "after the upgrade", upgraded)
+	w.mirror(t, upgraded)
 	w.gateways(t)
 	w.autoExports(t)
-	w.givenByHand(t, agent)
-	w.scaledByHand(t, agent)
+	w.givenByHand(t)
+	w.scaledByHand(t)
 	w.must(t, w.join("east", installGateway+" --force-conflicts"))
 	w.exports(t)
 
@@ -124,23 +117,16 @@ func (w *world) refusedAsDevelopmentBuild(t *testing.T) {
 }
 
 // mirror: with --image-registry, the images come from that registry, also after the next join and upgrade.
-func (w *world) mirror(t *testing.T) {
+func (w *world) mirror(t *testing.T, before map[string]string) {
 	t.Helper()
-	images := func() (all [2]string) {
-		for i, name := range []string{"tombolo-agent", "tombolo-dns"} {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: name}}
-			w.get(t, "east", d)
-			all[i] = d.Spec.Template.Spec.Containers[0].Image
-		}
-		return all
-	}
-	mirrored := [2]string{"mirror.example:5000/x/tombolo-agent:v0.0.0-test", "mirror.example:5000/x/tombolo-dns:v0.0.0-test"}
 	w.must(t, w.join("east", "--image-registry mirror.example:5000/x"))
-	lab.Equal(t, "images from a mirror", mirrored, images())
+	w.hasImages(t, "from a mirror", map[string]string{
+		"tombolo-agent": "mirror.example:5000/x/tombolo-agent:v0.0.0-test", "tombolo-dns": "mirror.example:5000/x/tombolo-dns:v0.0.0-test",
+	})
 	w.unchanged(t, w.join("east", ""))
 	w.unchanged(t, "upgrade --context east")
 	w.must(t, "upgrade --context east --image-registry example.com/tombolo --agent-image example/agent:v2")
-	lab.Equal(t, "images without the mirror", [2]string{"example/agent:v2", "example.com/tombolo/tombolo-dns:v0.0.0-test"}, images())
+	w.hasImages(t, "without the mirror", before)
 }
 
 // installGateway are the flags of join for gateways that others reach.
@@ -151,7 +137,6 @@ const installGateway = "--gateway --gateway-address 198.51.100.1:8443 --gateway-
 // spec: G1, G4
 func (w *world) gateways(t *testing.T) {
 	t.Helper()
-	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-gateway"}}
 	if out := w.must(t, w.join("east", installGateway)); !strings.Contains(out, "other members reach the gateways at 198.51.100.1:8443") {
 		t.Errorf("join says\n%s", out)
 	}
@@ -159,24 +144,23 @@ func (w *world) gateways(t *testing.T) {
 	upgrade := "upgrade --context east --agent-image example/agent:v2"
 	w.refused(t, upgrade, cli.ExitFailed, "the image example/gateway:v1 of tombolo-gateway is not from example.com/tombolo", "--gateway-image")
 	w.must(t, upgrade+" --gateway-image example/gateway:v2")
-	w.get(t, "east", gateway)
-	if got := gateway.Spec.Template.Spec.Containers[0].Image; got != "example/gateway:v2" {
-		t.Errorf("after the upgrade, the image of the gateways is %s", got)
-	}
+	w.hasImages(t, "after the upgrade", map[string]string{"tombolo-gateway": "example/gateway:v2"})
 	member := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "member"}}
 	w.get(t, "hub", member)
 	if diff := cmp.Diff([]hubv1alpha1.CIDR{"198.51.100.1/32"}, member.Spec.GatewayCIDRs); diff != "" {
 		t.Errorf("ranges of gateways (-want +got):\n%s", diff)
 	}
 	w.must(t, w.join("east", "--gateway=false"))
-	if err := w.client(t, "east").Get(t.Context(), client.ObjectKeyFromObject(gateway), gateway); !apierrors.IsNotFound(err) {
+	gateway := client.ObjectKey{Namespace: "tombolo-system", Name: "tombolo-gateway"}
+	if err := w.client(t, "east").Get(t.Context(), gateway, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after --gateway=false, the Deployment of the gateways: %v", err)
 	}
 }
 
 // givenByHand: arguments that a user has added to the agent stay, and the command names them.
-func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
+func (w *world) givenByHand(t *testing.T) {
 	t.Helper()
+	agent := w.deployment(t, "tombolo-agent")
 	const given = "--deny-namespaces=elsewhere"
 	var want []string
 	w.edit(t, "east", agent, func() {
@@ -189,31 +173,29 @@ func (w *world) givenByHand(t *testing.T, agent *appsv1.Deployment) {
 			t.Errorf("$ kubectl clusterset %s\n%sdoes not say that %s is kept", command, out, given)
 		}
 	}
-	w.get(t, "east", agent)
-	lab.Equal(t, "arguments that were given by hand", want, agent.Spec.Template.Spec.Containers[0].Args)
+	lab.Equal(t, "arguments that were given by hand", want, w.deployment(t, "tombolo-agent").Spec.Template.Spec.Containers[0].Args)
 }
 
 // scaledByHand: a field that a user has changed is overwritten only with --force-conflicts.
-func (w *world) scaledByHand(t *testing.T, agent *appsv1.Deployment) {
+func (w *world) scaledByHand(t *testing.T) {
 	t.Helper()
+	agent := w.deployment(t, "tombolo-agent")
 	w.edit(t, "east", agent, func() { agent.Spec.Replicas = new(int32(3)) })
 	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: another client has changed it", "--force-conflicts overwrites")
 	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
-	w.get(t, "east", agent)
-	if *agent.Spec.Replicas != 1 {
-		t.Errorf("with --force-conflicts there are %d replicas", *agent.Spec.Replicas)
+	if replicas := *w.deployment(t, "tombolo-agent").Spec.Replicas; replicas != 1 {
+		t.Errorf("with --force-conflicts there are %d replicas", replicas)
 	}
 }
 
 // exports creates an export of a Service and waits for its import, so that leave has something to delete.
 func (w *world) exports(t *testing.T) {
 	t.Helper()
-	web := metav1.ObjectMeta{Namespace: "default", Name: "web"}
-	w.create(t, "east", &corev1.Service{ObjectMeta: web, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
-	w.create(t, "east", &mcsv1beta1.ServiceExport{ObjectMeta: web})
+	web := framework.Key{Namespace: "default", Name: "web"}
+	w.create(t, "east", framework.Service(web, framework.Port("", 80)), framework.Export(web))
 	w.awaitCount(t, "east", &mcsv1beta1.ServiceImportList{}, 1)
 	lab.Holds(t, waitLimit, "export's status", func() bool {
-		export := &mcsv1beta1.ServiceExport{ObjectMeta: web}
+		export := framework.Export(web)
 		w.get(t, "east", export)
 		return len(export.Status.Conditions) > 0
 	})
@@ -242,8 +224,7 @@ func (w *world) testDNS(t *testing.T) {
 	if found := w.traces(t, "east")["east"]; len(found) != 2 {
 		t.Errorf("CoreDNS' own plugin has the rights %v", found)
 	}
-	w.create(t, "east", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}})
-	w.create(t, "east", &corev1.Service{
+	w.create(t, "east", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}}, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"},
 		Spec:       corev1.ServiceSpec{ClusterIP: "10.101.0.53", Ports: []corev1.ServicePort{{Port: 53}}},
 	})
@@ -262,10 +243,9 @@ func (w *world) testDNS(t *testing.T) {
 // spec: K3
 func (w *world) testLeaveInterrupted(t *testing.T) {
 	w.must(t, w.join("west", "--pod-cidrs 10.2.0.0/16 --check-from-inside=false --wait 0 --agent-image example/agent:v1"))
-	w.create(t, "hub", &hubv1alpha1.Heartbeat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName},
-		Spec:       hubv1alpha1.HeartbeatSpec{RenewTime: metav1.NowMicro(), ClusterUID: "west", IntervalSeconds: 5, Publication: hubv1alpha1.PublicationComplete},
-	})
+	beat := framework.Heartbeat("west")
+	beat.Spec.ClusterUID, beat.Spec.IntervalSeconds = "west", 5
+	w.create(t, "hub", beat)
 	clean := w.traces(t, "hub", "east")
 	w.must(t, w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"))
 	// Its finalizer keeps the agent's namespace, for which leave waits.

@@ -73,8 +73,7 @@ func (s *surveyed) serve(t *testing.T, cluster, name, address string, port int32
 	t.Helper()
 	service := framework.Service(framework.Key{Namespace: "shop", Name: name}, framework.Port("http", port))
 	service.Labels = map[string]string{"tier": "front"}
-	s.create(t, cluster, service)
-	s.create(t, cluster, framework.Slice(service, "1", address))
+	s.create(t, cluster, service, framework.Slice(service, "1", address))
 }
 
 // data runs a command that prints JSON, and decodes that. On a busy machine the hub may not reply in time.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/util/retry"
@@ -23,6 +24,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 // waitLimit bounds every wait.
@@ -150,9 +153,7 @@ func (w *world) traces(t *testing.T, clusters ...string) map[string][]string {
 	t.Helper()
 	result := map[string][]string{}
 	for _, name := range clusters {
-		found, err := membership.Traces(t.Context(), w.Cluster(name))
-		lab.Must(t, err)
-		result[name] = found
+		result[name] = membership.Traces(t, w.Cluster(name))
 	}
 	return result
 }
@@ -168,14 +169,30 @@ func (w *world) client(t *testing.T, cluster string) client.Client {
 	return w.clients[cluster]
 }
 
-func (w *world) create(t *testing.T, cluster string, object client.Object) {
+func (w *world) create(t *testing.T, cluster string, objects ...client.Object) {
 	t.Helper()
-	lab.Must(t, w.client(t, cluster).Create(t.Context(), object))
+	framework.Create(t, w.client(t, cluster), objects...)
 }
 
 func (w *world) get(t *testing.T, cluster string, object client.Object) {
 	t.Helper()
 	lab.Must(t, w.client(t, cluster).Get(t.Context(), client.ObjectKeyFromObject(object), object))
+}
+
+// deployment returns a Deployment of Tombolo in east.
+func (w *world) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	return framework.Read(t, w.client(t, "east"), framework.Key{Namespace: manifests.AgentNamespace, Name: name}, &appsv1.Deployment{})
+}
+
+// hasImages fails the test unless Deployments of Tombolo in east have these images, by their names.
+func (w *world) hasImages(t *testing.T, when string, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for name := range want {
+		got[name] = w.deployment(t, name).Spec.Template.Spec.Containers[0].Image
+	}
+	lab.Equal(t, "images "+when, want, got)
 }
 
 // awaitCount waits until a list has n items.

@@ -263,8 +263,7 @@ func (h *hub) testAges(t *testing.T) {
 	if err := h.a.Update(t.Context(), service); err == nil && !service.CreationTimestamp.Equal(&created) {
 		t.Errorf("an update changed creationTimestamp to %s", service.CreationTimestamp)
 	}
-	m := &hubv1alpha1.Member{}
-	checkError(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, m), "")
+	m := world.Read(t, h.admin, world.Key{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, &hubv1alpha1.Member{})
 	if m.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
 		t.Errorf("claimedAges is %q by default", m.Spec.ClaimedAges)
 	}
@@ -315,18 +314,12 @@ func (h *hub) testLeave(t *testing.T) {
 	}
 }
 
-// leave deletes what join applied, as "kubectl delete -k --wait=false" would.
+// leave deletes what join applied, as "kubectl delete -k --wait=false" would, also when the test is ending.
 func (h *hub) leave(t *testing.T, m *member) {
 	t.Helper()
 	for _, o := range m.objects {
-		h.delete(t, o.DeepCopy())
-	}
-}
-
-// delete also works when the test is ending.
-func (h *hub) delete(t *testing.T, o client.Object) {
-	t.Helper()
-	if err := client.IgnoreNotFound(h.admin.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
-		t.Error(err)
+		if err := client.IgnoreNotFound(h.admin.Delete(context.WithoutCancel(t.Context()), o.DeepCopy())); err != nil {
+			t.Error(err)
+		}
 	}
 }

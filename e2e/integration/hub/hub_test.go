@@ -82,11 +82,13 @@ func (p persistent) Create(ctx context.Context, o client.Object, options ...clie
 	return retry.OnError(backoff, apierrors.IsConflict, func() error { return p.Client.Create(ctx, o, options...) })
 }
 
-// start returns a hub with everything installed, and no members.
-func start(t *testing.T) *hub {
+// start returns a hub with everything installed, and no members. Its API server has more arguments.
+func start(t *testing.T, args ...string) *hub {
 	t.Helper()
 	lab.Quiet()
-	h := &hub{cluster: lab.Start(t, membership.Hub()).Cluster("hub")}
+	options := membership.Hub()
+	options.APIServerArgs = append(options.APIServerArgs, args...)
+	h := &hub{cluster: lab.Start(t, options).Cluster("hub")}
 	h.admin = persistent{membership.Client(t, h.cluster)}
 	lab.Must(t, membership.InitHub(t.Context(), h.cluster))
 	return h
@@ -130,10 +132,10 @@ func checkError(t *testing.T, err error, text string) {
 	}
 }
 
-func prefixes(cidrs ...string) []netip.Prefix {
+func prefixes[T ~string](cidrs ...T) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(cidrs))
 	for _, cidr := range cidrs {
-		out = append(out, netip.MustParsePrefix(cidr))
+		out = append(out, netip.MustParsePrefix(string(cidr)))
 	}
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -24,11 +23,10 @@ import (
 // The largest record that the schema admits, of the member with the most CIDRs, keeps within the limits of CEL, wherever
 // its addresses are, and whether it is accepted or refused.
 func (h *hub) testLimits(t *testing.T) {
-	pods, nodes := manyCIDRs(63, 0), manyCIDRs(63, 100)
 	m := h.join(t, manifests.MemberOptions{
 		ClusterID: "large",
-		PodCIDRs:  prefixes(append(texts(pods), "fd00:aaaa:aaaa:aaaa:aaaa::/80")...),
-		NodeCIDRs: prefixes(append(texts(nodes), "fd00:bbbb:bbbb:bbbb:bbbb::/80")...),
+		PodCIDRs:  prefixes(append(manyCIDRs(63, 0), "fd00:aaaa:aaaa:aaaa:aaaa::/80")...),
+		NodeCIDRs: prefixes(append(manyCIDRs(63, 100), "fd00:bbbb:bbbb:bbbb:bbbb::/80")...),
 	})
 	defer h.leave(t, m)
 	const tooMany = "the groups have more than 1000 addresses in all: spread the endpoints over several records"
@@ -82,14 +80,6 @@ func manyCIDRs(n, from int) []hubv1alpha1.CIDR {
 	return out
 }
 
-func texts(cidrs []hubv1alpha1.CIDR) []string {
-	var out []string
-	for _, cidr := range cidrs {
-		out = append(out, netip.MustParsePrefix(string(cidr)).String())
-	}
-	return out
-}
-
 func (h *hub) testQuota(t *testing.T) {
 	m := h.join(t, manifests.MemberOptions{ClusterID: "small", PodCIDRs: prefixes("10.1.0.0/16"), MaxServices: 2, MaxEndpoints: 1})
 	defer h.leave(t, m)
@@ -116,7 +106,5 @@ func (h *hub) testQuota(t *testing.T) {
 // traces returns all objects of the cluster that are in a namespace, or have a name, with this text.
 func (h *hub) traces(t *testing.T, text string) []string {
 	t.Helper()
-	all, err := membership.Traces(t.Context(), h.cluster)
-	lab.Must(t, err)
-	return slices.DeleteFunc(all, func(trace string) bool { return !strings.Contains(trace, text) })
+	return slices.DeleteFunc(membership.Traces(t, h.cluster), func(trace string) bool { return !strings.Contains(trace, text) })
 }

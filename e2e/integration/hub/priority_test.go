@@ -20,10 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
@@ -37,19 +35,13 @@ var errServed = errors.New("the API server serves the whole flood")
 // TestPriority: the API server serves the members' requests at the level of the hub's manifests. A member that floods it is refused
 // requests, and meanwhile none of another member, of another account or of the administrator is.
 func TestPriority(t *testing.T) {
-	lab.Quiet()
-	options := membership.Hub()
-	options.APIServerArgs = append(options.APIServerArgs, "--max-requests-inflight=10", "--max-mutating-requests-inflight=10")
-	h := &hub{cluster: lab.Start(t, options).Cluster("hub")}
-	h.admin = persistent{membership.Client(t, h.cluster)}
-	lab.Must(t, membership.InitHub(t.Context(), h.cluster))
+	h := start(t, "--max-requests-inflight=10", "--max-mutating-requests-inflight=10")
 	h.a = h.join(t, manifests.MemberOptions{ClusterID: "a", PodCIDRs: prefixes("10.1.0.0/16")})
 	h.b = h.join(t, manifests.MemberOptions{ClusterID: "b", PodCIDRs: prefixes("10.2.0.0/16")})
 
-	schema, level := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.PriorityLevelConfiguration{}
-	name := client.ObjectKey{Name: "members.hub.tombolo-mcs.io"}
-	lab.Must(t, h.admin.Get(t.Context(), name, schema))
-	lab.Must(t, h.admin.Get(t.Context(), name, level))
+	name := world.Key{Name: "members.hub.tombolo-mcs.io"}
+	schema := world.Read(t, h.admin, name, &flowcontrolv1.FlowSchema{})
+	level := world.Read(t, h.admin, name, &flowcontrolv1.PriorityLevelConfiguration{})
 	const group = "/apis/hub.tombolo-mcs.io/v1alpha1"
 	own := group + "/namespaces/" + h.a.namespace
 	for what, sent := range map[string]request{

@@ -144,10 +144,7 @@ func status(t *testing.T, c *http.Client, method, url string) int {
 // spec: K2
 func (h *hub) testMembers(t *testing.T) {
 	good := func() *hubv1alpha1.Member {
-		m := &hubv1alpha1.Member{}
-		m.Namespace, m.Name = h.a.namespace, hubv1alpha1.MemberName
-		lab.Must(t, h.admin.Get(t.Context(), keyOf(m), m))
-		return m
+		return world.Read(t, h.admin, world.Key{Namespace: h.a.namespace, Name: hubv1alpha1.MemberName}, &hubv1alpha1.Member{})
 	}
 	for name, tc := range map[string]struct {
 		change func(*hubv1alpha1.Member)
