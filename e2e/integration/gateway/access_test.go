@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -69,16 +72,10 @@ func isClosed(t *testing.T, conn net.Conn) {
 
 // grantTo returns a grant of an export to an account of a cluster a.
 func grantTo(k world.Key, account policyv1alpha1.ObjectName) *policyv1alpha1.ServiceExportGrant {
-	return &policyv1alpha1.ServiceExportGrant{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
-		Spec: policyv1alpha1.ServiceExportGrantSpec{
-			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(k.Name)},
-			To: []policyv1alpha1.Peer{{
-				Clusters: []policyv1alpha1.ClusterID{"a"}, Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(k.Namespace)},
-				ServiceAccounts: []policyv1alpha1.ObjectName{account},
-			}},
-		},
-	}
+	return world.Grant(k, policyv1alpha1.Peer{
+		Clusters: []policyv1alpha1.ClusterID{"a"}, Namespaces: []policyv1alpha1.NamespaceName{policyv1alpha1.NamespaceName(k.Namespace)},
+		ServiceAccounts: []policyv1alpha1.ObjectName{account},
+	})
 }
 
 // canConnect fails the test unless the command says this about an account of a and a service of b.
@@ -178,13 +175,7 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 
 	conn = open()
 	defer conn.Close()
-	policy := &policyv1alpha1.ClusterServiceAccessPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-imports-from-b"},
-		Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
-			Tier: policyv1alpha1.TierAdmin, Direction: policyv1alpha1.DirectionImport, Action: policyv1alpha1.ActionDeny,
-			Peers: []policyv1alpha1.Peer{{Clusters: []policyv1alpha1.ClusterID{"b"}}},
-		},
-	}
+	policy := world.DenyImports("no-imports-from-b", policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"b"}})
 	lab.Must(t, a.Create(t.Context(), policy))
 	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-b"})
 	isClosed(t, conn)
@@ -211,15 +202,9 @@ func (e *env) regionDenied(t *testing.T, k world.Key, address string) {
 	region := func(p map[string]hubv1alpha1.PropertyValue) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Properties = p })
 	}
-	policy := &policyv1alpha1.ClusterServiceAccessPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-imports-from-us"},
-		Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
-			Tier: policyv1alpha1.TierAdmin, Direction: policyv1alpha1.DirectionImport, Action: policyv1alpha1.ActionDeny,
-			Peers: []policyv1alpha1.Peer{{PropertySelector: &policyv1alpha1.PropertySelector{
-				MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": "us"},
-			}}},
-		},
-	}
+	policy := world.DenyImports("no-imports-from-us", policyv1alpha1.Peer{PropertySelector: &policyv1alpha1.PropertySelector{
+		MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": "us"},
+	}})
 	region(map[string]hubv1alpha1.PropertyValue{"region": "us"})
 	lab.Must(t, a.Create(t.Context(), policy))
 	denied(t, address)
@@ -231,4 +216,58 @@ func (e *env) regionDenied(t *testing.T, k world.Key, address string) {
 	region(nil)
 	e.answers(t, "a", "b", k)
 	lab.Must(t, a.Delete(t.Context(), policy))
+}
+
+// testDenied: an export of b that is granted to one account denies a client of a that is no pod.
+func testDenied(t *testing.T, e *env, k world.Key) {
+	e.export(t, "b", k)
+	e.answers(t, "a", "b", k)
+	grant := grantTo(k, "nobody")
+	lab.Must(t, e.Members["b"].Create(t.Context(), grant))
+	e.denied(t, k)
+	e.Members["b"].Event(t, client.ObjectKeyFromObject(grant), "StreamDenied", access.NotGranted)
+}
+
+// testDeniedAgain: if a client is denied again after a minute, the gateway patches its Event.
+func testDeniedAgain(t *testing.T, e *env, k world.Key) {
+	lab.Must(t, e.Members["a"].DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(k.Namespace), client.GracePeriodSeconds(0)))
+	world.Eventually(t, func(context.Context) error {
+		e.denied(t, k)
+		if slices.ContainsFunc(e.misfits(t), func(p string) bool { return strings.HasPrefix(p, "never used: patch events") }) {
+			return errors.New("the Event is not patched")
+		}
+		return nil
+	})
+}
+
+// denied waits until no client of a reaches a service of b.
+func (e *env) denied(t *testing.T, k world.Key) {
+	t.Helper()
+	address, err := e.listening(t.Context(), "a", k)
+	lab.Must(t, err)
+	denied(t, address)
+}
+
+// misfits returns what does not fit between the rights of the gateways of a and b together and the audit logs.
+func (e *env) misfits(t *testing.T) []string {
+	t.Helper()
+	objects, err := manifests.Render("gateway")
+	lab.Must(t, err)
+	account := world.Key{Namespace: manifests.AgentNamespace, Name: "tombolo-gateway"}
+	problems, err := audit.Misfits(account, objects, e.Members["a"].Cluster.AuditLog(), e.Members["b"].Cluster.AuditLog())
+	lab.Must(t, err)
+	return problems
+}
+
+// testRights: gateways use each of the rights that the manifests grant, and none of their requests is refused.
+func testRights(t *testing.T, e *env, stops ...func()) {
+	for _, stop := range stops {
+		stop()
+	}
+	world.Eventually(t, func(context.Context) error { // a watch is logged when it has ended
+		if problems := e.misfits(t); len(problems) > 0 {
+			return errors.New(strings.Join(problems, "\n"))
+		}
+		return nil
+	})
 }

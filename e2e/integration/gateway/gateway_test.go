@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -20,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +54,7 @@ type env struct {
 	metrics map[string]prometheus.Gatherer
 	// readiness and log are the URL and the log of the last gateway.
 	readiness string
-	log       func() string
+	log       *world.Output
 }
 
 func (e *env) freeAddress(t *testing.T) *net.TCPAddr {
@@ -104,13 +104,8 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	}))
 	config, err := m.Cluster.ServiceAccountConfig(t.Context(), manifests.AgentNamespace, "tombolo-gateway")
 	lab.Must(t, err)
-	var mu sync.Mutex
-	var log []string
-	e.log = func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Join(log, "\n")
-	}
+	log := &world.Output{}
+	e.log = log
 	registry := prometheus.NewRegistry()
 	e.metrics[id] = registry
 	ctx, cancel := context.WithCancel(context.Background())
@@ -120,11 +115,7 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 			Cluster: config, Namespace: manifests.AgentNamespace, PodName: "gateway-" + id, PodUID: "00000000-0000-0000-0000-000000000001",
 			PodIPs: []string{e.host}, Listen: address.String(), MetricsAddress: "0", ProbeAddress: probes.String(), DrainTimeout: 10 * time.Second,
 			MaxStreams: 2 * idleStreams, MaxStreamsEach: 2 * idleStreams, LargeBuffers: 16, Registry: registry,
-			Log: funcr.New(func(prefix, args string) {
-				mu.Lock()
-				defer mu.Unlock()
-				log = append(log, prefix+" "+args)
-			}, funcr.Options{LogTimestamp: true, Verbosity: 1}),
+			Log: log.Logger(),
 		})
 	}()
 	stop = sync.OnceFunc(func() {
@@ -136,7 +127,7 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("gateway of %s:\n%s", id, strings.Join(log, "\n"))
+			t.Logf("gateway of %s:\n%s", id, log.Tail(math.MaxInt))
 		}
 	})
 	return stop
@@ -277,12 +268,8 @@ func continues(t *testing.T, conn net.Conn) {
 // reports waits until the gateway of a reports that it reaches a cluster, or not.
 func (e *env) reports(t *testing.T, want gatewayv1alpha1.ClusterReachability) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		status := &gatewayv1alpha1.GatewayStatus{}
-		err := e.Members["a"].Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: "gateway-a"}, status)
-		if err != nil {
-			return err
-		}
+	k := world.Key{Namespace: manifests.AgentNamespace, Name: "gateway-a"}
+	world.Await(t, e.Members["a"], k, &gatewayv1alpha1.GatewayStatus{}, func(status *gatewayv1alpha1.GatewayStatus) error {
 		if got := status.Report.Clusters; len(got) != 1 || got[0].Cluster != want.Cluster || got[0].Reachable != want.Reachable {
 			return fmt.Errorf("it reports %+v", status.Report)
 		}
@@ -308,8 +295,7 @@ func TestGateways(t *testing.T) {
 	k := world.Key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	e.export(t, "b", k)
 	stopA, stop := e.gateway(t, "a"), e.gateway(t, "b")
-	service := &corev1.Service{}
-	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
+	service := world.Read(t, a, world.Key{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, &corev1.Service{})
 	lab.Must(t, a.Create(t.Context(), world.Slice(service, "v4", e.host)))
 	address := e.answers(t, "a", "b", k)
 	conn, err := net.Dial("tcp", address)
@@ -334,7 +320,7 @@ func TestGateways(t *testing.T) {
 		}
 		lab.Must(t, b.Create(t.Context(), wrong))
 		world.Eventually(t, func(context.Context) error {
-			if !strings.Contains(e.log(), "a part of the configuration is left out") {
+			if !strings.Contains(e.log.Tail(math.MaxInt), "a part of the configuration is left out") {
 				return errors.New("the gateway does not log it")
 			}
 			return nil

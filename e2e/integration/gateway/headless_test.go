@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -113,8 +114,8 @@ func testHeadless(t *testing.T, e *env, namespace string) {
 	first := e.answersEach(t, "a", k, "", "db-0", "db-1")
 	listens, err := e.virtualSlices(t.Context(), "a", k)
 	lab.Must(t, err)
-	virtual := &corev1.ServiceList{}
-	lab.Must(t, a.List(t.Context(), virtual, client.MatchingLabels{clusterset.LabelVirtualIPOf: k.Name, clusterset.LabelHostname: "db-1"}))
+	virtual := world.List(t, a, &corev1.ServiceList{},
+		client.MatchingLabels{clusterset.LabelVirtualIPOf: k.Name, clusterset.LabelHostname: "db-1"})
 	if got := virtual.Items[0].Spec.Ports[0]; len(virtual.Items) != 1 || got.Name != "client" || got.Port != *all[1].Ports[0].Port {
 		t.Errorf("virtual IP of db-1: %+v, want port %d", virtual.Items, *all[1].Ports[0].Port)
 	}
@@ -146,13 +147,10 @@ func testHeadless(t *testing.T, e *env, namespace string) {
 		services := &corev1.ServiceList{}
 		err := a.List(ctx, services, client.InNamespace(namespace), client.HasLabels{clusterset.LabelVirtualIPOf})
 		endpoints, listErr := e.virtualSlices(ctx, "a", k)
-		if err == nil && len(services.Items)+len(endpoints) > 0 {
+		if left := len(services.Items) + len(endpoints); left > 0 {
 			err = fmt.Errorf("%d Services and %d slices of virtual IPs are left", len(services.Items), len(endpoints))
 		}
-		if err == nil {
-			err = listErr
-		}
-		return err
+		return errors.Join(err, listErr)
 	})
 }
 
@@ -184,10 +182,9 @@ func testRolling(t *testing.T, e *env, namespace string) {
 	has(rollingPods)
 	writes := func() (hub, mirrored, virtual int64) {
 		t.Helper()
-		record := &hubv1alpha1.PublishedService{}
-		lab.Must(t, e.HubClient.Get(t.Context(), client.ObjectKey{Namespace: clusterset.ClusterID("b").HubNamespace(), Name: namespace + "." + k.Name}, record))
-		all := &discoveryv1.EndpointSliceList{}
-		lab.Must(t, a.List(t.Context(), all, client.InNamespace(namespace), client.MatchingLabels{clusterset.LabelGateway: "true"}))
+		record := world.Read(t, e.HubClient, world.Key{Namespace: "member-b", Name: namespace + ".ring"}, &hubv1alpha1.PublishedService{})
+		all := world.List(t, a, &discoveryv1.EndpointSliceList{}, client.InNamespace(namespace),
+			client.MatchingLabels{clusterset.LabelGateway: "true"})
 		for _, slice := range all.Items {
 			if slice.Labels[clusterset.LabelVirtualIPOf] == k.Name {
 				virtual += slice.Generation

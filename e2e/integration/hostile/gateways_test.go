@@ -6,7 +6,6 @@ package hostile_test
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -96,7 +96,7 @@ func gateways() []act {
 		},
 		{
 			name:    "gateways at an address of the importer's Services, by a mistaken Member",
-			try:     func(ctx context.Context, a *attempt) error { return at(firstService(a.c.Cluster.ServiceCIDRs))(ctx, a) },
+			try:     func(ctx context.Context, a *attempt) error { return at(serviceOf(a))(ctx, a) },
 			refused: []refusal{byImporterOfGateways("the address of a gateway")},
 		},
 		{
@@ -128,14 +128,13 @@ func gateways() []act {
 	return acts
 }
 
-func firstService(ranges []netip.Prefix) string { return ranges[0].Addr().Next().String() }
+// serviceOf returns the first address of the importer's Services.
+func serviceOf(a *attempt) string { return a.c.Cluster.ServiceCIDRs[0].Addr().Next().String() }
 
 // noRemoteGateway checks that the gateways of c do not know those of the hostile member.
 func noRemoteGateway(t *testing.T, w *env, _ key) {
 	t.Helper()
-	list := &gatewayv1alpha1.RemoteGatewayList{}
-	lab.Must(t, w.c.List(t.Context(), list))
-	for _, remote := range list.Items {
+	for _, remote := range world.List(t, w.c, &gatewayv1alpha1.RemoteGatewayList{}).Items {
 		if remote.Name == "mallory" {
 			t.Errorf("the gateways of c know %+v", remote.Spec)
 		}

@@ -123,8 +123,7 @@ func (w *env) witness(t *testing.T) {
 	service, endpoints := a.records()
 	lab.Must(t, a.write(t.Context(), endpoints, service))
 	w.c.Imported(t, k)
-	lab.Must(t, a.Delete(t.Context(), service))
-	lab.Must(t, a.Delete(t.Context(), endpoints))
+	lab.Must(t, errors.Join(a.Delete(t.Context(), service), a.Delete(t.Context(), endpoints)))
 }
 
 // change changes the honest service's endpoints, and returns when that has come into c.

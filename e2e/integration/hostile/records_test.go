@@ -214,9 +214,7 @@ func addresses() []act {
 		bad("an address of the other family", "fd00:66::9", "address fd00:66::9 is no IPv4 address", "fd00:66::9 is no IPv4 address"),
 		{
 			name: "an address of the importer's Services, by a mistaken Member", rest: true,
-			try: func(ctx context.Context, a *attempt) error {
-				return writeAddress(a.c.Cluster.ServiceCIDRs[0].Addr().Next().String())(ctx, a)
-			},
+			try:     func(ctx context.Context, a *attempt) error { return writeAddress(serviceOf(a))(ctx, a) },
 			refused: []refusal{byImporter("is in a range of the importing cluster's own")},
 		},
 		{

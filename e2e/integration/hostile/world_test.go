@@ -18,9 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -244,27 +242,22 @@ func (m *member) serves(t *testing.T, k key, want ...string) {
 func (w *env) honestState(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	note := func(where string, c client.Client, list client.ObjectList, options ...client.ListOption) {
-		lab.Must(t, c.List(t.Context(), list, options...))
-		lab.Must(t, meta.EachListItem(list, func(o runtime.Object) error {
+	note := func(where string, c client.Client, lists []client.ObjectList, options ...client.ListOption) {
+		lab.Must(t, world.Each(t.Context(), c, lists, func(o client.Object) error {
 			content, err := json.Marshal(o)
 			fmt.Fprintf(&text, "%s %T %s\n", where, o, content)
 			return err
-		}))
+		}, options...))
 	}
 	for _, m := range []*member{w.b, w.c} {
 		for _, namespace := range []string{web.Namespace, metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault} {
-			for _, list := range []client.ObjectList{
-				&mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{},
-			} {
-				note(m.Cluster.Name, m, list, client.InNamespace(namespace))
-			}
+			note(m.Cluster.Name, m, append(world.OfImports(), &mcsv1beta1.ServiceExportList{}), client.InNamespace(namespace))
 		}
 	}
-	note("hub", w.HubClient, &hubv1alpha1.MemberList{})
+	note("hub", w.HubClient, []client.ObjectList{&hubv1alpha1.MemberList{}})
 	for _, id := range []string{"b", "c", "older", "mallory-eu"} {
-		note("hub", w.HubClient, &hubv1alpha1.PublishedServiceList{}, client.InNamespace("member-"+id))
-		note("hub", w.HubClient, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+id))
+		records := []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}}
+		note("hub", w.HubClient, records, client.InNamespace("member-"+id))
 	}
 	return text.String()
 }
@@ -272,8 +265,7 @@ func (w *env) honestState(t *testing.T) string {
 // onlyOwnAddresses checks that nothing has come into c from the hostile member but addresses of its own, and no metadata.
 func (w *env) onlyOwnAddresses(t *testing.T) {
 	t.Helper()
-	mirrored := &discoveryv1.EndpointSliceList{}
-	lab.Must(t, w.c.List(t.Context(), mirrored, client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "mallory"}))
+	mirrored := world.List(t, w.c, &discoveryv1.EndpointSliceList{}, client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "mallory"})
 	if len(mirrored.Items) == 0 {
 		t.Error("nothing has come at all")
 	}
@@ -287,9 +279,7 @@ func (w *env) onlyOwnAddresses(t *testing.T) {
 			}
 		}
 	}
-	derived := &corev1.ServiceList{}
-	lab.Must(t, w.c.List(t.Context(), derived, client.InNamespace("hostile")))
-	for _, service := range derived.Items {
+	for _, service := range world.List(t, w.c, &corev1.ServiceList{}, client.InNamespace("hostile")).Items {
 		if len(service.Labels) != 3 || len(service.Annotations) > 0 || len(service.Spec.ExternalIPs) > 0 || service.Spec.Type != corev1.ServiceTypeClusterIP {
 			t.Errorf("Service %s has more than it should: %+v", service.Name, service)
 		}
