@@ -5,6 +5,7 @@ package dns_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,12 +16,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
 const (
@@ -131,4 +135,26 @@ func endpoints(service, suffix string, addresses ...string) *discoveryv1.Endpoin
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
 	}
 	return s
+}
+
+// TestRights: CoreDNS uses each of the rights that the manifests grant, and none of its requests is refused.
+func TestRights(t *testing.T) {
+	c := lab.Start(t, lab.Member("a").Audited()).Cluster("a")
+	lab.Must(t, membership.InstallCRDs(t.Context(), c))
+	objects, err := manifests.Render("overlays/dns-only")
+	lab.Must(t, err)
+	lab.Must(t, membership.Apply(t.Context(), c, objects...))
+	account := types.NamespacedName{Namespace: "tombolo-system", Name: "tombolo-dns"}
+	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), account.Namespace, account.Name)
+	lab.Must(t, err)
+	s := startCoreDNS(t, clustersetStanza("kubeconfig "+kubeconfig))
+	s.await(t, "dns-version.clusterset.local. TXT", `NOERROR "1.0.0"`)
+	s.stop() // a watch is logged when it ends
+	lab.Eventually(t, waitLimit, func(context.Context) error {
+		problems, err := audit.Misfits(account, objects, c.AuditLog())
+		if err == nil && len(problems) > 0 {
+			err = errors.New(strings.Join(problems, "\n"))
+		}
+		return err
+	})
 }

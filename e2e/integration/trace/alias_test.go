@@ -4,9 +4,11 @@
 package trace_test
 
 import (
+	"context"
+	"net/http"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -30,52 +32,68 @@ func TestTraceAlias(t *testing.T) {
 	alias := world.Service(all, world.Port("main", 80))
 	alias.Annotations = map[string]string{clusterset.AnnotationImport: "web"}
 	lab.Must(t, w.b.Create(t.Context(), alias))
-	is := func(hop survey.Hop, cluster clusterset.ClusterID, state survey.Health, text string) func(survey.Step) bool {
-		return func(s survey.Step) bool {
-			return s.Hop == hop && s.Cluster == cluster && s.State == state && strings.Contains(s.Found, text)
-		}
-	}
-	comesTo := func(what string, key clusterset.ServiceKey, wanted func(survey.TraceResult) bool) {
-		t.Helper()
-		if traced, ok := w.comesTo(t, key, wanted); !ok || traced.Key != key {
-			t.Errorf("%s: trace of %s:\n%s", what, traced.Key, show(traced))
-		}
-	}
-	brokenAt := func(hop survey.Hop, cluster clusterset.ClusterID, text string) func(survey.TraceResult) bool {
-		return func(traced survey.TraceResult) bool {
-			broken := traced.Broken()
-			return broken != nil && broken.Fix != "" && is(hop, cluster, survey.Broken, text)(*broken)
-		}
-	}
 	annotate := func(value string) {
 		t.Helper()
 		world.Update(t, w.b, all, alias, func() { alias.Annotations[clusterset.AnnotationImport] = value })
 	}
 
-	comesTo("works", all, func(traced survey.TraceResult) bool {
+	w.shows(t, "works", all, func(traced survey.TraceResult) bool {
 		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopProxy, "b", survey.OK, "http 1")) &&
 			slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web at the ports main/TCP"))
 	})
 	testSlowServers(t, w, all)
 	annotate("bank/web")
-	comesTo("another namespace", all, brokenAt(survey.HopAlias, "b", "is refused"))
+	w.shows(t, "another namespace", all, brokenAt(survey.HopAlias, "b", "is refused"))
 	annotate("none")
-	comesTo("not exported", all, brokenAt(survey.HopExport, "", "no cluster exports it"))
+	w.shows(t, "not exported", all, brokenAt(survey.HopExport, "", "no cluster exports it"))
 	annotate("web")
 	world.Update(t, w.a, client.ObjectKeyFromObject(slice), slice, func() {
 		slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: new(false)}
 	})
-	comesTo("the import is broken", all, brokenAt(survey.HopEndpoints, "a", ""))
+	w.shows(t, "the import is broken", all, brokenAt(survey.HopEndpoints, "a", ""))
 	world.Update(t, w.a, client.ObjectKeyFromObject(slice), slice, func() {
 		slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: new(true)}
 	})
 	world.Update(t, w.b, all, alias, func() { alias.Spec.Ports[0].Protocol = corev1.ProtocolUDP })
-	comesTo("no port", all, brokenAt(survey.HopAlias, "b", "the import has no port like main/UDP"))
+	w.shows(t, "no port", all, brokenAt(survey.HopAlias, "b", "the import has no port like main/UDP"))
 
 	own := world.Service(web, world.Port("main", 80)) // of the name that a exports
 	own.Annotations = map[string]string{clusterset.AnnotationImport: "web"}
 	lab.Must(t, w.b.Create(t.Context(), own))
-	comesTo("the name of the import", web, func(traced survey.TraceResult) bool {
+	w.shows(t, "the name of the import", web, func(traced survey.TraceResult) bool {
 		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web"))
 	})
+}
+
+// delay is how late each response is: a trace takes longer than the service has time to settle.
+const delay = 300 * time.Millisecond
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+func late(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		waiting, cancel := context.WithTimeout(request.Context(), delay)
+		defer cancel()
+		<-waiting.Done()
+		return next.RoundTrip(request)
+	})
+}
+
+// testSlowServers: the time that a service has to settle does not limit the time that slow API servers have to answer.
+func testSlowServers(t *testing.T, w *env, key clusterset.ServiceKey) {
+	t.Helper()
+	var contexts []survey.KubeContext
+	for _, c := range []*lab.Cluster{w.Hub, w.a.Cluster, w.b.Cluster} {
+		config := c.Config()
+		config.Wrap(late)
+		contexts = append(contexts, survey.KubeContext{Name: c.Name, Config: config})
+	}
+	found, err := survey.Find(t.Context(), survey.FindOptions{Contexts: contexts, Timeout: world.Within})
+	lab.Must(t, err)
+	traced, err := survey.Trace(t.Context(), survey.TraceOptions{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: delay})
+	if err != nil || len(traced.Steps) == 0 {
+		t.Errorf("the trace has %d steps, %v", len(traced.Steps), err)
+	}
 }

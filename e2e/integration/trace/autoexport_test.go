@@ -32,19 +32,6 @@ func TestTraceLabel(t *testing.T) {
 		service := &corev1.Service{}
 		world.Update(t, w.a, key(name), service, func() { service.Labels = map[string]string{clusterset.LabelAutoExport: "true"} })
 	}
-	comesTo := func(what, name string, wanted func(survey.TraceResult) bool) {
-		t.Helper()
-		if traced, ok := w.comesTo(t, key(name), wanted); !ok {
-			t.Errorf("%s: trace of %s:\n%s", what, traced.Key, show(traced))
-		}
-	}
-	brokenAs := func(text string) func(survey.TraceResult) bool {
-		return func(traced survey.TraceResult) bool {
-			broken := traced.Broken()
-			return broken != nil && broken.Hop == survey.HopExport && broken.Cluster == "a" && broken.Fix != "" &&
-				strings.Contains(broken.Found, text)
-		}
-	}
 	exported := func(text string) func(survey.TraceResult) bool {
 		return func(traced survey.TraceResult) bool {
 			return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, func(s survey.Step) bool {
@@ -65,24 +52,23 @@ func TestTraceLabel(t *testing.T) {
 	}
 	for i, name := range []string{"own", "first", "second"} {
 		service := world.Service(key(name), world.Port("http", 80))
-		lab.Must(t, w.a.Create(t.Context(), service))
-		lab.Must(t, w.a.Create(t.Context(), world.Slice(service, "v4", []string{"10.1.0.1", "10.1.0.2", "10.1.0.3"}[i])))
+		world.Create(t, w.a, service, world.Slice(service, "v4", []string{"10.1.0.1", "10.1.0.2", "10.1.0.3"}[i]))
 	}
 
 	label("own")
-	comesTo("without the flag", "own", brokenAs("exports nothing by label"))
+	w.shows(t, "without the flag", key("own"), brokenAt(survey.HopExport, "a", "exports nothing by label"))
 	reported("the agent exports nothing by label")
 	lab.Must(t, w.a.Create(t.Context(), world.Export(key("own"))))
-	comesTo("a user's own", "own", exported("by a user's ServiceExport: the label tombolo-mcs.io/auto-export has no effect"))
+	w.shows(t, "a user's own", key("own"), exported("by a user's ServiceExport: the label tombolo-mcs.io/auto-export has no effect"))
 
 	w.a.stop()
 	w.a.argue(t, "--auto-export", "--auto-export-limit=1")
 	w.a.startWith(t, func(o *agent.Options) { o.AutoExport, o.AutoExportLimit = agent.AutoExportLabel, 1 })
 	label("first")
-	comesTo("without the rights", "first", brokenAs("cannot be written"))
+	w.shows(t, "without the rights", key("first"), brokenAt(survey.HopExport, "a", "cannot be written"))
 	lab.Must(t, membership.InstallAutoExport(t.Context(), w.a.Cluster))
-	comesTo("automatic", "first", exported("because of the label tombolo-mcs.io/auto-export"))
+	w.shows(t, "automatic", key("first"), exported("because of the label tombolo-mcs.io/auto-export"))
 	label("second")
-	comesTo("beyond the limit", "second", brokenAs("at most 1 Service of a namespace"))
+	w.shows(t, "beyond the limit", key("second"), brokenAt(survey.HopExport, "a", "at most 1 Service of a namespace"))
 	reported("at most 1 Service of a namespace")
 }

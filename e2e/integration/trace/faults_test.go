@@ -112,11 +112,7 @@ var faults = []fault{
 		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
 	}},
 	{"a grant names other clusters only", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
-		grant := &policyv1alpha1.ServiceExportGrant{ObjectMeta: s.meta(), Spec: policyv1alpha1.ServiceExportGrantSpec{
-			Exports: []policyv1alpha1.ObjectName{policyv1alpha1.ObjectName(s.broken.Name)},
-			To:      []policyv1alpha1.Peer{{Clusters: []policyv1alpha1.ClusterID{"c"}}},
-		}}
-		lab.Must(t, s.a.Create(t.Context(), grant))
+		lab.Must(t, s.a.Create(t.Context(), world.Grant(s.broken, policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"c"}})))
 	}},
 	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", survey.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {
@@ -199,8 +195,7 @@ func derivedNamesTaken(t *testing.T, s *scene) {
 }
 
 func rightsLost(t *testing.T, s *scene) {
-	role := &rbacv1.ClusterRole{}
-	lab.Must(t, s.b.Get(t.Context(), client.ObjectKey{Name: "tombolo-agent"}, role))
+	role := world.Read(t, s.b, world.Key{Name: "tombolo-agent"}, &rbacv1.ClusterRole{})
 	before := role.DeepCopy()
 	for i, rule := range role.Rules {
 		for _, r := range rule.Resources {

@@ -57,8 +57,7 @@ func (s *scene) whileDown(t *testing.T, do func()) {
 
 func (s *scene) changeService(t *testing.T, change func(*corev1.ServiceSpec)) {
 	t.Helper()
-	service := &corev1.Service{}
-	lab.Must(t, s.a.Get(t.Context(), s.broken, service))
+	service := world.Read(t, s.a, s.broken, &corev1.Service{})
 	change(&service.Spec)
 	lab.Must(t, s.a.Update(t.Context(), service))
 }
@@ -72,16 +71,13 @@ func (s *scene) changeEnds(t *testing.T, change func(*discoveryv1.EndpointSlice)
 // record returns the service's record on the hub.
 func (s *scene) record(t *testing.T) *hubv1alpha1.PublishedService {
 	t.Helper()
-	record := &hubv1alpha1.PublishedService{}
-	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.broken.Namespace + "." + s.broken.Name}, record))
-	return record
+	k := client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: s.broken.Namespace + "." + s.broken.Name}
+	return world.Read(t, s.HubClient, k, &hubv1alpha1.PublishedService{})
 }
 
 func (s *scene) memberOf(t *testing.T) *hubv1alpha1.Member {
 	t.Helper()
-	member := &hubv1alpha1.Member{}
-	lab.Must(t, s.HubClient.Get(t.Context(), client.ObjectKey{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member))
-	return member
+	return world.Read(t, s.HubClient, world.Key{Namespace: s.a.id.HubNamespace(), Name: hubv1alpha1.MemberName}, &hubv1alpha1.Member{})
 }
 
 // changeMember changes the Member of a until the test ends.
@@ -100,8 +96,8 @@ func (s *scene) changeMember(t *testing.T, change func(*hubv1alpha1.MemberSpec))
 // derived returns the derived Service in b.
 func (s *scene) derived(t *testing.T) *corev1.Service {
 	t.Helper()
-	list := &corev1.ServiceList{}
-	lab.Must(t, s.b.List(t.Context(), list, client.InNamespace(s.broken.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.broken.Name}))
+	list := world.List(t, s.b, &corev1.ServiceList{},
+		client.InNamespace(s.broken.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: s.broken.Name})
 	if len(list.Items) != 1 {
 		t.Fatalf("b has %d derived Services of %s", len(list.Items), s.broken)
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,29 @@ func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(surve
 		t.Errorf("trace %s: %v", key, failed)
 	}
 	return last, err == nil
+}
+
+// shows fails the test unless a trace of a service comes to what is wanted.
+func (w *env) shows(t *testing.T, what string, key clusterset.ServiceKey, wanted func(survey.TraceResult) bool) {
+	t.Helper()
+	if traced, ok := w.comesTo(t, key, wanted); !ok || traced.Key != key {
+		t.Errorf("%s: trace of %s:\n%s", what, traced.Key, show(traced))
+	}
+}
+
+// is returns a function that reports whether a step is this one.
+func is(hop survey.Hop, cluster clusterset.ClusterID, state survey.Health, text string) func(survey.Step) bool {
+	return func(s survey.Step) bool {
+		return s.Hop == hop && s.Cluster == cluster && s.State == state && strings.Contains(s.Found, text)
+	}
+}
+
+// brokenAt returns a function that reports whether this step is the first that is broken, and says how to fix it.
+func brokenAt(hop survey.Hop, cluster clusterset.ClusterID, text string) func(survey.TraceResult) bool {
+	return func(traced survey.TraceResult) bool {
+		broken := traced.Broken()
+		return broken != nil && broken.Fix != "" && is(hop, cluster, survey.Broken, text)(*broken)
+	}
 }
 
 // works waits until a trace finds nothing broken.
