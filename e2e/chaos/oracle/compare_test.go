@@ -26,70 +26,68 @@ func TestNoFindings(t *testing.T) {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		spoil func(*World)
+		spoil func(w *World, c *Cluster) // c imports
 		want  []string
 	}{
-		"no import": {func(w *World) { w.Clusters[2].Imports = nil }, []string{"imported c"}},
+		"no import": {func(_ *World, c *Cluster) { c.Imports = nil }, []string{"imported c"}},
 		"an import where the namespace is denied": {
-			func(w *World) { w.Clusters[2].Denied = []string{"shop"} }, []string{"derived c", "endpoints c", "imported c"},
+			func(_ *World, c *Cluster) { c.Denied = []string{"shop"} }, []string{"derived c", "endpoints c", "imported c"},
 		},
-		"other ports":     {func(w *World) { w.Clusters[2].Imports[0].Spec.Ports[0].Port = 8 }, []string{"imported c"}},
-		"null ports":      {func(w *World) { w.Clusters[2].Imports[0].Spec.Ports = nil }, []string{"imported c"}},
-		"other addresses": {func(w *World) { w.Clusters[2].Imports[0].Spec.IPs[0] = "10.3.0.98" }, []string{"imported c"}},
-		"other families": {
-			func(w *World) { w.Clusters[2].Imports[0].Spec.IPFamilies[0] = corev1.IPv6Protocol }, []string{"imported c"},
-		},
+		"other ports":     {func(_ *World, c *Cluster) { c.Imports[0].Spec.Ports[0].Port = 8 }, []string{"imported c"}},
+		"null ports":      {func(_ *World, c *Cluster) { c.Imports[0].Spec.Ports = nil }, []string{"imported c"}},
+		"other addresses": {func(_ *World, c *Cluster) { c.Imports[0].Spec.IPs[0] = "10.3.0.98" }, []string{"imported c"}},
+		"other families":  {func(_ *World, c *Cluster) { c.Imports[0].Spec.IPFamilies[0] = corev1.IPv6Protocol }, []string{"imported c"}},
 		"other affinity": {
-			func(w *World) { w.Clusters[2].Imports[0].Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, []string{"imported c"},
+			func(_ *World, c *Cluster) { c.Imports[0].Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, []string{"imported c"},
 		},
 		"a label of Kubernetes": {
-			func(w *World) { w.Clusters[2].Imports[0].Labels["app.kubernetes.io/instance"] = "z" }, []string{"imported c"},
+			func(_ *World, c *Cluster) { c.Imports[0].Labels["app.kubernetes.io/instance"] = "z" }, []string{"imported c"},
 		},
 		"a label of a domain that is not admitted": {
-			func(w *World) { w.Clusters[2].Imports[0].Labels["argocd.argoproj.io/instance"] = "y" }, []string{"imported c"},
+			func(_ *World, c *Cluster) { c.Imports[0].Labels["argocd.argoproj.io/instance"] = "y" }, []string{"imported c"},
 		},
 		"an exporter not named": {
-			func(w *World) {
-				w.Clusters[2].Imports[0].Status.Clusters = w.Clusters[2].Imports[0].Status.Clusters[:1]
-			}, []string{"imported c"},
+			func(_ *World, c *Cluster) { c.Imports[0].Status.Clusters = c.Imports[0].Status.Clusters[:1] }, []string{"imported c"},
 		},
-		"not ready":            {func(w *World) { w.Clusters[2].Imports[0].Status.Conditions[0].Status = "False" }, []string{"imported c"}},
-		"an older generation":  {func(w *World) { w.Clusters[2].Imports[0].Generation = 2 }, []string{"imported c"}},
-		"a second derived one": {func(w *World) { addDerived(&w.Clusters[2]) }, []string{"derived c"}},
+		"not ready":            {func(_ *World, c *Cluster) { c.Imports[0].Status.Conditions[0].Status = "False" }, []string{"imported c"}},
+		"an older generation":  {func(_ *World, c *Cluster) { c.Imports[0].Generation = 2 }, []string{"imported c"}},
+		"a second derived one": {func(_ *World, c *Cluster) { addDerived(c) }, []string{"derived c"}},
 		"a selector": {
-			func(w *World) { w.Clusters[2].Services[0].Spec.Selector = map[string]string{"app": "web"} }, []string{"derived c"},
+			func(_ *World, c *Cluster) { c.Services[0].Spec.Selector = map[string]string{"app": "web"} }, []string{"derived c"},
 		},
 		"another name for it": {
-			func(w *World) { w.Clusters[2].Services[0].Name = "derived-1" }, []string{"derived c", "endpoints c", "imported c"},
+			func(_ *World, c *Cluster) { c.Services[0].Name = "derived-1" }, []string{"derived c", "endpoints c", "imported c"},
 		},
-		"the unnamed port without a name": {func(w *World) { w.Clusters[2].Services[0].Spec.Ports[1].Name = "" }, []string{"derived c"}},
-		"an endpoint missing":             {func(w *World) { w.Clusters[2].Slices = w.Clusters[2].Slices[1:] }, []string{"endpoints c"}},
+		"the unnamed port without a name": {func(_ *World, c *Cluster) { c.Services[0].Spec.Ports[1].Name = "" }, []string{"derived c"}},
+		"an endpoint missing":             {func(_ *World, c *Cluster) { c.Slices = c.Slices[1:] }, []string{"endpoints c"}},
 		"an endpoint from outside": {
-			func(w *World) { w.Clusters[2].Slices[0].Endpoints[0].Addresses[0] = "10.9.0.1" }, []string{"endpoints c"},
+			func(_ *World, c *Cluster) { c.Slices[0].Endpoints[0].Addresses[0] = "10.9.0.1" }, []string{"endpoints c"},
 		},
 		"an endpoint at a port that lost": {
-			func(w *World) { w.Clusters[2].Slices[1].Ports = slicePorts("http", "unnamed") }, []string{"endpoints c"},
+			func(_ *World, c *Cluster) { c.Slices[1].Ports = slicePorts("http", "unnamed") }, []string{"endpoints c"},
 		},
-		"another readiness": {func(w *World) { w.Clusters[2].Slices[1].Endpoints[0].Conditions.Ready = new(true) }, []string{"endpoints c"}},
-		"a hint that was not asked for": {
-			func(w *World) { w.Clusters[2].Slices[1].Endpoints[0].Zone = new("z") }, []string{"endpoints c"},
+		"another readiness": {
+			func(_ *World, c *Cluster) { c.Slices[1].Endpoints[0].Conditions.Ready = new(true) }, []string{"endpoints c"},
 		},
+		"a hint that was not asked for": {func(_ *World, c *Cluster) { c.Slices[1].Endpoints[0].Zone = new("z") }, []string{"endpoints c"}},
 		"no conflict reported": {
-			func(w *World) {
+			func(w *World, _ *Cluster) {
 				w.Clusters[1].Exports[0].Status.Conditions[2] = metav1.Condition{Type: "Conflict", Status: "False", Reason: "NoConflicts"}
 			},
 			[]string{"conditions b"},
 		},
-		"the oldest does not report it": {func(w *World) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"conditions a"}},
-		"no record":                     {func(w *World) { w.Records = w.Records[:1] }, []string{"published b"}},
-		"an inactive record":            {func(w *World) { w.Records[1].Spec.Inactive = true }, []string{"published b"}},
-		"an inactive record of a service without an export": {func(w *World) {
+		"the oldest does not report it": {
+			func(w *World, _ *Cluster) { w.Clusters[0].Exports[0].Status.Conditions = nil }, []string{"conditions a"},
+		},
+		"no record":          {func(w *World, _ *Cluster) { w.Records = w.Records[:1] }, []string{"published b"}},
+		"an inactive record": {func(w *World, _ *Cluster) { w.Records[1].Spec.Inactive = true }, []string{"published b"}},
+		"an inactive record of a service without an export": {func(w *World, _ *Cluster) {
 			w.Records = append(w.Records, *w.Records[0].DeepCopy())
 			w.Records[2].Spec.Service, w.Records[2].Spec.Inactive = "other", true
 		}, []string{"published a"}},
-		"an inactive record of an export without Service": {func(w *World) {
-			w.Clusters[2].Exports = append(w.Clusters[2].Exports, good().Clusters[0].Exports[0])
-			w.Clusters[2].Exports[0].Status.Conditions = []metav1.Condition{
+		"an inactive record of an export without Service": {func(w *World, c *Cluster) {
+			c.Exports = append(c.Exports, good().Clusters[0].Exports[0])
+			c.Exports[0].Status.Conditions = []metav1.Condition{
 				{Type: "Conflict", Status: "False", Reason: "NoConflicts"},
 				{Type: "Ready", Status: "False", Reason: "Pending"},
 				{Type: "Valid", Status: "False", Reason: "NoService"},
@@ -98,25 +96,27 @@ func TestCompare(t *testing.T) {
 			w.Records[2].Namespace, w.Records[2].Spec.Inactive = "member-c", true
 		}, nil},
 		"a withdrawn export that is still there": {
-			func(w *World) { w.Clusters[0].Exports = nil },
+			func(w *World, _ *Cluster) { w.Clusters[0].Exports = nil },
 			[]string{"endpoints a", "endpoints b", "endpoints c", "imported a", "published a", "conditions b", "derived a", "derived b", "derived c", "imported b", "imported c"},
 		},
 		"the younger export wins by a claim": {
-			func(w *World) { w.Clusters[1].Exports[0].CreationTimestamp = metav1.NewTime(start.Add(-time.Hour)) }, nil,
+			func(w *World, _ *Cluster) {
+				w.Clusters[1].Exports[0].CreationTimestamp = metav1.NewTime(start.Add(-time.Hour))
+			}, nil,
 		},
 		"a younger export, if its claim is trusted": {
-			func(w *World) {
+			func(w *World, _ *Cluster) {
 				w.Members[1].Spec.ClaimedAges = "Trusted"
 				w.Clusters[1].Exports[0].CreationTimestamp = metav1.NewTime(start.Add(-time.Hour))
 			},
 			[]string{"derived a", "derived b", "derived c", "endpoints a", "endpoints b", "endpoints c", "imported a", "imported b", "imported c"},
 		},
-		"a silent member whose endpoints stay, for want of others": {func(w *World) { w.Clusters[0].Silent = true }, nil},
+		"a silent member whose endpoints stay, for want of others": {func(w *World, _ *Cluster) { w.Clusters[0].Silent = true }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := good()
-			tc.spoil(&w)
+			tc.spoil(&w, &w.Clusters[2])
 			found := w.Compare()
 			var got []string
 			for _, f := range found {
@@ -146,23 +146,20 @@ func TestSilent(t *testing.T) {
 	w := good()
 	w.Clusters[1].Services[0].Spec.Ports = w.Clusters[0].Services[0].Spec.Ports
 	w.Clusters[0].Silent = true
-	var must []string
-	c := w.Clusters[2]
-	for _, s := range w.serving(c, web, w.exports(web), []corev1.IPFamily{corev1.IPv4Protocol}) {
-		must = append(must, s.source)
+	sources := func() (sources []string) {
+		for _, s := range w.serving(w.Clusters[2], web, w.exports(web), []corev1.IPFamily{corev1.IPv4Protocol}) {
+			sources = append(sources, s.source)
+		}
+		return sources
 	}
-	if !slices.Equal(must, []string{"b"}) {
-		t.Errorf("endpoints of %v serve", must)
+	if got := sources(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("endpoints of %v serve", got)
 	}
 	for i := range 2 {
 		w.Clusters[i].Services[0].Spec.ClusterIP = corev1.ClusterIPNone
 	}
-	must = nil
-	for _, s := range w.serving(c, web, w.exports(web), []corev1.IPFamily{corev1.IPv4Protocol}) {
-		must = append(must, s.source)
-	}
-	if !slices.Equal(must, []string{"a", "b"}) {
-		t.Errorf("headless: endpoints of %v serve", must)
+	if got := sources(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("headless: endpoints of %v serve", got)
 	}
 }
 

@@ -148,7 +148,8 @@ func (w World) cross(c Cluster, source string, family discoveryv1.AddressType, e
 		ip, err := netip.ParseAddr(a)
 		legal := err == nil && ip.IsGlobalUnicast() && !ip.Is4In6() && ip.Is4() == (family == discoveryv1.AddressTypeIPv4)
 		member := w.member(source)
-		return !legal || !within(ip, slices.Concat(member.Spec.PodCIDRs, member.Spec.NodeCIDRs)) || inside(ip, c.ServiceCIDRs)
+		return !legal || !within(ip, slices.Concat(member.Spec.PodCIDRs, member.Spec.NodeCIDRs)) ||
+			slices.ContainsFunc(c.ServiceCIDRs, func(p netip.Prefix) bool { return p.Contains(ip) })
 	})
 	return result, len(result.Addresses) > 0
 }
@@ -180,16 +181,10 @@ func (w World) cluster(id string) Cluster {
 }
 
 func within(ip netip.Addr, cidrs []hubv1alpha1.CIDR) bool {
-	for _, cidr := range cidrs {
-		if prefix, err := netip.ParsePrefix(string(cidr)); err == nil && prefix.Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-func inside(ip netip.Addr, prefixes []netip.Prefix) bool {
-	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return slices.ContainsFunc(cidrs, func(cidr hubv1alpha1.CIDR) bool {
+		prefix, err := netip.ParsePrefix(string(cidr))
+		return err == nil && prefix.Contains(ip)
+	})
 }
 
 func isReady(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready }
@@ -258,14 +253,7 @@ func (h *History) checkWithheld(p place, source string, slice *discoveryv1.Endpo
 
 // servedElsewhere reports whether a cluster has an endpoint at a port in another slice of the same exporter.
 func (h *History) servedElsewhere(o origin, besides *discoveryv1.EndpointSlice, text string) bool {
-	for name, object := range h.objects {
-		s, ok := object.(*discoveryv1.EndpointSlice)
-		if ok && s.Name != besides.Name && isMirrored(*s) && keyOf(s) == o.key && s.Labels[labelSourceCluster] == o.source &&
-			name == nameOf(o.cluster, s) && served(s)[text] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.slicesOf(o), func(s *discoveryv1.EndpointSlice) bool { return s.Name != besides.Name && served(s)[text] })
 }
 
 // anySilence reports whether any agent has stopped or come back.

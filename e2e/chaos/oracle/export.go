@@ -4,12 +4,15 @@
 package oracle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // export is what one cluster exports of a service.
@@ -60,27 +63,14 @@ func (w World) exports(key Key) []export {
 			labels: crossing(serviceExport.Spec.ExportedLabels), annotations: crossing(serviceExport.Spec.ExportedAnnotations),
 		})
 	}
-	slices.SortFunc(all, func(a, b export) int {
-		if a.age.Equal(b.age) {
-			return strings.Compare(a.cluster, b.cluster)
-		}
-		return a.age.Compare(b.age)
-	})
+	slices.SortFunc(all, func(a, b export) int { return cmp.Or(a.age.Compare(b.age), strings.Compare(a.cluster, b.cluster)) })
 	return all
 }
 
 // mayPublish reports whether the hub's administrator lets a member publish services of a namespace.
 func (w World) mayPublish(id, namespace string) bool {
 	member := w.member(id)
-	if member == nil {
-		return false
-	}
-	for _, allowed := range member.Spec.Namespaces {
-		if string(allowed) == namespace {
-			return true
-		}
-	}
-	return len(member.Spec.Namespaces) == 0
+	return member != nil && (len(member.Spec.Namespaces) == 0 || slices.Contains(member.Spec.Namespaces, hubv1alpha1.NamespaceName(namespace)))
 }
 
 // crossing returns the labels or annotations that leave the cluster: not those of Kubernetes (design decision 4). This is an example,
@@ -114,9 +104,11 @@ type port struct {
 	number              int32
 }
 
-func (e export) ports() []port {
+func (e export) ports() []port { return portsOf(*e.service) }
+
+func portsOf(s corev1.Service) []port {
 	var result []port
-	for _, p := range e.service.Spec.Ports {
+	for _, p := range s.Spec.Ports {
 		result = append(result, port{name: p.Name, protocol: string(p.Protocol), number: p.Port, app: text(p.AppProtocol)})
 	}
 	return result
@@ -135,13 +127,10 @@ func union(exports []export) []port {
 	var all []port
 	for _, e := range exports {
 		for _, p := range e.ports() {
-			taken := false
-			for _, other := range all {
-				if other.name == p.name || other.protocol == p.protocol && other.number == p.number {
-					taken = true
-				}
+			taken := func(other port) bool {
+				return other.name == p.name || other.protocol == p.protocol && other.number == p.number
 			}
-			if !taken {
+			if !slices.ContainsFunc(all, taken) {
 				all = append(all, p)
 			}
 		}
@@ -152,32 +141,29 @@ func union(exports []export) []port {
 // conflicts returns the reasons of condition Conflict: where any export differs from the oldest (spec C3, C4).
 func conflicts(exports []export) []string {
 	oldest := exports[0]
-	broken := map[string]bool{}
-	for _, other := range exports[1:] {
-		bothShared := !oldest.headless() && !other.headless()
-		mode, timeout := oldest.affinity()
-		otherMode, otherTimeout := other.affinity()
-		for reason, differs := range map[string]bool{
-			"PortConflict":                  !sameSet(oldest.ports(), other.ports()),
-			"TypeConflict":                  oldest.headless() != other.headless(),
-			"SessionAffinityConflict":       bothShared && mode != otherMode,
-			"SessionAffinityConfigConflict": bothShared && timeout != otherTimeout,
-			"LabelsConflict":                !maps.Equal(oldest.labels, other.labels),
-			"AnnotationsConflict":           !maps.Equal(oldest.annotations, other.annotations),
-			"InternalTrafficPolicyConflict": text(oldest.service.Spec.InternalTrafficPolicy) != text(other.service.Spec.InternalTrafficPolicy),
-			"TrafficDistributionConflict":   text(oldest.service.Spec.TrafficDistribution) != text(other.service.Spec.TrafficDistribution),
-			"IPFamilyConflict":              !sameSet(oldest.service.Spec.IPFamilies, other.service.Spec.IPFamilies),
-		} {
-			broken[reason] = broken[reason] || differs
-		}
-	}
+	mode, timeout := oldest.affinity()
+	bothShared := func(e export) bool { return !oldest.headless() && !e.headless() }
 	var reasons []string
-	for _, reason := range []string{
-		"PortConflict", "TypeConflict", "SessionAffinityConflict", "SessionAffinityConfigConflict", "LabelsConflict",
-		"AnnotationsConflict", "InternalTrafficPolicyConflict", "TrafficDistributionConflict", "IPFamilyConflict",
+	for _, conflict := range []struct {
+		reason  string
+		differs func(export) bool
+	}{
+		{"PortConflict", func(e export) bool { return !sameSet(oldest.ports(), e.ports()) }},
+		{"TypeConflict", func(e export) bool { return oldest.headless() != e.headless() }},
+		{"SessionAffinityConflict", func(e export) bool { other, _ := e.affinity(); return bothShared(e) && mode != other }},
+		{"SessionAffinityConfigConflict", func(e export) bool { _, other := e.affinity(); return bothShared(e) && timeout != other }},
+		{"LabelsConflict", func(e export) bool { return !maps.Equal(oldest.labels, e.labels) }},
+		{"AnnotationsConflict", func(e export) bool { return !maps.Equal(oldest.annotations, e.annotations) }},
+		{"InternalTrafficPolicyConflict", func(e export) bool {
+			return text(oldest.service.Spec.InternalTrafficPolicy) != text(e.service.Spec.InternalTrafficPolicy)
+		}},
+		{"TrafficDistributionConflict", func(e export) bool {
+			return text(oldest.service.Spec.TrafficDistribution) != text(e.service.Spec.TrafficDistribution)
+		}},
+		{"IPFamilyConflict", func(e export) bool { return !sameSet(oldest.service.Spec.IPFamilies, e.service.Spec.IPFamilies) }},
 	} {
-		if broken[reason] {
-			reasons = append(reasons, reason)
+		if slices.ContainsFunc(exports[1:], conflict.differs) {
+			reasons = append(reasons, conflict.reason)
 		}
 	}
 	return reasons
@@ -242,10 +228,7 @@ func (w World) compareExport(c Cluster, key Key) []Finding {
 // compareRecord says where the hub's records are not those of the member's exports.
 func (w World) compareRecord(c Cluster, key Key) []Finding {
 	l := &list{cluster: c.ID, key: key}
-	exporting := false
-	for _, e := range w.exports(key) {
-		exporting = exporting || e.cluster == c.ID
-	}
+	exporting := slices.ContainsFunc(w.exports(key), func(e export) bool { return e.cluster == c.ID })
 	record := w.record(c.ID, key)
 	if recorded := record != nil && !record.Spec.Inactive; recorded != exporting {
 		l.addf(Published, "exported: %t, recorded on the hub: %t", exporting, recorded)

@@ -5,6 +5,7 @@ package oracle
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -222,13 +223,16 @@ func (h *History) lostDerived(p place) {
 func (h *History) sawMirrored(e Event, p place, before metav1.Object) {
 	slice, _ := e.Object.(*discoveryv1.EndpointSlice)
 	source := slice.Labels[labelSourceCluster]
-	now := h.mirrored(origin{p, source})
-	was := map[string]bool{}
+	was, now := map[string]bool{}, map[string]bool{}
+	for _, s := range h.slicesOf(origin{p, source}) {
+		maps.Copy(now, addresses(s))
+	}
 	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
 		was = addresses(old)
 	}
+	mayGo := h.touched(p.key) || h.done(p.cluster, p.key, Hand) || h.acts[Act{source, Key{}, Silence}]
 	for address := range was {
-		if !now[address] && !h.mayGo(p, source) {
+		if !now[address] && !mayGo {
 			h.reportf(EndpointKept, p, "endpoint %s of %s is gone, and nothing was done to the service", address, source)
 		}
 	}
@@ -244,26 +248,16 @@ func (h *History) sawMirrored(e Event, p place, before metav1.Object) {
 	}
 }
 
-// mayGo reports whether endpoints of an exporter may leave a cluster.
-func (h *History) mayGo(p place, source string) bool {
-	return h.touched(p.key) || h.done(p.cluster, p.key, Hand) || h.acts[Act{source, Key{}, Silence}]
-}
-
-// mirrored returns the addresses that a cluster has of an exporter, in all its slices.
-func (h *History) mirrored(o origin) map[string]bool {
-	result := map[string]bool{}
+// slicesOf returns the slices that a cluster has of an exporter.
+func (h *History) slicesOf(o origin) []*discoveryv1.EndpointSlice {
+	var found []*discoveryv1.EndpointSlice
 	for name, object := range h.objects {
 		s, ok := object.(*discoveryv1.EndpointSlice)
-		if !ok || !isMirrored(*s) || keyOf(s) != o.key || s.Labels[labelSourceCluster] != o.source {
-			continue
-		}
-		if name == nameOf(o.cluster, s) {
-			for address := range addresses(s) {
-				result[address] = true
-			}
+		if ok && isMirrored(*s) && keyOf(s) == o.key && s.Labels[labelSourceCluster] == o.source && name == nameOf(o.cluster, s) {
+			found = append(found, s)
 		}
 	}
-	return result
+	return found
 }
 
 // touched reports whether anything was done to a service, in any cluster that exported it or does.
@@ -290,9 +284,7 @@ func (h *History) offer(p place, s *discoveryv1.EndpointSlice) {
 	if h.offered[p] == nil {
 		h.offered[p] = map[string]bool{}
 	}
-	for address := range addresses(s) {
-		h.offered[p][address] = true
-	}
+	maps.Copy(h.offered[p], addresses(s))
 }
 
 func (h *History) reportf(rule Rule, p place, format string, args ...any) {

@@ -17,17 +17,8 @@ import (
 func seen(w World) *History {
 	h := NewHistory()
 	for _, c := range w.Clusters {
-		for i := range c.Services {
-			h.Saw(Event{Cluster: c.ID, Object: &c.Services[i]})
-		}
-		for i := range c.Exports {
-			h.Saw(Event{Cluster: c.ID, Object: &c.Exports[i]})
-		}
-		for i := range c.Slices {
-			h.Saw(Event{Cluster: c.ID, Object: &c.Slices[i]})
-		}
-		for i := range c.Imports {
-			h.Saw(Event{Cluster: c.ID, Object: &c.Imports[i]})
+		for _, o := range c.objects() {
+			h.Saw(added(c.ID, o))
 		}
 	}
 	h.Begin(w)
@@ -36,6 +27,13 @@ func seen(w World) *History {
 
 func added(c string, o metav1.Object) Event   { return Event{Cluster: c, Object: o} }
 func deleted(c string, o metav1.Object) Event { return Event{Cluster: c, Object: o, Gone: true} }
+
+func rulesOf(found []Finding) (rules []Rule) {
+	for _, f := range found {
+		rules = append(rules, f.Rule)
+	}
+	return rules
+}
 
 // TestHistory: what must never happen is found, unless something was done that explains it.
 func TestHistory(t *testing.T) {
@@ -112,12 +110,7 @@ func TestHistory(t *testing.T) {
 			for _, e := range tc.events {
 				h.Saw(e)
 			}
-			found := h.Begin(good())
-			var got []Rule
-			for _, f := range found {
-				got = append(got, f.Rule)
-			}
-			if !slices.Equal(got, tc.want) {
+			if found := h.Begin(good()); !slices.Equal(rulesOf(found), tc.want) {
 				t.Errorf("got %v, want %v", found, tc.want)
 			}
 			if again := h.Begin(good()); len(again) > 0 {

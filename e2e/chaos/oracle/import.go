@@ -78,23 +78,21 @@ func (w World) compareImport(c Cluster, key Key) []Finding {
 
 // ready returns status and reason of the import's condition Ready: whether the cluster has one of the exporters' families.
 func (c Cluster) ready(exports []export) string {
-	for _, f := range familiesOf(exports) {
-		if exports[0].headless() || slices.Contains(c.families(), f) {
-			return "True/Ready"
-		}
+	if len(c.commonFamilies(exports)) > 0 {
+		return "True/Ready"
 	}
 	return "False/IPFamilyNotSupported"
+}
+
+// commonFamilies returns the exporters' families: of a service that is not headless, those that the cluster has too.
+func (c Cluster) commonFamilies(exports []export) []corev1.IPFamily {
+	return filter(familiesOf(exports), func(f corev1.IPFamily) bool { return exports[0].headless() || slices.Contains(c.families(), f) })
 }
 
 // importFamilies returns the families that the import must have, in any order: for a headless service the exporters',
 // else those that the cluster has too. The first that it ever had stays (spec I5).
 func (c Cluster) importFamilies(exports []export, derived []corev1.Service) []corev1.IPFamily {
-	var result []corev1.IPFamily
-	for _, f := range familiesOf(exports) {
-		if exports[0].headless() || slices.Contains(c.families(), f) {
-			result = append(result, f)
-		}
-	}
+	result := c.commonFamilies(exports)
 	if len(derived) == 1 && !exports[0].headless() {
 		if first := derived[0].Spec.IPFamilies[0]; !slices.Contains(result, first) {
 			result = append(result, first)
@@ -214,15 +212,12 @@ func (l *list) compareDerived(s corev1.Service, exports []export, families []cor
 	if !sameSet(s.Spec.IPFamilies, families) {
 		l.addf(Derived, "ipFamilies: are %v, must be %v", s.Spec.IPFamilies, families)
 	}
-	var ports, must []port
-	for _, p := range s.Spec.Ports {
-		ports = append(ports, port{name: p.Name, protocol: string(p.Protocol), number: p.Port, app: text(p.AppProtocol)})
-	}
+	var must []port
 	called := portNames(union(exports))
 	for _, p := range union(exports) {
 		must = append(must, port{name: called[p.name], protocol: p.protocol, number: p.number, app: p.app})
 	}
-	l.same(Derived, "ports", ports, must)
+	l.same(Derived, "ports", portsOf(s), must)
 	mode, timeout := oldest.affinity()
 	l.same(Derived, "session affinity", affinityText(s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig), fmt.Sprint(mode, timeout))
 	l.same(Derived, "internalTrafficPolicy", text(s.Spec.InternalTrafficPolicy), policyOf(oldest))

@@ -9,9 +9,12 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -132,34 +135,16 @@ func (w World) Compare() []Finding {
 func (w World) keys() []Key {
 	seen := map[Key]bool{}
 	for _, c := range w.Clusters {
-		for _, e := range c.Exports {
-			seen[Key{Namespace: e.Namespace, Name: e.Name}] = true
-		}
-		for _, i := range c.Imports {
-			seen[Key{Namespace: i.Namespace, Name: i.Name}] = true
-		}
-		for _, s := range c.Services {
-			if isDerived(s) {
-				seen[Key{Namespace: s.Namespace, Name: s.Labels[labelServiceName]}] = true
-			}
-		}
-		for _, s := range c.Slices {
-			if isMirrored(s) {
-				seen[Key{Namespace: s.Namespace, Name: s.Labels[labelServiceName]}] = true
-			}
+		for _, o := range slices.Concat(asObjects(c.Exports), asObjects(c.Imports), filter(c.objects(), isOurs)) {
+			seen[keyOf(o)] = true
 		}
 	}
 	for _, r := range w.Records {
-		seen[Key{Namespace: string(r.Spec.Namespace), Name: string(r.Spec.Service)}] = true
+		seen[keyOf(&r)] = true
 	}
-	var keys []Key
-	for key := range seen {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b Key) int {
-		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+	return slices.SortedFunc(maps.Keys(seen), func(a, b Key) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return keys
 }
 
 func (w World) member(id string) *hubv1alpha1.Member {

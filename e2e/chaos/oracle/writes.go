@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -71,7 +72,8 @@ func mostInAMinute(times []time.Time) int {
 
 // isWritten reports whether Tombolo writes an object, or its status.
 func isWritten(object metav1.Object) bool {
-	return isOurs(object) || isExport(object) || isRecord(object)
+	_, isExport := object.(*mcsv1beta1.ServiceExport)
+	return isExport || isOurs(object) || isRecord(object)
 }
 
 // isRecord reports whether an object is on the hub.
@@ -129,25 +131,13 @@ type Event struct {
 func (h *History) Behind(w World) []string {
 	var found []string
 	present := map[string]bool{}
-	note := func(cluster string, object metav1.Object) {
-		name := nameOf(cluster, object)
-		present[name] = true
-		if seen := h.objects[name]; seen == nil || seen.GetResourceVersion() != object.GetResourceVersion() {
-			found = append(found, name)
-		}
-	}
 	for _, c := range w.Clusters {
-		for i := range c.Services {
-			note(c.ID, &c.Services[i])
-		}
-		for i := range c.Slices {
-			note(c.ID, &c.Slices[i])
-		}
-		for i := range c.Imports {
-			note(c.ID, &c.Imports[i])
-		}
-		for i := range c.Exports {
-			note(c.ID, &c.Exports[i])
+		for _, object := range c.objects() {
+			name := nameOf(c.ID, object)
+			present[name] = true
+			if seen := h.objects[name]; seen == nil || seen.GetResourceVersion() != object.GetResourceVersion() {
+				found = append(found, name)
+			}
 		}
 	}
 	for name, object := range h.objects {

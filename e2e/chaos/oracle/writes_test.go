@@ -4,6 +4,7 @@
 package oracle
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -27,6 +28,11 @@ func TestFewWrites(t *testing.T) {
 	}
 	edited := source(corev1.ServicePort{Name: "http", Port: 82})
 	other := Key{Namespace: "shop", Name: "other"}
+	const exported = "*v1beta1.ServiceExport shop/web-service"
+	often := func(cluster, object string, times int) []string {
+		const text = "few writes: shop/web-service in %s: %[1]s %s was written %d times within a minute, and the service was changed 0 times"
+		return []string{fmt.Sprintf(text, cluster, object, times)}
+	}
 	for name, tc := range map[string]struct {
 		object  func() metav1.Object
 		cluster string
@@ -36,37 +42,28 @@ func TestFewWrites(t *testing.T) {
 		events  []Event
 		want    []string
 	}{
-		"a few times": {object: export, cluster: "a", times: 6},
-		"too often": {
-			object: export, cluster: "a", times: 7,
-			want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
-		},
+		"a few times":         {object: export, cluster: "a", times: 6},
+		"too often":           {object: export, cluster: "a", times: 7, want: often("a", exported, 7)},
 		"once in 11 seconds":  {object: export, cluster: "a", times: 20, step: 11 * time.Second},
-		"once in 9 seconds":   {object: export, cluster: "a", times: 20, step: 9 * time.Second, want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 7 times within a minute, and the service was changed 0 times"}},
+		"once in 9 seconds":   {object: export, cluster: "a", times: 20, step: 9 * time.Second, want: often("a", exported, 7)},
 		"its service changed": {object: export, cluster: "a", times: 10, acts: []Act{{"b", web, Source}}},
 		"and was seen to change": {
 			object: export, cluster: "a", times: 14, acts: []Act{{"b", web, Source}}, events: []Event{added("b", &edited)},
 		},
-		"another service changed": {
-			object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}},
-			want: []string{"few writes: shop/web-service in a: a *v1beta1.ServiceExport shop/web-service was written 10 times within a minute, and the service was changed 0 times"},
-		},
-		"a member is silent": {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
-		"a record on the hub": {
-			object: record, cluster: "hub", times: 7,
-			want: []string{"few writes: shop/web-service in hub: hub *v1alpha1.PublishedEndpoints member-a/web-1 was written 7 times within a minute, and the service was changed 0 times"},
-		},
+		"another service changed": {object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}}, want: often("a", exported, 10)},
+		"a member is silent":      {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
+		"a record on the hub":     {object: record, cluster: "hub", times: 7, want: often("hub", "*v1alpha1.PublishedEndpoints member-a/web-1", 7)},
 		"an import": {
 			object: func() metav1.Object { return good().Clusters[2].Imports[0].DeepCopy() }, cluster: "c", times: 7,
-			want: []string{"few writes: shop/web-service in c: c *v1beta1.ServiceImport shop/web-service was written 7 times within a minute, and the service was changed 0 times"},
+			want: often("c", "*v1beta1.ServiceImport shop/web-service", 7),
 		},
 		"a mirrored slice": {
 			object: func() metav1.Object { return new(mirrored("a", "10.1.0.1", "http")) }, cluster: "c", times: 7,
-			want: []string{"few writes: shop/web-service in c: c *v1.EndpointSlice shop/derived-435094621-a-1 was written 7 times within a minute, and the service was changed 0 times"},
+			want: often("c", "*v1.EndpointSlice shop/derived-435094621-a-1", 7),
 		},
 		"a derived Service": {
 			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 7,
-			want: []string{"few writes: shop/web-service in c: c *v1.Service shop/derived-435094621 was written 7 times within a minute, and the service was changed 0 times"},
+			want: often("c", "*v1.Service shop/derived-435094621", 7),
 		},
 		"by hand": {
 			object: func() metav1.Object { return new(derived("10.3.0.99")) }, cluster: "c", times: 20, acts: []Act{{"c", web, Hand}},
@@ -128,11 +125,7 @@ func TestAged(t *testing.T) {
 			h.Do(tc.act)
 			w := good()
 			tc.change(&w)
-			var got []Rule
-			for _, f := range h.Begin(w) {
-				got = append(got, f.Rule)
-			}
-			lab.Equal(t, "findings", tc.want, got)
+			lab.Equal(t, "findings", tc.want, rulesOf(h.Begin(w)))
 		})
 	}
 }
@@ -168,11 +161,7 @@ func TestWithheldPortReturns(t *testing.T) {
 			h := seen(w)
 			h.Do(tc.act)
 			h.Saw(tc.event)
-			var got []Rule
-			for _, f := range h.Begin(w) {
-				got = append(got, f.Rule)
-			}
-			lab.Equal(t, "findings", tc.want, got)
+			lab.Equal(t, "findings", tc.want, rulesOf(h.Begin(w)))
 		})
 	}
 }
