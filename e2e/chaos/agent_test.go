@@ -192,20 +192,11 @@ func (a *agent) tail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// keep copies the log.
-func (a *agent) keep(into string) error {
-	text, err := os.ReadFile(a.log())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(into, text, 0o600)
-}
-
 // agentOf returns the agent of a member, not yet started.
 func agentOf(t *testing.T, m *member, path string) *agent {
 	t.Helper()
 	a := &agent{path: path, folder: m.folder(), name: "agent", args: []string{
-		"--kubeconfig=" + m.localKubeconfig, "--hub-kubeconfig=" + m.hubKubeconfig, "--service-cidrs=" + m.serviceCIDRs(),
+		"--kubeconfig=" + m.localKubeconfig, "--hub-kubeconfig=" + m.hubKubeconfig, "--service-cidrs=" + lab.Joined(m.cluster.ServiceCIDRs),
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=text", "--v=1",
 		"--heartbeat-interval=" + heartbeat.String(), "--namespace=tombolo-system",
 	}}
@@ -215,7 +206,8 @@ func agentOf(t *testing.T, m *member, path string) *agent {
 		}
 		if t.Failed() {
 			t.Logf("agent of %s ends:\n%s", m.id, a.tail(40))
-			if err := a.keep(filepath.Join(t.ArtifactDir(), m.id+".log")); err != nil {
+			text, err := os.ReadFile(a.log())
+			if err := errors.Join(err, os.WriteFile(filepath.Join(t.ArtifactDir(), m.id+".log"), text, 0o600)); err != nil {
 				t.Log(err)
 			}
 		}

@@ -77,13 +77,12 @@ func testBugs() []testBug {
 	}
 }
 
-// chosenBugs returns the bugs that CHAOS_BUGS names, separated by commas; all if it is 1.
-func chosenBugs() []bug {
-	names := os.Getenv("CHAOS_BUGS")
-	if names == "1" {
-		return bugs()
+// namedIn returns those that a list names, separated by commas; all if it is empty or 1.
+func namedIn[T any](list string, all []T, name func(T) string) []T {
+	if list == "" || list == "1" {
+		return all
 	}
-	return slices.DeleteFunc(bugs(), func(b bug) bool { return !slices.Contains(strings.Split(names, ","), b.patch) })
+	return slices.DeleteFunc(all, func(one T) bool { return !slices.Contains(strings.Split(list, ","), name(one)) })
 }
 
 // dnsBug is the one that is not the agent's.
@@ -132,7 +131,8 @@ func TestBugs(t *testing.T) {
 	if os.Getenv("CHAOS_BUGS") == "" {
 		t.Skip("make chaos-bugs runs it")
 	}
-	if len(chosenBugs()) == 0 {
+	chosen := namedIn(os.Getenv("CHAOS_BUGS"), bugs(), func(b bug) string { return b.patch })
+	if len(chosen) == 0 {
 		t.Skip("CHAOS_BUGS names no bug that the checker must find")
 	}
 	good, err := program()
@@ -142,12 +142,12 @@ func TestBugs(t *testing.T) {
 	goodDNS, err := coreDNS()
 	lab.Must(t, err)
 	w.startDNS(t, w.members[1], goodDNS)
-	for _, b := range chosenBugs() {
+	for _, b := range chosen {
 		t.Run(b.patch, func(t *testing.T) {
 			w.t = t
 			bad := filepath.Join(t.TempDir(), commandOf(b.patch))
 			lab.Must(t, buildBug(t, b.patch, bad))
-			lab.Must(t, w.with(good, nil))
+			w.with(good, nil)
 			_, never, wrong, err := w.settled(t.Context())
 			lab.Must(t, err)
 			if len(never)+len(wrong) > 0 && !after(b) {
@@ -171,7 +171,7 @@ func TestBugs(t *testing.T) {
 			}
 			t.Logf("findings by rule: %v", seen)
 			lab.Must(t, w.resolver.become(goodDNS))
-			lab.Must(t, w.with(good, w.cleanUp))
+			w.with(good, w.cleanUp)
 		})
 	}
 }
@@ -182,10 +182,7 @@ func TestBugsOfTests(t *testing.T) {
 	if names == "" {
 		t.Skip("make chaos-bugs runs it")
 	}
-	for _, b := range testBugs() {
-		if names != "1" && !slices.Contains(strings.Split(names, ","), b.patch) {
-			continue
-		}
+	for _, b := range namedIn(names, testBugs(), func(b testBug) string { return b.patch }) {
 		t.Run(b.patch, func(t *testing.T) {
 			if b.fault != "" && os.Geteuid() != 0 {
 				t.Skip("the faults of gateways need root")
@@ -209,40 +206,30 @@ func TestBugsOfTests(t *testing.T) {
 func after(b bug) bool { return b.patch != bugs()[0].patch }
 
 // with has all agents run another program, and does something while none runs.
-func (w *world) with(path string, between func(context.Context) error) error {
+func (w *world) with(path string, between func(context.Context)) {
 	for _, m := range w.members {
 		w.must(m.agent.stop())
 		m.agent.path = path
 	}
 	if between != nil {
-		w.must(between(context.Background()))
+		between(context.Background())
 	}
 	for _, m := range w.members {
 		w.must(m.agent.start())
 	}
-	return nil
 }
 
 // play has a scene happen under a program and returns what the checker finds in the end, or found on the way.
 func (w *world) play(ctx context.Context, path string, scene func(context.Context, *world) error) ([]oracle.Finding, error) {
-	if err := w.with(path, nil); err != nil {
-		return nil, err
-	}
+	w.with(path, nil)
 	k := oracle.Key{Namespace: scratch, Name: "web"}
 	for _, m := range w.members {
-		if err := w.offer(ctx, m, service(k, uint(m.index)), w.random); err != nil {
-			return nil, err
-		}
-		if err := eventually(ctx, func(ctx context.Context) error { return m.Get(ctx, k, &mcsv1beta1.ServiceImport{}) }); err != nil {
-			return nil, err
-		}
+		w.must(w.offer(ctx, m, service(k, uint(m.index)), w.random))
 	}
-	if _, err := w.rest(ctx); err != nil {
-		return nil, err
-	}
-	if err := scene(ctx, w); err != nil {
-		return nil, err
-	}
+	w.must(w.imported(ctx, k))
+	_, err := w.rest(ctx)
+	w.must(err)
+	w.must(scene(ctx, w))
 	wrong, err := w.rest(ctx)
 	seen, lookErr := w.look(ctx)
 	return slices.Concat(wrong, w.watch.begin(seen)), errors.Join(err, lookErr)
@@ -266,13 +253,12 @@ func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
 }
 
 // cleanUp deletes what scenes have made.
-func (w *world) cleanUp(ctx context.Context) error {
+func (w *world) cleanUp(ctx context.Context) {
 	for _, m := range w.members {
 		for _, name := range []string{"web", "theirs"} {
 			w.must(w.withdraw(ctx, m, oracle.Key{Namespace: scratch, Name: name}))
 		}
 	}
-	return nil
 }
 
 func nothingMore(context.Context, *world) error { return nil }

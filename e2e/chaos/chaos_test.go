@@ -6,6 +6,7 @@ package chaos_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -91,7 +92,9 @@ func worldWithServices(t *testing.T, seed uint64) *world {
 // begin starts the agents and a DNS, and returns the table of faults when all is well for the first time.
 func (w *world) begin(t *testing.T) map[string]*row {
 	t.Helper()
-	w.startAgents(t)
+	for _, m := range w.members {
+		lab.Must(t, m.agent.start())
+	}
 	path, err := coreDNS()
 	lab.Must(t, err)
 	w.startDNS(t, w.members[1], path)
@@ -141,12 +144,7 @@ func (w *world) recover(t *testing.T, name string, table map[string]*row) {
 // printed returns the closing table.
 func printed(table map[string]*row) string {
 	lines := []string{fmt.Sprintf("%-55s %8s %12s %12s %10s %8s", "fault", "injected", "recover p50", "recover max", "violations", "lasted")}
-	names := make([]string, 0, len(table))
-	for name := range table {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
 		r := table[name]
 		slices.Sort(r.times)
 		p50, most := r.times[len(r.times)/2], r.times[len(r.times)-1]

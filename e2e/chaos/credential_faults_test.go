@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -149,14 +148,4 @@ func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 	beat := &hubv1alpha1.Heartbeat{}
 	err := w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}, beat)
 	return beat.ResourceVersion, err
-}
-
-// admitCertificates returns the arguments that have the hub admit who has a certificate of an authority.
-func admitCertificates(a authority) ([]string, error) {
-	file, err := os.CreateTemp(programFolder, "client-ca-*.pem")
-	if err != nil {
-		return nil, err
-	}
-	_, err = file.Write(pemOf(a.certificate.Raw))
-	return []string{"--client-ca-file=" + file.Name()}, errors.Join(err, file.Close())
 }

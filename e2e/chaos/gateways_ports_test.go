@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,12 +121,11 @@ func (n *networks) lacksPort(ctx context.Context) error {
 		if err := n.Members["a"].Get(ctx, n.key(waiting), found); err != nil {
 			return err
 		}
-		for _, c := range found.Status.Conditions {
-			if c.Type == conditions.TypeSourceUnusable && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, want) {
-				return nil
-			}
+		c := apimeta.FindStatusCondition(found.Status.Conditions, conditions.TypeSourceUnusable)
+		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, want) {
+			return fmt.Errorf("no condition of the import says %q: %v", want, found.Status.Conditions)
 		}
-		return fmt.Errorf("no condition of the import says %q: %v", want, found.Status.Conditions)
+		return nil
 	})
 }
 
@@ -152,10 +152,8 @@ func (n *networks) gotPort(ctx context.Context) error {
 		if err := n.Members["a"].Get(ctx, n.key(waiting), found); err != nil {
 			return err
 		}
-		for _, c := range found.Status.Conditions {
-			if c.Type == conditions.TypeSourceUnusable {
-				return errors.New(c.Message)
-			}
+		if c := apimeta.FindStatusCondition(found.Status.Conditions, conditions.TypeSourceUnusable); c != nil {
+			return errors.New(c.Message)
 		}
 		return ask(ctx, addresses[0], waiting, n.requests.line(waiting))
 	})

@@ -31,12 +31,6 @@ type requests struct {
 	listed    map[string]map[string]time.Time
 }
 
-func newRequests() *requests {
-	return &requests{
-		open: map[string]time.Time{}, arrived: map[string]int{}, addresses: map[string][]string{}, listed: map[string]map[string]time.Time{},
-	}
-}
-
 // find notes where a client finds a service now.
 func (r *requests) find(service string, addresses []string) {
 	r.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,15 +63,6 @@ func gatewayFaults() []gatewayFault {
 	}
 }
 
-// chosenGatewayFaults returns the faults that CHAOS_FAULTS names, separated by commas; all if it is empty.
-func chosenGatewayFaults() []gatewayFault {
-	names := os.Getenv("CHAOS_FAULTS")
-	if names == "" {
-		return gatewayFaults()
-	}
-	return slices.DeleteFunc(gatewayFaults(), func(f gatewayFault) bool { return !slices.Contains(strings.Split(names, ","), f.name) })
-}
-
 // Faults of gateways: no request arrives twice, or at a service that it did not ask for, also where a client uses an address that is no
 // longer listed. Where another gateway can serve, each request is answered; after each fault, all are. With CHAOS_TIME, faults begin for a
 // quarter of that time.
@@ -80,7 +70,7 @@ func chosenGatewayFaults() []gatewayFault {
 // spec: G3, G5, G7, G10
 func TestGatewayFaults(t *testing.T) {
 	t.Parallel()
-	faults := chosenGatewayFaults()
+	faults := namedIn(os.Getenv("CHAOS_FAULTS"), gatewayFaults(), func(f gatewayFault) string { return f.name })
 	if os.Getenv("CHAOS") == "" || len(faults) == 0 || os.Geteuid() != 0 {
 		t.Skip("make chaos runs it, as root, if CHAOS_FAULTS names a fault of gateways or none")
 	}

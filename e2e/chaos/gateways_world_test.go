@@ -64,7 +64,9 @@ func newNetworks(t *testing.T) *networks {
 	importing.Controllers = []string{"namespace-controller", "serviceaccount-controller"}
 	n := &networks{
 		World: framework.New(t, membership.Hub(), importing, lab.Member("b")), agents: map[string]*agent{}, gateways: map[string][]*agent{},
-		requests: newRequests(),
+		requests: &requests{
+			open: map[string]time.Time{}, arrived: map[string]int{}, addresses: map[string][]string{}, listed: map[string]map[string]time.Time{},
+		},
 	}
 	a, b := n.Members["a"], n.Members["b"]
 	n.namespace = framework.Namespace(t, a, b)

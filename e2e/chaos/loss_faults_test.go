@@ -35,10 +35,9 @@ func recordsLost(ctx context.Context, w *world) error {
 func (w *world) loses(ctx context.Context, records int) error {
 	exporter := w.members[w.random.IntN(len(w.members))]
 	withdrawn := oracle.Key{Namespace: scratch, Name: fmt.Sprintf("withdrawn-%d", records)}
-	keys, err := w.offerRecords(ctx, exporter, records)
-	w.must(err)
+	keys := w.offerRecords(ctx, exporter, records)
 	w.must(w.offer(ctx, exporter, service(withdrawn, 0), w.random), w.awaitStable(ctx, exporter, withdrawn))
-	err = w.loseWhileDown(ctx, exporter, records+3, keys[0], func() error { return w.withdraw(ctx, exporter, withdrawn) })
+	err := w.loseWhileDown(ctx, exporter, records+3, keys[0], func() error { return w.withdraw(ctx, exporter, withdrawn) })
 	w.must(err, w.goesSoon(ctx, w.members, exporter, withdrawn))
 	for _, k := range keys {
 		w.must(w.withdraw(ctx, exporter, k))
@@ -48,31 +47,24 @@ func (w *world) loses(ctx context.Context, records int) error {
 
 // offerRecords has a member export services that make so many records, three each, or one for a service without slices, and
 // returns when all have imported them.
-func (w *world) offerRecords(ctx context.Context, m *member, records int) ([]oracle.Key, error) {
-	var keys []oracle.Key
+func (w *world) offerRecords(ctx context.Context, m *member, records int) (keys []oracle.Key) {
 	for i := 0; records > 0; i++ {
 		k := oracle.Key{Namespace: scratch, Name: fmt.Sprintf("lost-%d", i)}
 		keys = append(keys, k)
-		if records < 3 {
-			w.watch.will(oracle.Source, m.id, k)
-			w.watch.offers(m.id, framework.Export(k))
-			if err := errors.Join(m.Create(ctx, service(k, 0)), m.Create(ctx, framework.Export(k))); err != nil {
-				return nil, err
-			}
-			records--
+		if records >= 3 {
+			w.must(w.offer(ctx, m, service(k, 0), w.random))
+			records -= 3
 			continue
 		}
-		if err := w.offer(ctx, m, service(k, 0), w.random); err != nil {
-			return nil, err
-		}
-		records -= 3
+		w.watch.will(oracle.Source, m.id, k)
+		w.watch.offers(m.id, framework.Export(k))
+		w.must(m.Create(ctx, service(k, 0)), m.Create(ctx, framework.Export(k)))
+		records--
 	}
 	for _, k := range keys {
-		if err := w.awaitStable(ctx, m, k); err != nil {
-			return nil, err
-		}
+		w.must(w.awaitStable(ctx, m, k))
 	}
-	return keys, nil
+	return keys
 }
 
 // loseWhileDown ends all agents, has the hub lose a member's records of the namespace for that, which must be so many, does

@@ -114,13 +114,9 @@ func (f *follower) saw(object metav1.Object, gone bool) {
 	if gone {
 		delete(f.known, name)
 	}
-	f.recorder.saw(oracle.Event{Cluster: f.cluster, Object: object, Gone: gone, At: time.Now()})
-}
-
-func (r *recorder) saw(e oracle.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.history.Saw(e)
+	f.recorder.mu.Lock()
+	defer f.recorder.mu.Unlock()
+	f.recorder.history.Saw(oracle.Event{Cluster: f.cluster, Object: object, Gone: gone, At: time.Now()})
 }
 
 // will records an act before it is done.

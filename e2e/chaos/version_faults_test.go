@@ -4,7 +4,6 @@
 package chaos_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,22 +42,14 @@ var firstProgram = sync.OnceValues(func() (string, error) {
 
 // checkOut writes the module as it was at a commit into a folder.
 func checkOut(commit, folder string) error {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		return err
-	}
-	archive, problem := exec.Command("git", "-C", root, "archive", commit), &bytes.Buffer{}
-	archive.Stderr = problem
-	content, err := archive.Output()
-	if err != nil {
-		return fmt.Errorf("read commit %s: %w: %s; a clone without history gets it by: git fetch --unshallow", commit, err, problem)
-	}
+	archive := folder + ".tar"
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	unpack := exec.Command("tar", "-x", "-C", folder)
-	unpack.Stdin = bytes.NewReader(content)
-	if output, err := unpack.CombinedOutput(); err != nil {
+	if output, err := exec.Command("git", "-C", filepath.Join("..", ".."), "archive", "--output="+archive, commit).CombinedOutput(); err != nil {
+		return fmt.Errorf("read commit %s: %w: %s; a clone without history gets it by: git fetch --unshallow", commit, err, output)
+	}
+	if output, err := exec.Command("tar", "-x", "-f", archive, "-C", folder).CombinedOutput(); err != nil {
 		return fmt.Errorf("unpack commit %s: %w\n%s", commit, err, output)
 	}
 	return nil

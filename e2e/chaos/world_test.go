@@ -75,18 +75,15 @@ type member struct {
 
 func (m *member) folder() string { return filepath.Dir(m.cluster.Kubeconfig()) }
 
-func (m *member) serviceCIDRs() string {
-	return lab.Joined(m.cluster.ServiceCIDRs)
-}
-
 // newWorld starts a hub and members, whose agents are of the program at path but do not run yet.
 func newWorld(t *testing.T, path string, random *rand.Rand, ids ...string) *world {
 	t.Helper()
 	authority, err := newAuthority()
 	lab.Must(t, err)
+	clientCA := filepath.Join(t.TempDir(), "client-ca.pem")
+	lab.Must(t, os.WriteFile(clientCA, pemOf(authority.certificate.Raw), 0o600))
 	hub := membership.Hub()
-	hub.APIServerArgs, err = admitCertificates(authority)
-	lab.Must(t, err)
+	hub.APIServerArgs = []string{"--client-ca-file=" + clientCA}
 	options := []lab.ClusterOptions{hub}
 	for _, id := range ids {
 		o := lab.Member(id)
@@ -124,7 +121,7 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	m.localKubeconfig = filepath.Join(m.folder(), "agent.kubeconfig")
 	lab.Must(t, lab.WriteKubeconfig(m.localKubeconfig, m.localConfig))
 	m.hubKubeconfig = filepath.Join(m.folder(), "hub.kubeconfig")
-	lab.Must(t, errors.Join(m.renew(config.BearerToken), m.trust(config.CAData)))
+	lab.Must(t, errors.Join(m.renew(config.BearerToken), replaceFile(m.authorityFile(), config.CAData)))
 	lab.Must(t, m.writeKubeconfig(m.hubKubeconfig, map[string]any{"tokenFile": m.tokenFile()}))
 	return m
 }
@@ -143,9 +140,6 @@ func (m *member) renew(token string) error {
 }
 
 func (m *member) authorityFile() string { return filepath.Join(m.folder(), "hub.ca") }
-
-// trust gives the agent other certificate authorities for the hub. It reads them when it starts, and every few minutes.
-func (m *member) trust(authorities []byte) error { return replaceFile(m.authorityFile(), authorities) }
 
 func replaceFile(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
@@ -168,14 +162,6 @@ func (m *member) writeKubeconfig(path string, user map[string]any) error {
 		return err
 	}
 	return os.WriteFile(path, content, 0o600)
-}
-
-// startAgents starts all agents.
-func (w *world) startAgents(t *testing.T) {
-	t.Helper()
-	for _, m := range w.members {
-		lab.Must(t, m.agent.start())
-	}
 }
 
 // must ends the test that is under way if there is an error. Only the goroutine of the test may call it.

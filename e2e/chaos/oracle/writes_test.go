@@ -50,9 +50,11 @@ func TestFewWrites(t *testing.T) {
 		"and was seen to change": {
 			object: export, cluster: "a", times: 14, acts: []Act{{"b", web, Source}}, events: []Event{added("b", &edited)},
 		},
-		"another service changed": {object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}}, want: often("a", exported, 10)},
-		"a member is silent":      {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
-		"a record on the hub":     {object: record, cluster: "hub", times: 7, want: often("hub", "*v1alpha1.PublishedEndpoints member-a/web-1", 7)},
+		"another service changed": {
+			object: export, cluster: "a", times: 10, acts: []Act{{"b", other, Source}}, want: often("a", exported, 10),
+		},
+		"a member is silent":  {object: export, cluster: "a", times: 10, acts: []Act{{"b", Key{}, Silence}}},
+		"a record on the hub": {object: record, cluster: "hub", times: 7, want: often("hub", "*v1alpha1.PublishedEndpoints member-a/web-1", 7)},
 		"an import": {
 			object: func() metav1.Object { return good().Clusters[2].Imports[0].DeepCopy() }, cluster: "c", times: 7,
 			want: often("c", "*v1beta1.ServiceImport shop/web-service", 7),
