@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -82,7 +83,7 @@ func expired(ctx context.Context, w *world) error {
 			return rest.TLSClientConfig{}, err
 		}
 		tls := rest.TLSClientConfig{CAData: m.hubConfig.CAData, CertData: certificate, KeyData: key}
-		return tls, errors.Join(replaceFile(path+".key", key), replaceFile(path, certificate))
+		return tls, errors.Join(lab.ReplaceFile(path+".key", key), lab.ReplaceFile(path, certificate))
 	}
 	tls, err := replace(20 * time.Second)
 	w.must(err)

@@ -121,7 +121,7 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	m.localKubeconfig = filepath.Join(m.folder(), "agent.kubeconfig")
 	lab.Must(t, lab.WriteKubeconfig(m.localKubeconfig, m.localConfig))
 	m.hubKubeconfig = filepath.Join(m.folder(), "hub.kubeconfig")
-	lab.Must(t, errors.Join(m.renew(config.BearerToken), replaceFile(m.authorityFile(), config.CAData)))
+	lab.Must(t, errors.Join(m.renew(config.BearerToken), lab.ReplaceFile(m.authorityFile(), config.CAData)))
 	lab.Must(t, m.writeKubeconfig(m.hubKubeconfig, map[string]any{"tokenFile": m.tokenFile()}))
 	return m
 }
@@ -136,17 +136,10 @@ func (m *member) tokenFile() string { return filepath.Join(m.folder(), "hub.toke
 // renew gives the agent another token for the hub, as a kubelet would: by replacing the file.
 func (m *member) renew(token string) error {
 	m.hubConfig.BearerToken = token
-	return replaceFile(m.tokenFile(), []byte(token))
+	return lab.ReplaceFile(m.tokenFile(), []byte(token))
 }
 
 func (m *member) authorityFile() string { return filepath.Join(m.folder(), "hub.ca") }
-
-func replaceFile(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
 
 // writeKubeconfig writes a kubeconfig for the hub. What is to change is in files of its own.
 func (m *member) writeKubeconfig(path string, user map[string]any) error {

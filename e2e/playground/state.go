@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // home is the folder that says whether a lab was left running.
@@ -80,10 +82,7 @@ func (h home) write(s state) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(h.path("state.new"), content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(h.path("state.new"), h.path("state.json"))
+	return lab.ReplaceFile(h.path("state.json"), content)
 }
 
 // clear removes the state.

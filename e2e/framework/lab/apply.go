@@ -133,21 +133,15 @@ func isCRD(u *unstructured.Unstructured) bool {
 
 // awaitServed returns when every served version of a CRD appears in discovery and can be listed, else why not.
 func awaitServed(ctx context.Context, cl client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
-	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
-	defer cancel()
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
 			continue
 		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind + "List"})
-		var last error
-		err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
-			last = cl.List(ctx, list, client.Limit(1))
-			return last == nil, nil
-		})
+		err := Await(ctx, readyInterval, servedTimeout, func(ctx context.Context) error { return cl.List(ctx, list, client.Limit(1)) })
 		if err != nil {
-			return fmt.Errorf("version %s is not served (%v): %w", version.Name, last, err)
+			return fmt.Errorf("version %s is not served: %w", version.Name, err)
 		}
 	}
 	return nil

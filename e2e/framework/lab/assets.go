@@ -191,22 +191,6 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// proxyMode is how kube-proxy programs the kernel: with nftables, which was not for use before 1.31.
-func (b binaries) proxyMode() string {
-	if b.release != "" {
-		return "iptables"
-	}
-	return "nftables"
-}
-
-// kubeletExtra is what the configuration of some releases needs and that of others refuses.
-func (b binaries) kubeletExtra() string {
-	if b.release != "" {
-		return ""
-	}
-	return "failCgroupV1: false\n"
-}
-
 // Build builds the command cmd/<name> of the module at root into a file, with the flags of "make build": what was compiled for
 // one program need not be compiled anew for another. More flags may be added. An error has what the compiler says.
 func Build(ctx context.Context, root, name, into string, flags ...string) error {

@@ -4,13 +4,11 @@
 package lab_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,7 +37,10 @@ func runPod(ctx context.Context, cl client.Client, name string, args ...string) 
 	// The service account may not be there yet.
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := cl.Create(ctx, pod)
-		return err == nil, client.IgnoreNotFound(ignoreForbidden(err))
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating pod %s: %w", name, err)
@@ -55,13 +56,6 @@ func runPod(ctx context.Context, cl client.Client, name string, args ...string) 
 	return pod, nil
 }
 
-func ignoreForbidden(err error) error {
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
-}
-
 // TestNothingStaysBehindOfCompleteClusters kills the process that runs a lab with a node and a pod: its processes, also
 // those that are no children of ours, its interfaces, mounts, cgroups and files are gone.
 func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
@@ -69,13 +63,9 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	folder, err := os.MkdirTemp("/tmp", "lab-test-")
 	lab.Must(t, err)
 	defer os.Remove(folder)
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), endVariable+"=complete", "TMPDIR="+folder)
-	stdout, err := cmd.StdoutPipe()
-	lab.Must(t, err)
-	lab.Must(t, cmd.Start())
+	cmd, stdout := startTestBinary(t, folder, "complete")
 	var network int // the API server's address is in the network of the interface tombolo<n>
-	line, err := bufio.NewReader(stdout).ReadString('\n')
+	line, err := stdout.ReadString('\n')
 	lab.Must(t, err)
 	if _, err := fmt.Sscanf(line, "started https://198.18.%d.", &network); err != nil {
 		t.Fatalf("the lab did not start: %q, %v", line, err)

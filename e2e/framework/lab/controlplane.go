@@ -48,13 +48,17 @@ func (c *Cluster) apiServer() *Process {
 		}
 		return nil
 	}
+	authorizers := "RBAC"
+	if c.Node != nil {
+		authorizers = "Node,RBAC"
+	}
 	argv := []string{
 		c.binaries.apiServer,
 		"--cert-dir=.",
 		"--tls-cert-file=" + c.credentials.certificateFile,
 		"--tls-private-key-file=" + c.credentials.keyFile,
 		"--token-auth-file=" + c.credentials.tokenFile,
-		"--authorization-mode=" + c.authorizers(),
+		"--authorization-mode=" + authorizers,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + c.credentials.serviceAccountKeyFile,
 		"--service-account-signing-key-file=" + c.credentials.serviceAccountKeyFile,
@@ -99,13 +103,6 @@ func (c *Cluster) listenArgs() []string {
 	}
 }
 
-func (c *Cluster) authorizers() string {
-	if c.Node != nil {
-		return "Node,RBAC"
-	}
-	return "RBAC"
-}
-
 // advertised is an address that etcd insists on and a single member never dials.
 const advertised = "http://127.0.0.1:1"
 
@@ -115,8 +112,11 @@ const dataFolder = "etcd"
 // etcd listens on Unix sockets only, so it takes no ports.
 func (c *Cluster) etcd() *Process {
 	client, peer := c.socket("client"), c.socket("peer")
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", client)
+	}
 	ready := func(ctx context.Context) error {
-		return getOK(ctx, etcdTransport(client), "http://etcd/readyz", "")
+		return getOK(ctx, &http.Transport{DisableKeepAlives: true, DialContext: dial}, "http://etcd/readyz", "")
 	}
 	return c.process("etcd", ready, c.binaries.etcd,
 		"--name=lab",
@@ -134,16 +134,6 @@ func (c *Cluster) etcd() *Process {
 // socket returns the path of a Unix socket. It is in the lab's folder, not the cluster's, to be short.
 func (c *Cluster) socket(purpose string) string {
 	return filepath.Join(c.labFolder, strconv.Itoa(c.index)+"."+purpose)
-}
-
-func etcdTransport(socket string) *http.Transport {
-	return &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}
 }
 
 // RestartControllers starts the controllers, anew where they run, and returns when they work: one that has not begun to ends where

@@ -166,29 +166,38 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 
 // WriteContexts writes a kubeconfig with a context of the administrator for each cluster. The current one may be empty.
 func WriteContexts(path, current string, clusters ...*Cluster) error {
-	file := clientcmdapi.NewConfig()
-	file.CurrentContext = current
+	configs := map[string]*rest.Config{}
 	for _, cluster := range clusters {
-		config := cluster.Config()
-		file.Clusters[cluster.Name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-		file.AuthInfos[cluster.Name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-		file.Contexts[cluster.Name] = &clientcmdapi.Context{Cluster: cluster.Name, AuthInfo: cluster.Name}
+		configs[cluster.Name] = cluster.Config()
 	}
-	return clientcmd.WriteToFile(*file, path)
+	return writeContexts(path, current, configs)
 }
 
 // WriteKubeconfig writes a file with the address, the certificate authority and the token of a config of this package.
 func WriteKubeconfig(path string, config *rest.Config) error {
-	const name = "lab"
+	return writeContexts(path, "lab", map[string]*rest.Config{"lab": config})
+}
+
+func writeContexts(path, current string, configs map[string]*rest.Config) error {
 	file := clientcmdapi.NewConfig()
-	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	file.CurrentContext = name
+	file.CurrentContext = current
+	for name, config := range configs {
+		file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+		file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
 		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
 	}
 	return nil
+}
+
+// ReplaceFile gives a file another content at once, so that no reader gets half of it.
+func ReplaceFile(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // Certificate is one that an API server may serve with. It signs itself.
@@ -199,12 +208,9 @@ type Certificate struct {
 }
 
 // NewCertificate returns a certificate that no API server serves with yet.
-func NewCertificate() (Certificate, error) {
-	certificate, key, err := servingCertificate()
-	if err != nil {
-		return Certificate{}, fmt.Errorf("making a serving certificate: %w", err)
-	}
-	return Certificate{certificate, key}, nil
+func NewCertificate() (c Certificate, err error) {
+	c.PEM, c.key, err = servingCertificate()
+	return c, err
 }
 
 // takenUp is how long an API server may take to notice its new certificate: it checks each minute, if it gets no signal.
@@ -214,10 +220,7 @@ const takenUp = 2 * time.Minute
 // Connections that are open stay; what else has been given the old one, kube-controller-manager too, cannot open new ones.
 func (c *Cluster) Serve(ctx context.Context, certificate Certificate) error {
 	for path, content := range map[string][]byte{c.credentials.keyFile: certificate.key, c.credentials.certificateFile: certificate.PEM} {
-		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
+		if err := ReplaceFile(path, content); err != nil {
 			return err
 		}
 	}

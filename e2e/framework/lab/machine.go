@@ -93,18 +93,13 @@ func execute(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, nil
 }
 
-// pidNamespace returns what distinguishes the machine's processes from others.
-func (m *machine) pidNamespace() (string, error) {
-	pid := m.init.PID()
-	if pid == 0 {
-		return "", fmt.Errorf("%s does not run", m.init)
-	}
-	return os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", pid))
-}
-
 // processes returns the numbers, on the host, of all processes of the machine, its pods' too.
 func (m *machine) processes() ([]int, error) {
-	namespace, err := m.pidNamespace()
+	first := m.init.PID()
+	if first == 0 {
+		return nil, fmt.Errorf("%s does not run", m.init)
+	}
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", first))
 	if err != nil {
 		return nil, err
 	}

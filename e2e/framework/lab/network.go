@@ -167,14 +167,10 @@ func (n *network) masquerade(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// unplug takes a machine off the network: whatever it sends and whatever is sent to it is lost without a word.
-func (n *network) unplug(ctx context.Context, index int) error {
-	_, err := execute(ctx, "nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index), "nomaster")
-	return err
-}
-
-func (n *network) plug(ctx context.Context, index int) error {
-	_, err := execute(ctx, "nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index), "master", "wan")
+// plug puts a machine back on the network, with "master", "wan", or takes it off, with "nomaster": whatever it sends and whatever is
+// sent to it is lost without a word then.
+func (n *network) plug(ctx context.Context, index int, how ...string) error {
+	_, err := execute(ctx, append([]string{"nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index)}, how...)...)
 	return err
 }
 

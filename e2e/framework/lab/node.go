@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +54,7 @@ func (c *Cluster) MachineAddresses() []netip.Addr {
 	if c.machine == nil {
 		return nil
 	}
-	return append([]netip.Addr(nil), c.machine.addresses...)
+	return slices.Clone(c.machine.addresses)
 }
 
 // DNSAddress returns the address in the primary service CIDR that the node's pods ask DNS at: Service kube-system/kube-dns
@@ -65,10 +65,6 @@ func (c *Cluster) DNSAddress() netip.Addr {
 		a = a.Next()
 	}
 	return a
-}
-
-func newNode(c *Cluster, network *network) *Node {
-	return &Node{cluster: c, network: network}
 }
 
 func (n *Node) processes() []*Process {
@@ -84,13 +80,14 @@ func (n *Node) start(ctx context.Context) error {
 	always := func(context.Context) error { return nil }
 	n.Scheduler = c.process("kube-scheduler", always, c.binaries.scheduler,
 		"--kubeconfig="+c.kubeconfigOf("kube-scheduler"), "--leader-elect=false")
-	n.Containerd = c.process("containerd", n.containerdReady, c.binaries.containerd, "--config", n.path("containerd.toml"))
+	containerdReady := func(ctx context.Context) error { _, err := n.ctr(ctx, "version"); return err }
+	n.Containerd = c.process("containerd", containerdReady, c.binaries.containerd, "--config", n.path("containerd.toml"))
 	n.Proxy = c.process("kube-proxy", always, c.binaries.proxy, "--config="+n.path("kube-proxy.yaml"))
 	n.Kubelet = c.process("kubelet", n.ready, c.binaries.kubelet,
 		"--config="+n.path("kubelet.yaml"),
 		"--kubeconfig="+c.kubeconfigOf("kubelet"),
 		"--hostname-override="+c.Name,
-		"--node-ip="+strings.Join(texts(c.machine.addresses), ","),
+		"--node-ip="+Joined(c.machine.addresses),
 	)
 	for _, p := range []*Process{n.Scheduler, n.Containerd} {
 		if err := p.Start(ctx); err != nil {
@@ -112,13 +109,8 @@ func (n *Node) start(ctx context.Context) error {
 // settle puts the node into its zone once kube-proxy works. If the node had the zone from the start, a kube-proxy of 1.36
 // could miss it for good: it begins to listen to the node before it knows what to do with the node's zone.
 func (n *Node) settle(ctx context.Context) error {
-	var last error
-	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
-		last = n.proxyReady(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for kube-proxy: %w", errors.Join(last, err))
+	if err := Await(ctx, readyInterval, startTimeout, n.proxyReady); err != nil {
+		return fmt.Errorf("waiting for kube-proxy: %w", err)
 	}
 	client, err := kubernetes.NewForConfig(n.cluster.Config())
 	if err != nil {
@@ -156,11 +148,6 @@ func (n *Node) proxyReady(ctx context.Context) error {
 }
 
 func (n *Node) path(file string) string { return filepath.Join(n.cluster.folder, file) }
-
-func (n *Node) containerdReady(ctx context.Context) error {
-	_, err := n.ctr(ctx, "version")
-	return err
-}
 
 func (n *Node) ctr(ctx context.Context, args ...string) ([]byte, error) {
 	argv := append([]string{n.cluster.binaries.ctr, "--address", containerdSocket, "--namespace", "k8s.io"}, args...)
@@ -201,7 +188,7 @@ func (n *Node) ready(ctx context.Context) error {
 // Freeze stops the node and its control plane, as when the machine loses power: packets to it are lost, and every
 // process on it halts. Nothing on it notices but the time that passes.
 func (n *Node) Freeze(ctx context.Context) error {
-	err := n.network.unplug(ctx, n.cluster.index)
+	err := n.network.plug(ctx, n.cluster.index, "nomaster")
 	if err == nil {
 		err = n.cluster.machine.freeze(ctx)
 	}
@@ -216,7 +203,7 @@ func (n *Node) Freeze(ctx context.Context) error {
 func (n *Node) Thaw(ctx context.Context) error {
 	err := n.cluster.machine.thaw()
 	if err == nil {
-		err = n.network.plug(ctx, n.cluster.index)
+		err = n.network.plug(ctx, n.cluster.index, "master", "wan")
 	}
 	if err == nil {
 		err = n.cluster.APIServer.settled(ctx)
@@ -267,17 +254,4 @@ func (m *machine) freeze(ctx context.Context) error {
 		}
 		return all, nil
 	})
-}
-
-func texts(addresses []netip.Addr) []string {
-	all := make([]string, len(addresses))
-	for i, a := range addresses {
-		all[i] = a.String()
-	}
-	return all
-}
-
-// writeFile writes a configuration into the cluster's folder.
-func (n *Node) writeFile(name, content string) error {
-	return os.WriteFile(n.path(name), []byte(content), 0o600)
 }

@@ -5,7 +5,7 @@ package lab
 
 import (
 	"fmt"
-	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -110,18 +110,20 @@ func (n *Node) writeConfigs() error {
 		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q}]`, cidr))
 		routes = append(routes, fmt.Sprintf(`{"dst": %q}`, families[i].everywhere))
 	}
+	// kube-proxy programs the kernel with nftables, which was not for use before 1.31; and some releases refuse what others need.
+	proxyMode, kubeletExtra := "nftables", "failCgroupV1: false\n"
+	if c.binaries.release != "" {
+		proxyMode, kubeletExtra = "iptables", ""
+	}
 	resolvConf := "nameserver 127.0.0.1\n" // what pods with dnsPolicy Default get: nothing that answers
 	for name, content := range map[string]string{
 		"10-pods.conflist": fmt.Sprintf(cniConfig, strings.Join(ranges, ", "), strings.Join(routes, ", ")),
-		"containerd.toml": fmt.Sprintf(containerdConfig, c.binaries.cniPlugins, c.folder,
-			c.binaries.shim, c.binaries.runc),
-		"kubelet.yaml": fmt.Sprintf(kubeletConfig, c.machine.cgroup, c.DNSAddress(), n.path("resolv.conf"),
-			c.binaries.kubeletExtra()),
-		"kube-proxy.yaml": fmt.Sprintf(proxyConfig, c.kubeconfigOf("kube-proxy"), Joined(pods), c.Name,
-			c.binaries.proxyMode()),
-		"resolv.conf": resolvConf,
+		"containerd.toml":  fmt.Sprintf(containerdConfig, c.binaries.cniPlugins, c.folder, c.binaries.shim, c.binaries.runc),
+		"kubelet.yaml":     fmt.Sprintf(kubeletConfig, c.machine.cgroup, c.DNSAddress(), n.path("resolv.conf"), kubeletExtra),
+		"kube-proxy.yaml":  fmt.Sprintf(proxyConfig, c.kubeconfigOf("kube-proxy"), Joined(pods), c.Name, proxyMode),
+		"resolv.conf":      resolvConf,
 	} {
-		if err := n.writeFile(name, content); err != nil {
+		if err := os.WriteFile(n.path(name), []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
@@ -132,11 +134,11 @@ func (c *Cluster) kubeconfigOf(component string) string {
 	return filepath.Join(c.folder, component+".kubeconfig")
 }
 
-// Joined returns CIDRs as the flags of commands take them, comma-separated.
-func Joined(cidrs []netip.Prefix) string {
-	all := make([]string, len(cidrs))
-	for i, cidr := range cidrs {
-		all[i] = cidr.String()
+// Joined returns CIDRs or addresses as the flags of commands take them, comma-separated.
+func Joined[T fmt.Stringer](values []T) string {
+	all := make([]string, len(values))
+	for i, value := range values {
+		all[i] = value.String()
 	}
 	return strings.Join(all, ",")
 }

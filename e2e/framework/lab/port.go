@@ -30,21 +30,12 @@ func claimPort() (*portClaim, error) {
 			continue
 		}
 		claim := &portClaim{number: number, udp: udp}
-		if claim.free() {
+		if tcp, err := net.Listen("tcp4", loopback(number)); err == nil && tcp.Close() == nil {
 			return claim, nil
 		}
-		claim.release()
+		claim.release() // a process listens on the port
 	}
 	return nil, errors.New("no free port found on 127.0.0.1")
-}
-
-// free reports whether no process listens on the port.
-func (p *portClaim) free() bool {
-	tcp, err := net.Listen("tcp4", loopback(p.number))
-	if err != nil {
-		return false
-	}
-	return tcp.Close() == nil
 }
 
 func (p *portClaim) release() {

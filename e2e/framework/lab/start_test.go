@@ -44,37 +44,29 @@ func TestFailedStart(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	v4 := netip.MustParsePrefix("10.0.0.0/16")
 	for name, tc := range map[string]struct {
-		options lab.Options
-		want    string
+		clusters []lab.ClusterOptions
+		want     string
 	}{
-		"no cluster": {
-			want: "lab: 0 clusters are asked for; it takes 1 to 100",
-		},
-		"equal names": {
-			options: lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a"), lab.Member("a")}},
-			want:    `lab: two clusters are named "a"`,
-		},
+		"no cluster":  {nil, "lab: 0 clusters are asked for; it takes 1 to 100"},
+		"equal names": {[]lab.ClusterOptions{lab.Member("a"), lab.Member("a")}, `lab: two clusters are named "a"`},
 		"unknown family": {
-			options: lab.Options{Clusters: []lab.ClusterOptions{{Name: "a", IPFamilies: []corev1.IPFamily{"IPv5"}}}},
-			want:    `lab: cluster "a": bad IP family "IPv5": it is IPv4 or IPv6`,
+			[]lab.ClusterOptions{{Name: "a", IPFamilies: []corev1.IPFamily{"IPv5"}}},
+			`lab: cluster "a": bad IP family "IPv5": it is IPv4 or IPv6`,
 		},
 		"families and CIDRs": {
-			options: lab.Options{Clusters: []lab.ClusterOptions{
-				{Name: "a", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, ServiceCIDRs: []netip.Prefix{v4}},
-			}},
-			want: `lab: cluster "a": set IPFamilies or ServiceCIDRs, not both`,
+			[]lab.ClusterOptions{{Name: "a", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, ServiceCIDRs: []netip.Prefix{v4}}},
+			`lab: cluster "a": set IPFamilies or ServiceCIDRs, not both`,
 		},
 		"one family twice": {
-			options: lab.Options{Clusters: []lab.ClusterOptions{{Name: "a", ServiceCIDRs: []netip.Prefix{v4, v4}}}},
-			want:    `lab: cluster "a": bad service CIDRs [10.0.0.0/16 10.0.0.0/16]: it takes one, or one of each family`,
+			[]lab.ClusterOptions{{Name: "a", ServiceCIDRs: []netip.Prefix{v4, v4}}},
+			`lab: cluster "a": bad service CIDRs [10.0.0.0/16 10.0.0.0/16]: it takes one, or one of each family`,
 		},
 		"no binaries": {
-			options: lab.Options{Clusters: []lab.ClusterOptions{lab.Member("a")}, Assets: "/nowhere"},
-			want:    `lab: etcd, kube-apiserver, kube-controller-manager not found in /nowhere: run "make assets"`,
+			[]lab.ClusterOptions{lab.Member("a")}, `lab: etcd, kube-apiserver, kube-controller-manager not found in /nowhere: run "make assets"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := lab.New(t.Context(), tc.options); err == nil || err.Error() != tc.want {
+			if _, err := lab.New(t.Context(), lab.Options{Clusters: tc.clusters, Assets: "/nowhere"}); err == nil || err.Error() != tc.want {
 				t.Errorf("got  %v\nwant %s", err, tc.want)
 			}
 		})

@@ -4,6 +4,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,18 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
@@ -173,4 +181,67 @@ func Get(ctx context.Context, connection *http.Client, url string) ([]byte, erro
 		err = fmt.Errorf("GET %s: %s: %.1000s", url, response.Status, body)
 	}
 	return body, err
+}
+
+// Quiet turns off the logs that controller-runtime and client-go write for all programs of a process.
+func Quiet() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+}
+
+// Buffer is output that may be read while it is written.
+type Buffer struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.content.Write(p)
+}
+
+// String returns what has been written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.content.String()
+}
+
+// stuckAfter is the time after which the deletion of a CustomResourceDefinition counts as stuck.
+const stuckAfter = 10 * time.Second
+
+// TouchDeletedCRDs sets an annotation of CustomResourceDefinitions whose deletion is stuck, until the test ends. If two controllers of an
+// API server write one at once, the one that finalizes it tries again at its next resync, every 5 minutes, or when it is changed.
+func TouchDeletedCRDs(t *testing.T, cl client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, stuckAfter/2, false, func(ctx context.Context) (bool, error) {
+			touchStuck(ctx, cl)
+			return false, nil
+		})
+	}()
+}
+
+// touchStuck ignores errors: the test finds an API server that does not answer, and a CRD may be deleted meanwhile.
+func touchStuck(ctx context.Context, cl client.Client) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	_ = cl.List(ctx, list)
+	for i := range list.Items {
+		crd := &list.Items[i]
+		if crd.DeletionTimestamp == nil || time.Since(crd.DeletionTimestamp.Time) < stuckAfter {
+			continue
+		}
+		patch := client.MergeFrom(crd.DeepCopy())
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "tombolo-mcs.io/touched", time.Now().String())
+		_ = cl.Patch(ctx, crd, patch)
+	}
 }

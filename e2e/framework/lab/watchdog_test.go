@@ -75,12 +75,22 @@ func TestNothingStaysBehind(t *testing.T) {
 	}{
 		"killed":                        {how: "wait", signal: syscall.SIGKILL},
 		"panicked":                      {how: "panic"},
-		"killed before it has a folder": {how: "wait", signal: syscall.SIGKILL, during: seen("", 1)},
-		"killed as soon as it has one":  {how: "wait", signal: syscall.SIGKILL, during: seen("*", 1)},
-		"killed when its processes run": {how: "wait", signal: syscall.SIGKILL, during: seen(apiServer, 1)},
+		"killed before it has a folder": {how: "wait", signal: syscall.SIGKILL, during: seen("")},
+		"killed as soon as it has one":  {how: "wait", signal: syscall.SIGKILL, during: seen("*")},
+		"killed when its processes run": {how: "wait", signal: syscall.SIGKILL, during: seen(apiServer)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testKilled(t, tc.how, tc.signal, tc.during)
+			folder, err := os.MkdirTemp("/tmp", "lab-test-") // t.TempDir is too long for sockets on macOS
+			lab.Must(t, err)
+			defer os.Remove(folder)
+			runUntilKilled(t, folder, tc.how, tc.signal, tc.during)
+			lab.Eventually(t, waitLimit, func(ctx context.Context) error {
+				left, err := leftovers(ctx, folder)
+				if left != "" {
+					return errors.New("left behind: " + left)
+				}
+				return err
+			})
 		})
 	}
 }
@@ -89,44 +99,21 @@ func TestNothingStaysBehind(t *testing.T) {
 // as the lab has started.
 type moment func(folder string) (bool, error)
 
-// seen returns the moment in which files of this pattern were seen so many times.
-func seen(pattern string, times int) moment {
-	count := 0
+// seen returns the moment in which a file of this pattern was seen.
+func seen(pattern string) moment {
 	return func(folder string) (bool, error) {
 		found, err := filepath.Glob(filepath.Join(folder, pattern))
-		if len(found) > 0 {
-			count++
-		}
-		return count >= times, err
+		return len(found) > 0, err
 	}
-}
-
-func testKilled(t *testing.T, how string, signal syscall.Signal, during moment) {
-	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "lab-test-") // t.TempDir is too long for sockets on macOS
-	lab.Must(t, err)
-	defer os.Remove(folder)
-	runUntilKilled(t, folder, how, signal, during)
-	lab.Eventually(t, waitLimit, func(ctx context.Context) error {
-		left, err := leftovers(ctx, folder)
-		if left != "" {
-			return errors.New("left behind: " + left)
-		}
-		return err
-	})
 }
 
 // runUntilKilled runs this test binary with a folder for temporary files until it is dead.
 func runUntilKilled(t *testing.T, folder, how string, signal syscall.Signal, during moment) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+folder)
-	stdout, err := cmd.StdoutPipe()
-	lab.Must(t, err)
-	lab.Must(t, cmd.Start())
+	cmd, stdout := startTestBinary(t, folder, how)
 	if during != nil {
 		awaitMoment(t, folder, during)
-	} else if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "started ") {
+	} else if line, err := stdout.ReadString('\n'); err != nil || !strings.HasPrefix(line, "started ") {
 		t.Errorf("the lab did not start: %q, %v", line, err)
 	}
 	if signal != 0 {
@@ -140,6 +127,17 @@ func runUntilKilled(t *testing.T, folder, how string, signal syscall.Signal, dur
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process ended well; it should have been killed")
 	}
+}
+
+// startTestBinary starts this test binary with a folder for temporary files, and returns what it prints too.
+func startTestBinary(t *testing.T, folder, how string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+folder)
+	stdout, err := cmd.StdoutPipe()
+	lab.Must(t, err)
+	lab.Must(t, cmd.Start())
+	return cmd, bufio.NewReader(stdout)
 }
 
 // awaitMoment reads a folder again and again until the moment has come.
