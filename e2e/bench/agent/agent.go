@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -48,13 +47,9 @@ func (b *bench) startAgent(ctx context.Context, w *world, m *member) (*agentProc
 		if err != nil {
 			return nil, err
 		}
-		var cidrs []string
-		for _, cidr := range m.cluster.ServiceCIDRs {
-			cidrs = append(cidrs, cidr.String())
-		}
 		m.agent = &agentProcess{member: m, metrics: free[0], profile: free[1]}
 		m.agent.Process = m.cluster.Program(b.program, func(context.Context) error { return nil },
-			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+strings.Join(cidrs, ","),
+			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+lab.Joined(m.cluster.ServiceCIDRs),
 			"--metrics-bind-address="+free[0], "--health-probe-bind-address=0", "--pprof-address="+free[1], "--leader-elect=false")
 	}
 	m.agent.began = time.Now()

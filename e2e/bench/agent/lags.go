@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -84,17 +83,15 @@ func (l *lags) received(store int, key clusterset.ServiceKey) {
 
 // awaitAll returns the lags in milliseconds when no change is pending.
 func (l *lags) awaitAll(ctx context.Context) ([]float64, error) {
-	pending := 0
-	err := wait.PollUntilContextTimeout(ctx, metricsInterval, arrivalTimeout, true, func(context.Context) (bool, error) {
+	err := lab.Await(ctx, metricsInterval, arrivalTimeout, func(context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		pending = len(l.pending)
-		return pending == 0, nil
+		if len(l.pending) > 0 {
+			return fmt.Errorf("%d changes have not arrived", len(l.pending))
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%d changes have not arrived: %w", pending, err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.done, nil
+	return l.done, err
 }

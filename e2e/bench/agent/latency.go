@@ -151,12 +151,7 @@ func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error
 		return 0, err
 	}
 	length := max(time.Second, rateTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
-	return r.sustained(working, r.w, r.rate, func(ctx context.Context, rate float64) (float64, error) {
-		stop := startChanges(ctx, rate, background.change)
-		err := pause(ctx, length)
-		made, stopErr := stop()
-		return made, errors.Join(err, stopErr)
-	}, func(ctx context.Context) error { // a change of each worker of the baseline arrives after those before it
+	return r.sustained(working, r.w, r.rate, length, background.change, func(ctx context.Context) error { // a change of each worker of the baseline arrives after those before it
 		for i := range min(latencyWidth, len(background.slices)) {
 			if _, err := background.changeSeen(ctx, i, observer); err != nil {
 				return err
@@ -201,9 +196,11 @@ func startChanges(ctx context.Context, perSecond float64, change func(ctx contex
 // servers answer in time. If it does not, at most so many lower rates are tried.
 const onTime, mostUtilization, mostAttempts, leastRate = 0.95, 0.85, 8, 1.0
 
-// sustained returns the rate of changes that this machine sustains, at most the desired one. try makes changes for some
-// seconds, and returns how many per second it made; settle returns when they have arrived.
-func (b *bench) sustained(ctx context.Context, w *world, desired float64, try func(context.Context, float64) (float64, error), settle func(context.Context) error) (float64, error) {
+// sustained returns the rate of changes that this machine sustains, at most the desired one. Each rate is tried for a length of time;
+// settle returns when the changes have arrived.
+func (b *bench) sustained(
+	ctx context.Context, w *world, desired float64, length time.Duration, change func(context.Context, int) error, settle func(context.Context) error,
+) (float64, error) {
 	current := desired
 	for range mostAttempts {
 		before, err := measureCPU(w)
@@ -211,8 +208,10 @@ func (b *bench) sustained(ctx context.Context, w *world, desired float64, try fu
 			return 0, err
 		}
 		began := time.Now()
-		made, err := try(ctx, current)
-		if err != nil {
+		stop := startChanges(ctx, current, change)
+		err = pause(ctx, length)
+		made, stopErr := stop()
+		if err := errors.Join(err, stopErr); err != nil {
 			return 0, err
 		}
 		took := time.Since(began)

@@ -18,10 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -88,8 +84,7 @@ func main() {
 	flag.Float64Var(&s.rate, "rate", membersRate, "in members, the changes of endpoints per second")
 	flag.IntVar(&s.stores, "stores", membersStores, "in members, how many of them decode and store what they read; the others only read")
 	flag.Parse()
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, s, flag.Arg(0)); err != nil {

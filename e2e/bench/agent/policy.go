@@ -12,11 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -78,22 +78,21 @@ func (r *fanoutRun) prefer(ctx context.Context, m *member, who string) error {
 	if err != nil {
 		return err
 	}
-	found := -1
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, roundTimeout, true, func(ctx context.Context) (bool, error) {
-		all := &mcsv1beta1.ServiceImportList{}
-		if err := m.admin.List(ctx, all, client.InNamespace(namespace)); err != nil {
-			return false, err
-		}
-		found = 0
+	err = lab.Await(ctx, 100*time.Millisecond, roundTimeout, func(ctx context.Context) error {
+		all, found := &mcsv1beta1.ServiceImportList{}, 0
+		err := m.admin.List(ctx, all, client.InNamespace(namespace))
 		for _, i := range all.Items {
 			if meta.FindStatusCondition(i.Status.Conditions, conditions.TypePreferred) != nil {
 				found++
 			}
 		}
-		return found == effective, nil
+		if err == nil && found != effective {
+			err = fmt.Errorf("%d imports have a policy, not %d", found, effective)
+		}
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%d imports have a policy, not %d: %w", found, effective, err)
+		return err
 	}
 	return m.agent.awaitIdle(ctx)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -278,18 +277,11 @@ func (c *connection) hasState(state hub.Reachability) bool {
 
 // awaitConnections returns when all have read everything, or when all have found the hub unreachable.
 func awaitConnections[C interface{ hasState(hub.Reachability) bool }](ctx context.Context, all []C, state hub.Reachability) error {
-	missing := 0
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, roundTimeout, true, func(context.Context) (bool, error) {
-		missing = 0
-		for _, c := range all {
-			if !c.hasState(state) {
-				missing++
-			}
+	return lab.Await(ctx, 50*time.Millisecond, roundTimeout, func(context.Context) error {
+		missing := slices.DeleteFunc(slices.Clone(all), func(c C) bool { return c.hasState(state) })
+		if len(missing) > 0 {
+			return fmt.Errorf("for %d of %d connections the hub is not %s", len(missing), len(all), state)
 		}
-		return missing == 0, nil
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("for %d of %d connections the hub is not %s: %w", missing, len(all), state, err)
-	}
-	return nil
 }

@@ -203,12 +203,7 @@ func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64,
 	if err != nil {
 		return 0, err
 	}
-	return r.sustained(ctx, r.w, desired, func(ctx context.Context, rate float64) (float64, error) {
-		stop := startChanges(ctx, rate, r.change(o))
-		err := pause(ctx, scaled(rateTime, r.size, scaleSize))
-		made, stopErr := stop()
-		return made, errors.Join(err, stopErr)
-	}, func(ctx context.Context) error {
+	return r.sustained(ctx, r.w, desired, scaled(rateTime, r.size, scaleSize), r.change(o), func(ctx context.Context) error {
 		_, err := o.awaitAll(ctx, arrivalTimeout)
 		return err
 	})

@@ -17,8 +17,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/procfs"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -34,10 +34,6 @@ func readMetrics(ctx context.Context, connection *http.Client, url string) (metr
 	if err != nil {
 		return nil, err
 	}
-	return parseMetrics(text)
-}
-
-func parseMetrics(text []byte) (metrics, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	return families, err
@@ -48,20 +44,12 @@ func parseMetrics(text []byte) (metrics, error) {
 func (m metrics) sum(name string, label ...string) float64 {
 	total := 0.0
 	for _, metric := range m[name].GetMetric() {
-		if len(label) == 0 || hasLabel(metric, label[0], label[1]) {
+		isNamed := func(pair *dto.LabelPair) bool { return pair.GetName() == label[0] && pair.GetValue() == label[1] }
+		if len(label) == 0 || slices.ContainsFunc(metric.GetLabel(), isNamed) {
 			total += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
 		}
 	}
 	return total
-}
-
-func hasLabel(metric *dto.Metric, name, value string) bool {
-	for _, pair := range metric.GetLabel() {
-		if pair.GetName() == name && pair.GetValue() == value {
-			return true
-		}
-	}
-	return false
 }
 
 // readMetrics reads the agent's metrics.
@@ -122,21 +110,13 @@ func (a *agentProcess) awaitIdle(ctx context.Context) error {
 
 // cpuOf returns the CPU time that a process has used, in seconds.
 func cpuOf(pid int) (float64, error) {
-	stat, err := statOf(pid)
+	stat, err := results.StatOf(pid)
 	return stat.CPUTime(), err
-}
-
-func statOf(pid int) (procfs.ProcStat, error) {
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return procfs.ProcStat{}, err
-	}
-	return process.Stat()
 }
 
 // residentMB returns the agent's resident memory in MB.
 func (a *agentProcess) residentMB() (float64, error) {
-	stat, err := statOf(a.PID())
+	stat, err := results.StatOf(a.PID())
 	return float64(stat.ResidentMemory()) / 1e6, err
 }
 
@@ -201,7 +181,7 @@ func memoryOf(c *lab.Cluster) (map[string]float64, error) {
 		if !p.Running() {
 			continue
 		}
-		stat, err := statOf(p.PID())
+		stat, err := results.StatOf(p.PID())
 		if err != nil {
 			return nil, err
 		}

@@ -8,10 +8,6 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -20,8 +16,7 @@ func TestMain(m *testing.M) {
 		exitOn(serve(corefile))
 		return
 	}
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	m.Run()
 }
 

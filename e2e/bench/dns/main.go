@@ -16,10 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -40,8 +36,7 @@ func main() {
 	flag.DurationVar(&s.duration, "duration", 2*time.Second, "time of each round of each figure, in whole seconds")
 	flag.StringVar(&s.cpuProfile, "cpuprofile", "", "file for a profile of the CPU of the server with clusterset")
 	flag.Parse()
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	lab.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	exitOn(run(ctx, s))

@@ -18,6 +18,8 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/prometheus/procfs"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
@@ -110,11 +112,7 @@ func startServer(ctx context.Context, name, plugins, cpuProfile string) (*server
 
 // cpu returns how many seconds of CPU the server has used.
 func (s *server) cpu() (float64, error) {
-	process, err := procfs.NewProc(s.cmd.Process.Pid)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := process.Stat()
+	stat, err := results.StatOf(s.cmd.Process.Pid)
 	return stat.CPUTime(), err
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -120,7 +121,7 @@ func (p *pair) download(ctx context.Context, streams int) (int64, error) {
 
 // connect opens connection after connection with so many clients until ctx ends, and returns how long each took.
 func (p *pair) connect(ctx context.Context, clients int) ([]time.Duration, error) {
-	return repeat(clients, func(int) ([]time.Duration, error) {
+	return repeat(clients, func() ([]time.Duration, error) {
 		var all []time.Duration
 		for ctx.Err() == nil {
 			took, err := p.request(context.WithoutCancel(ctx))
@@ -135,7 +136,7 @@ func (p *pair) connect(ctx context.Context, clients int) ([]time.Duration, error
 
 // echo sends message after message on one stream of each of so many clients until ctx ends, and returns how long each answer took.
 func (p *pair) echo(ctx context.Context, clients int) ([]time.Duration, error) {
-	return repeat(clients, func(int) ([]time.Duration, error) {
+	return repeat(clients, func() ([]time.Duration, error) {
 		conn, err := p.open(ctx, modeEcho)
 		if err != nil {
 			return nil, err
@@ -161,17 +162,13 @@ func (p *pair) echo(ctx context.Context, clients int) ([]time.Duration, error) {
 }
 
 // repeat runs clients and returns the results of all.
-func repeat(clients int, run func(i int) ([]time.Duration, error)) ([]time.Duration, error) {
+func repeat(clients int, run func() ([]time.Duration, error)) ([]time.Duration, error) {
 	results := make([][]time.Duration, clients)
 	err := each(clients, func(i int) (err error) {
-		results[i], err = run(i)
+		results[i], err = run()
 		return err
 	})
-	var all []time.Duration
-	for _, r := range results {
-		all = append(all, r...)
-	}
-	return all, err
+	return slices.Concat(results...), err
 }
 
 // each runs n clients at once.

@@ -20,6 +20,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 )
@@ -92,14 +94,7 @@ func startPair(ctx context.Context, folder string, kind pairKind, backend string
 			p.startHAProxy(ctx, at.near, folder, "east", p.client, between+" ssl "+mutual(files[east], files[west])),
 		)
 	}
-	if err == nil {
-		err = p.awaitReady(ctx)
-	}
-	if err != nil {
-		p.stop()
-		return nil, err
-	}
-	return p, nil
+	return p.awaitReady(ctx, err)
 }
 
 // startBackend starts the process to which the pairs forward.
@@ -109,14 +104,7 @@ func startBackend(ctx context.Context, at side) (*pair, error) {
 		return nil, err
 	}
 	p := &pair{kind: direct, client: address, sites: &sites{near: at}}
-	if err = p.startRole(ctx, at, roleConfig{Listen: address}, backendRole); err == nil {
-		err = p.awaitReady(ctx)
-	}
-	if err != nil {
-		p.stop()
-		return nil, err
-	}
-	return p, nil
+	return p.awaitReady(ctx, p.startRole(ctx, at, roleConfig{Listen: address}, backendRole))
 }
 
 // The two clusters.
@@ -219,29 +207,19 @@ func (p *pair) start(cmd *exec.Cmd, env ...string) error {
 	return nil
 }
 
-// awaitReady returns when a request is answered.
-func (p *pair) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		_, err := p.request(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w: %s", err, p.output())
-		case <-time.After(20 * time.Millisecond):
-		}
+// awaitReady returns the pair when a request is answered, if its processes were started without an error. Else it stops them.
+func (p *pair) awaitReady(ctx context.Context, err error) (*pair, error) {
+	if err == nil {
+		err = lab.Await(ctx, 20*time.Millisecond, 20*time.Second, func(ctx context.Context) error { _, err := p.request(ctx); return err })
 	}
-}
-
-func (p *pair) output() string {
-	var all bytes.Buffer
+	if err == nil {
+		return p, nil
+	}
+	p.stop()
 	for _, output := range p.errors {
-		all.Write(output.Bytes())
+		err = fmt.Errorf("%w\n%s", err, output)
 	}
-	return all.String()
+	return nil, err
 }
 
 // stop ends the processes.
@@ -266,11 +244,7 @@ func (p *pair) memory() (float64, error) {
 
 func (p *pair) total(of func(procfs.ProcStat) float64) (total float64, err error) {
 	for _, cmd := range p.processes {
-		process, err := procfs.NewProc(cmd.Process.Pid)
-		if err != nil {
-			return 0, err
-		}
-		stat, err := process.Stat()
+		stat, err := results.StatOf(cmd.Process.Pid)
 		if err != nil {
 			return 0, err
 		}

@@ -9,8 +9,9 @@ import (
 	"context"
 	"io"
 	"net"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
@@ -122,15 +123,10 @@ func requestRow(ctx context.Context, b *bench, p *pair) error {
 func mixedRow(ctx context.Context, b *bench, p *pair) error {
 	var took []time.Duration
 	_, _, err := b.used(ctx, p, func(ctx context.Context) error {
-		var group sync.WaitGroup
-		var bulkErr, echoErr error
-		group.Go(func() { _, bulkErr = p.download(ctx, 4) })
-		group.Go(func() { took, echoErr = p.echo(ctx, 1) })
-		group.Wait()
-		if bulkErr != nil {
-			return bulkErr
-		}
-		return echoErr
+		var group errgroup.Group
+		group.Go(func() error { _, err := p.download(ctx, 4); return err })
+		group.Go(func() (err error) { took, err = p.echo(ctx, 1); return err })
+		return group.Wait()
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/prometheus/procfs"
 )
 
 // Results are the figures of a run and its targets.
@@ -129,4 +131,13 @@ func Quantile(values []float64, q float64) float64 {
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// StatOf returns what the kernel knows of a process.
+func StatOf(pid int) (procfs.ProcStat, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return procfs.ProcStat{}, err
+	}
+	return process.Stat()
 }
