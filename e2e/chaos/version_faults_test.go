@@ -46,7 +46,7 @@ func checkOut(commit, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if output, err := exec.Command("git", "-C", filepath.Join("..", ".."), "archive", "--output="+archive, commit).CombinedOutput(); err != nil {
+	if output, err := exec.Command("git", "-C", "../..", "archive", "--output="+archive, commit).CombinedOutput(); err != nil {
 		return fmt.Errorf("read commit %s: %w: %s; a clone without history gets it by: git fetch --unshallow", commit, err, output)
 	}
 	if output, err := exec.Command("tar", "-x", "-f", archive, "-C", folder).CombinedOutput(); err != nil {

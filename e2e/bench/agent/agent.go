@@ -49,8 +49,9 @@ func (b *bench) startAgent(ctx context.Context, w *world, m *member) (*agentProc
 		}
 		m.agent = &agentProcess{member: m, metrics: free[0], profile: free[1]}
 		m.agent.Process = m.cluster.Program(b.program, func(context.Context) error { return nil },
-			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--service-cidrs="+lab.Joined(m.cluster.ServiceCIDRs),
-			"--metrics-bind-address="+free[0], "--health-probe-bind-address=0", "--pprof-address="+free[1], "--leader-elect=false")
+			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--leader-elect=false",
+			"--service-cidrs="+lab.Joined(m.cluster.ServiceCIDRs), "--metrics-bind-address="+free[0], "--health-probe-bind-address=0",
+			"--pprof-address="+free[1])
 	}
 	m.agent.began = time.Now()
 	return m.agent, m.agent.Start(ctx)

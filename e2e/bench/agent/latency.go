@@ -151,7 +151,8 @@ func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error
 		return 0, err
 	}
 	length := max(time.Second, rateTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
-	return r.sustained(working, r.w, r.rate, length, background.change, func(ctx context.Context) error { // a change of each worker of the baseline arrives after those before it
+	// A change of each worker of the baseline arrives after those before it.
+	return r.sustained(working, r.w, r.rate, length, background.change, func(ctx context.Context) error {
 		for i := range min(latencyWidth, len(background.slices)) {
 			if _, err := background.changeSeen(ctx, i, observer); err != nil {
 				return err
@@ -199,7 +200,8 @@ const onTime, mostUtilization, mostAttempts, leastRate = 0.95, 0.85, 8, 1.0
 // sustained returns the rate of changes that this machine sustains, at most the desired one. Each rate is tried for a length of time;
 // settle returns when the changes have arrived.
 func (b *bench) sustained(
-	ctx context.Context, w *world, desired float64, length time.Duration, change func(context.Context, int) error, settle func(context.Context) error,
+	ctx context.Context, w *world, desired float64, length time.Duration,
+	change func(context.Context, int) error, settle func(context.Context) error,
 ) (float64, error) {
 	current := desired
 	for range mostAttempts {

@@ -44,43 +44,34 @@ type checker struct {
 	decoder    runtime.Decoder // strict, of the kinds that are known
 }
 
-// sources are the files that declare names: how, and the prefix that the names have elsewhere. The references of flags are
-// generated, and make generate-check compares them with the programs.
+// sources are the files that declare names, and how. The references of flags are generated, and make generate-check compares them with
+// the programs.
 var sources = []struct {
-	kind, files, prefix string
-	pattern             *regexp.Regexp
+	kind, file string
+	pattern    *regexp.Regexp
 }{
-	{"agent flags", "docs/agent.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
-	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
-	{"targets", "Makefile", "", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
-	{"metrics", "docs/metrics.md", "", regexp.MustCompile("(?m)^\\| `(\\w+)` ")}, // complete: make monitoring-check
+	{"agent flags", "docs/agent.md", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
+	{"flags", "docs/cli.md", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
+	{"targets", "Makefile", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
+	{"metrics", "docs/metrics.md", regexp.MustCompile("(?m)^\\| `(\\w+)` ")}, // complete: make monitoring-check
 }
 
 // gather returns a checker that knows the names of a repository.
 func gather(tree fs.FS) (*checker, error) {
 	names := map[string]map[string]bool{}
 	for _, source := range sources {
-		files, err := fs.Glob(tree, source.files)
+		text, err := fs.ReadFile(tree, source.file)
 		if err != nil {
 			return nil, err
 		}
 		found := map[string]bool{}
-		for _, file := range files {
-			text, err := fs.ReadFile(tree, file)
-			if err != nil {
-				return nil, err
-			}
-			for _, name := range source.pattern.FindAllSubmatch(text, -1) {
-				found[source.prefix+string(name[1])] = true
-			}
+		for _, name := range source.pattern.FindAllSubmatch(text, -1) {
+			found[string(name[1])] = true
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s declares no %s: did its form change?", source.files, source.kind)
+			return nil, fmt.Errorf("%s declares no %s: did its form change?", source.file, source.kind)
 		}
-		if names[source.kind] == nil {
-			names[source.kind] = map[string]bool{}
-		}
-		maps.Copy(names[source.kind], found)
+		names[source.kind] = found
 	}
 	names["agent flags"]["help"], names["flags"]["version"] = true, true
 	maps.Copy(names["flags"], names["agent flags"])

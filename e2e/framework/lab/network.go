@@ -170,7 +170,8 @@ func (n *network) masquerade(ctx context.Context, c *Cluster) error {
 // plug puts a machine back on the network, with "master", "wan", or takes it off, with "nomaster": whatever it sends and whatever is
 // sent to it is lost without a word then.
 func (n *network) plug(ctx context.Context, index int, how ...string) error {
-	_, err := execute(ctx, append([]string{"nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index)}, how...)...)
+	set := []string{"nsenter", "--target", strconv.Itoa(n.wan.PID()), "--net", "ip", "link", "set", portName(index)}
+	_, err := execute(ctx, append(set, how...)...)
 	return err
 }
 
