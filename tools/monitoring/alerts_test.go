@@ -44,18 +44,14 @@ type story struct {
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct {
 		Healthy map[string]string
 		// Quiet are changes of those series that no alert is for, by what they are.
 		Quiet   map[string]map[string]string
 		Stories []story
 	}
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(text, &file))
 	m := load(t)
 	for name, change := range file.Quiet {
 		t.Run(name, func(t *testing.T) {
@@ -83,10 +79,10 @@ func TestAlerts(t *testing.T) {
 func (s story) check(t *testing.T, m manifests, healthy map[string]string) {
 	t.Helper()
 	fired := evaluate(t, m, changed(t, healthy, s.Series), time.Duration(max(s.Fires, s.Ends)))
-	if at := fired[s.Alert].at(time.Duration(s.Silent)); len(at) > 0 {
+	if at := fired[s.Alert][time.Duration(s.Silent)]; len(at) > 0 {
 		t.Errorf("at %s it fires already: %v", s.Silent, at)
 	}
-	at := fired[s.Alert].at(time.Duration(s.Fires))
+	at := fired[s.Alert][time.Duration(s.Fires)]
 	if len(at) != 1 {
 		t.Fatalf("at %s there are %d of it, want 1: %v", s.Fires, len(at), fired)
 	}
@@ -100,7 +96,7 @@ func (s story) check(t *testing.T, m manifests, healthy map[string]string) {
 			t.Errorf("its text speaks of label %s, which is empty", name)
 		}
 	}
-	if s.Ends > 0 && len(fired[s.Alert].at(time.Duration(s.Ends))) > 0 {
+	if s.Ends > 0 && len(fired[s.Alert][time.Duration(s.Ends)]) > 0 {
 		t.Errorf("at %s it still fires", s.Ends)
 	}
 	for name := range fired {
@@ -135,8 +131,6 @@ func (m manifests) labelsInText(alert string) []string {
 
 // timeline holds the labels with which an alert fires, by the time since the beginning.
 type timeline map[time.Duration][]labels.Labels
-
-func (l timeline) at(t time.Duration) []labels.Labels { return l[t] }
 
 // evaluate returns when which alerts fire on series.
 func evaluate(t *testing.T, m manifests, series map[string]string, end time.Duration) map[string]timeline {
@@ -175,14 +169,11 @@ func evaluate(t *testing.T, m manifests, series map[string]string, end time.Dura
 func alerting(t *testing.T, r rule) *rules.AlertingRule {
 	t.Helper()
 	expression, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var hold model.Duration
 	if r.For != nil {
-		if hold, err = model.ParseDuration(string(*r.For)); err != nil {
-			t.Fatal(err)
-		}
+		hold, err = model.ParseDuration(string(*r.For))
+		must(t, err)
 	}
 	return rules.NewAlertingRule(r.Alert, expression, time.Duration(hold), 0, labels.FromMap(r.Labels), labels.FromMap(r.Annotations),
 		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
@@ -192,8 +183,13 @@ func alerting(t *testing.T, r rule) *rules.AlertingRule {
 func load(t *testing.T) manifests {
 	t.Helper()
 	m, err := loadManifests(filepath.Join("..", "..", "manifests", "monitoring"))
+	must(t, err)
+	return m
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
 }

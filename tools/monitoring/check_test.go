@@ -52,38 +52,18 @@ func sound() manifests {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
+		query string // of panel age
 		spoil func(*manifests)
 		want  []string
 	}{
-		"sound": {spoil: func(*manifests) {}},
-		"a misspelt metric": {
-			spoil: func(m *manifests) { m.panels[1].query = "other_totals" },
-			want:  []string{`panel "age": no scrape has metric "other_totals"`},
-		},
-		"a label that is not emitted": {
-			spoil: func(m *manifests) { m.panels[1].query = `other_total{member="b"}` },
-			want:  []string{`panel "age": other_total has no label "member"`},
-		},
-		"a group that is not emitted": {
-			spoil: func(m *manifests) { m.panels[1] = panel{"age", `sum by (source) (tombolo_up)`, ""} },
-			want:  []string{`panel "age": nothing there has a label "source"`},
-		},
-		"a group that an inner one has dropped": {
-			spoil: func(m *manifests) { m.panels[1] = panel{"age", `sum by (pod) (sum by (member) (tombolo_up))`, ""} },
-			want:  []string{`panel "age": nothing there has a label "pod"`},
-		},
-		"a match on a label that one side lacks": {
-			spoil: func(m *manifests) { m.panels[1] = panel{"age", `tombolo_up * on (member) other_total`, ""} },
-			want:  []string{`panel "age": nothing there has a label "member"`},
-		},
-		"a quantile without buckets": {
-			spoil: func(m *manifests) { m.panels[1] = panel{"age", `histogram_quantile(0.5, other_total)`, ""} },
-			want:  []string{`panel "age": nothing there has a label "le"`},
-		},
-		"a broken query": {
-			spoil: func(m *manifests) { m.panels[1].query = "sum by (" },
-			want:  []string{`panel "age": 1:9: parse error: unclosed left parenthesis`},
-		},
+		"sound":                                  {},
+		"a misspelt metric":                      {query: "other_totals", want: []string{`panel "age": no scrape has metric "other_totals"`}},
+		"a label that is not emitted":            {query: `other_total{member="b"}`, want: []string{`panel "age": other_total has no label "member"`}},
+		"a group that is not emitted":            {query: `sum by (source) (tombolo_up)`, want: []string{`panel "age": nothing there has a label "source"`}},
+		"a group that an inner one has dropped":  {query: `sum by (pod) (sum by (member) (tombolo_up))`, want: []string{`panel "age": nothing there has a label "pod"`}},
+		"a match on a label that one side lacks": {query: `tombolo_up * on (member) other_total`, want: []string{`panel "age": nothing there has a label "member"`}},
+		"a quantile without buckets":             {query: `histogram_quantile(0.5, other_total)`, want: []string{`panel "age": nothing there has a label "le"`}},
+		"a broken query":                         {query: "sum by (", want: []string{`panel "age": 1:9: parse error: unclosed left parenthesis`}},
 		"a legend of what is not there": {
 			spoil: func(m *manifests) { m.panels[0].legend = "{{ source }} {{le}}" },
 			want:  []string{`panel "slow": nothing there has a label "le"`},
@@ -129,10 +109,13 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, s := sound(), scraped{series: map[string]labelSet{}, metrics: map[string]string{}}
-			if err := s.add([]byte(sampleScrape)); err != nil {
-				t.Fatal(err)
+			must(t, s.add([]byte(sampleScrape)))
+			if test.query != "" {
+				m.panels[1] = panel{"age", test.query, ""}
 			}
-			test.spoil(&m)
+			if test.spoil != nil {
+				test.spoil(&m)
+			}
 			if diff := cmp.Diff(test.want, m.check(s, book)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -147,12 +130,7 @@ func TestRun(t *testing.T) {
 	write := func(text string, path ...string) {
 		t.Helper()
 		file := filepath.Join(path...)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)))
 	}
 	const header = "apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: agent, namespace: ns}\nspec:\n  selector: {}\n"
 	monitor := []string{root, "manifests", "monitoring", "monitor.yaml"}

@@ -16,9 +16,7 @@ import (
 func TestDashboardSchema(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	text, err := os.ReadFile("../../manifests/monitoring/tombolo.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var d grafana.Dashboard                                                  //nolint:staticcheck // the sidecar loads this version
 	if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" { // it is an empty list if nothing is wrong
 		t.Fatal(err)

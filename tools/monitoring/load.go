@@ -109,7 +109,8 @@ func (m *manifests) addDashboards(data map[string]string) error {
 		}
 		for _, p := range d.Panels {
 			for _, target := range p.Targets {
-				m.panels = append(m.panels, panel{p.Title, replaceIntervals(target.Expr), target.LegendFormat})
+				query := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m") // Grafana's other variables are in strings
+				m.panels = append(m.panels, panel{p.Title, query, target.LegendFormat})
 			}
 		}
 		for _, variable := range d.Templating.List {
@@ -119,11 +120,6 @@ func (m *manifests) addDashboards(data map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// replaceIntervals puts a duration in the place of Grafana's own variable for one. Others stand in strings.
-func replaceIntervals(query string) string {
-	return strings.ReplaceAll(query, "$__rate_interval", "5m")
 }
 
 // scraped is what was scraped: the labels of each series' name, and the names of metrics.

@@ -79,10 +79,6 @@ func (m mutant) entry() string {
 	return fmt.Sprintf("%s %s: ``%s``", m.file, m.kind, m.source)
 }
 
-func (m mutant) survived() bool {
-	return m.status == lived || m.status == timedOut || m.status == notCovered
-}
-
 // tally counts mutants by status.
 type tally map[string]int
 
@@ -132,7 +128,9 @@ func judge(out io.Writer, mutants []mutant, known string, minimum float64) error
 }
 
 func printSurvivors(out io.Writer, mutants []mutant, known string) {
-	survivors := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !m.survived() })
+	survivors := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool {
+		return m.status != lived && m.status != timedOut && m.status != notCovered
+	})
 	slices.SortFunc(survivors, func(a, b mutant) int {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column),
 			cmp.Compare(a.kind, b.kind))

@@ -94,9 +94,7 @@ func TestDecode(t *testing.T) {
 	write(t, root, "pkg/plan/plan.go", "package plan\n\n\tif a < b {\n")
 	report := `{"files":[{"file_name":"plan.go","mutations":[{"line":3,"column":7,"type":"X","status":"LIVED"}]}]}`
 	got, err := decode([]byte(report), root, "pkg/plan")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []mutant{{
 		pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 3, column: 7, kind: "X", status: lived, source: "if a < b {",
 	}}
@@ -130,9 +128,7 @@ func TestCopySources(t *testing.T) {
 	} {
 		write(t, from, file, "x")
 	}
-	if err := copySources(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must(t, copySources(from, to))
 	for file, want := range map[string]bool{
 		"go.mod": true, "pkg/a/a.go": true, "pkg/a/testdata/x.txtar": true, "pkg/bin/b.go": true,
 		"bin/big": false, "out/log": false, ".git/HEAD": false, "tools/lint/go.mod": false,
@@ -146,9 +142,7 @@ func TestCopySources(t *testing.T) {
 // A mutant that does not compile ends with 2, one that fails its test with 1, one that passes with 0.
 func TestAsGo(t *testing.T) {
 	command, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv(realGo, command)
 	for name, tc := range map[string]struct {
 		body string
@@ -192,10 +186,12 @@ func TestRunRefuses(t *testing.T) {
 func write(t *testing.T, root, file, text string) {
 	t.Helper()
 	path := filepath.Join(root, filepath.FromSlash(file))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ const (
 // the mutant as not viable; everything else is the real command's answer.
 func asGo(args []string) int {
 	command := os.Getenv(realGo)
-	if len(args) > 0 && args[0] == "test" && !measuresCoverage(args) {
+	if len(args) > 0 && args[0] == "test" && !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-cover") }) {
 		if code := execute(command, "build", args[len(args)-1]); code != 0 {
 			return 2
 		}
@@ -47,15 +47,6 @@ func asGo(args []string) int {
 		}
 	}
 	return code
-}
-
-func measuresCoverage(args []string) bool {
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-cover") {
-			return true
-		}
-	}
-	return false
 }
 
 // withoutCache returns the arguments of go test with caching and vet off; a mutant that vet refuses is not killed.

@@ -37,7 +37,7 @@ func (r release) images() (names []string, registry string, err error) {
 }
 
 // imagePlatforms are those of tools/images.
-func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
+var imagePlatforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
 
 // buildImages makes an OCI archive of each image, for all its platforms, and the bills of materials of the programs in them.
 func (r release) buildImages(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (r release) buildImages(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		for _, p := range imagePlatforms() {
+		for _, p := range imagePlatforms {
 			files := filepath.Join(scratch, "files.tar")
 			wanted := []string{"files", "-image=" + name, "-platform=" + p.os + "/" + p.arch, "-out=" + files}
 			err := r.exec(ctx, ".", tool, append(wanted, stated...)...)
@@ -73,17 +73,12 @@ func (r release) buildImages(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("bill of materials of %s: %w", name, err)
 			}
-			if err := r.write(imageBill(name, p), string(materials)); err != nil {
+			if err := r.write(fmt.Sprintf("%s_%s_%s.cdx.json", name, p.os, p.arch), string(materials)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// imageBill returns the name of the bill of materials of an image.
-func imageBill(name string, p platform) string {
-	return fmt.Sprintf("%s_%s_%s.cdx.json", name, p.os, p.arch)
 }
 
 // exec runs a program in a folder of the sources. An error has what it printed.

@@ -10,13 +10,14 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"text/template"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// charts returns the names of the Helm charts.
-func charts() []string { return []string{"tombolo", "tombolo-hub"} }
+// charts are the names of the Helm charts.
+var charts = []string{"tombolo", "tombolo-hub"}
 
 // chartVersion returns the version of the charts, a semantic version without "v".
 func (r release) chartVersion() string {
@@ -26,12 +27,9 @@ func (r release) chartVersion() string {
 	return strings.TrimPrefix(r.version, "v")
 }
 
-// chartPackage returns the name of a chart's package, as Helm forms it.
-func (r release) chartPackage(name string) string { return name + "-" + r.chartVersion() + ".tgz" }
-
 // packCharts makes the packages of the charts, which Helm can install and push to a registry.
 func (r release) packCharts() error {
-	for _, name := range charts() {
+	for _, name := range charts {
 		var entries []entry
 		root := filepath.Join(r.root, "charts", name)
 		err := fs.WalkDir(os.DirFS(root), ".", func(file string, found fs.DirEntry, err error) error {
@@ -43,7 +41,7 @@ func (r release) packCharts() error {
 		if err != nil {
 			return err
 		}
-		if err := r.pack(r.chartPackage(name), entries...); err != nil {
+		if err := r.pack(name+"-"+r.chartVersion()+".tgz", entries...); err != nil {
 			return err
 		}
 	}
@@ -90,4 +88,37 @@ func (r release) renderInstalls() error {
 		}
 	}
 	return nil
+}
+
+// krewFile is the manifest by which krew installs the plugin, as "kubectl krew install --manifest" takes it.
+const krewFile = "clusterset.yaml"
+
+// krewManifest returns the repository's .krew.yaml filled in, as krew-release-bot does it: addURIAndSha takes an address in
+// which the tag is left open, and the tag.
+func (r release) krewManifest() (string, error) {
+	functions := template.FuncMap{"addURIAndSha": func(address, tag string) (string, error) {
+		uri, err := fill("address", address, nil, map[string]string{"TagName": tag})
+		if err != nil {
+			return "", err
+		}
+		sum, err := r.digest(path.Base(uri))
+		return fmt.Sprintf("uri: %s\n    sha256: %s", uri, sum), err
+	}}
+	text, err := os.ReadFile(filepath.Join(r.root, ".krew.yaml"))
+	if err != nil {
+		return "", err
+	}
+	return fill(".krew.yaml", string(text), functions, map[string]string{"TagName": r.version})
+}
+
+func fill(name, text string, functions template.FuncMap, values map[string]string) (string, error) {
+	parsed, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var result strings.Builder
+	if err := parsed.Execute(&result, values); err != nil {
+		return "", err
+	}
+	return result.String(), nil
 }

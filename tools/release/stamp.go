@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type stampOf struct {
 // images.
 func (r release) stamps() []stampOf {
 	all := []stampOf{{imagesFile, regexp.MustCompile(`(?m)(newTag: )[^}\s]+(})$`), r.version}}
-	for _, c := range charts() {
+	for _, c := range charts {
 		all = append(all,
 			stampOf{"charts/" + c + "/Chart.yaml", regexp.MustCompile(`(?m)^(version: )\S+()$`), r.chartVersion()},
 			stampOf{"charts/" + c + "/Chart.yaml", regexp.MustCompile(`(?m)^(appVersion: )\S+()$`), r.version})
@@ -67,22 +66,18 @@ func revisionOf(ctx context.Context, root string) (string, error) {
 
 // stampedCopy returns a folder with the sources of the commit, and the version in them. Changes that are not committed are not in it.
 func (r release) stampedCopy(ctx context.Context) (string, error) {
-	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", "HEAD")
-	archive.Dir = r.root
-	sources, err := archive.Output()
-	if err != nil {
-		return "", fmt.Errorf("git archive: %w", err)
-	}
 	dir, err := os.MkdirTemp("", "tombolo-sources-")
 	if err != nil {
 		return "", err
 	}
-	unpack := exec.CommandContext(ctx, "tar", "-x", "-p", "-f", "-", "-C", dir)
-	unpack.Stdin = bytes.NewReader(sources)
-	r.root = dir
-	if output, problem := unpack.CombinedOutput(); problem != nil {
-		err = fmt.Errorf("tar: %w\n%s", problem, output)
-	} else {
+	archive := dir + ".tar"
+	defer os.Remove(archive)
+	err = r.exec(ctx, ".", "git", "archive", "--output="+archive, "HEAD")
+	if err == nil {
+		err = r.exec(ctx, ".", "tar", "-x", "-p", "-f", archive, "-C", dir)
+	}
+	if err == nil {
+		r.root = dir
 		err = r.stamp()
 	}
 	if err != nil {
