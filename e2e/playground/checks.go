@@ -137,21 +137,22 @@ func (i imported) identity() string {
 
 // noImport returns an error if anything of an import is left.
 func (m *member) noImport(ctx context.Context) error {
-	selector := client.HasLabels{mcsv1beta1.LabelServiceName}
-	for _, list := range []client.ObjectList{&corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}} {
-		if err := m.client.List(ctx, list, client.InNamespace(namespace), selector); err != nil {
+	derived := []client.ListOption{client.InNamespace(namespace), client.HasLabels{mcsv1beta1.LabelServiceName}}
+	return errors.Join(
+		empty(ctx, m.client, []client.ObjectList{&corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}}, derived...),
+		empty(ctx, m.client, []client.ObjectList{&mcsv1beta1.ServiceImportList{}}),
+	)
+}
+
+// empty returns an error if there is an object of these kinds.
+func empty(ctx context.Context, c client.Client, lists []client.ObjectList, options ...client.ListOption) error {
+	for _, list := range lists {
+		if err := c.List(ctx, list, options...); err != nil {
 			return err
 		}
 		if n := meta.LenList(list); n > 0 {
 			return fmt.Errorf("%d objects in a %T", n, list)
 		}
-	}
-	list := &mcsv1beta1.ServiceImportList{}
-	if err := m.client.List(ctx, list); err != nil {
-		return err
-	}
-	if len(list.Items) > 0 {
-		return fmt.Errorf("%d ServiceImports", len(list.Items))
 	}
 	return nil
 }

@@ -96,7 +96,10 @@ func (d *demo) startClusters(ctx context.Context) error {
 	if d.host != "" {
 		clusters = append(clusters, lab.Member("cluster-c"))
 		for i := range clusters {
-			clusters[i].Env = gatewayEnvironment(clusters[i].Name, d.host)
+			clusters[i].Env = []string{ // what a gateway reads from the environment of its pod
+				"POD_NAMESPACE=" + manifests.AgentNamespace, "POD_NAME=gateway-" + clusters[i].Name,
+				"POD_UID=00000000-0000-0000-0000-000000000001", "POD_IPS=" + d.host,
+			}
 		}
 	}
 	d.progressf("%d API servers start: a hub and the members", len(clusters))
@@ -104,10 +107,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	if d.logs, err = os.MkdirTemp("", "tombolo-demo-logs-"); err != nil {
 		return err
 	}
-	d.lab, err = lab.New(ctx, lab.Options{
-		Clusters: clusters, Logs: d.logs, Log: d.progressf,
-	})
-	if err != nil {
+	if d.lab, err = lab.New(ctx, lab.Options{Clusters: clusters, Logs: d.logs, Log: d.progressf}); err != nil {
 		return err
 	}
 	d.hub = d.lab.Cluster("hub")

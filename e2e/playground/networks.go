@@ -94,7 +94,9 @@ func (d *demo) acrossNetworks(ctx context.Context) error {
 		return err
 	}
 	far := workload{name: "far", ports: []corev1.ServicePort{servicePort("hello", 80, port)}, pods: []pod{{ipv4: d.host}}}
-	if err := d.c.create(ctx, far.objectsIPv4()...); err != nil {
+	service := far.service()
+	service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	if err := d.c.create(ctx, service, far.slice("ipv4", func(p pod) string { return p.ipv4 })); err != nil {
 		return err
 	}
 	if err := d.a.clientPod(ctx, d.host); err != nil {
@@ -173,13 +175,6 @@ func answers(ctx context.Context, address, line string) error {
 	return err
 }
 
-// objectsIPv4 returns the Service and its slice of a workload whose pods have IPv4 addresses only.
-func (w workload) objectsIPv4() []client.Object {
-	service := w.service()
-	service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
-	return []client.Object{service, w.slice("ipv4", func(p pod) string { return p.ipv4 })}
-}
-
 // installGateway prepares a member for gateways: its agent gets the rights of a released one, because only it may write the slices of
 // gateways. It returns the arguments of the agent.
 func (m *member) installGateway(ctx context.Context, address string) ([]string, error) {
@@ -205,11 +200,4 @@ func (m *member) startWithGateway(ctx context.Context, hub client.Client, plugin
 		return err
 	}
 	return errors.Join(m.start(ctx, hub, plugin, args...), m.startGateway(ctx, host, port))
-}
-
-// gatewayEnvironment returns what a gateway reads from the environment of its pod.
-func gatewayEnvironment(cluster, host string) []string {
-	return []string{
-		"POD_NAMESPACE=" + manifests.AgentNamespace, "POD_NAME=gateway-" + cluster, "POD_UID=00000000-0000-0000-0000-000000000001", "POD_IPS=" + host,
-	}
 }

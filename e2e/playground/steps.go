@@ -5,13 +5,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/miekg/dns"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -22,10 +22,7 @@ import (
 // exportWeb: a Service with ClusterIPs in cluster-a, exported, works in cluster-b.
 func (d *demo) exportWeb(ctx context.Context) error {
 	d.printf("\n1. cluster-a exports web\n")
-	if err := d.a.create(ctx, webInA.objects()...); err != nil {
-		return err
-	}
-	if err := d.b.create(ctx, webInB.objects()...); err != nil {
+	if err := errors.Join(d.a.create(ctx, webInA.objects()...), d.b.create(ctx, webInB.objects()...)); err != nil {
 		return err
 	}
 	d.linef("cluster-b has a Service web of its own. It is not exported, so it takes no part.")
@@ -154,10 +151,7 @@ func (d *demo) withdraw(ctx context.Context) error {
 	}
 	d.printf("\n5. The last exports are deleted\n")
 	d.step = time.Now()
-	if err := d.b.client.Delete(ctx, serviceExport("web")); err != nil {
-		return err
-	}
-	if err := d.a.client.Delete(ctx, serviceExport("db")); err != nil {
+	if err := errors.Join(d.b.client.Delete(ctx, serviceExport("web")), d.a.client.Delete(ctx, serviceExport("db"))); err != nil {
 		return err
 	}
 	return d.nothingLeft(ctx)
@@ -172,15 +166,7 @@ func (d *demo) nothingLeft(ctx context.Context) error {
 	}
 	d.afterf("no ServiceImport, no derived Service and no mirrored EndpointSlice is left in either cluster")
 	err := d.await(ctx, "no records on the hub", func(ctx context.Context) error {
-		for _, list := range []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}} {
-			if err := d.hubClient.List(ctx, list); err != nil {
-				return err
-			}
-			if n := meta.LenList(list); n > 0 {
-				return fmt.Errorf("%d objects in a %T", n, list)
-			}
-		}
-		return nil
+		return empty(ctx, d.hubClient, []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}})
 	})
 	if err != nil {
 		return err

@@ -52,18 +52,18 @@ func sound() manifests {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		query string // of panel age
-		spoil func(*manifests)
-		want  []string
+		query, problem string // of panel age
+		spoil          func(*manifests)
+		want           []string
 	}{
 		"sound":                                  {},
-		"a misspelt metric":                      {query: "other_totals", want: []string{`panel "age": no scrape has metric "other_totals"`}},
-		"a label that is not emitted":            {query: `other_total{member="b"}`, want: []string{`panel "age": other_total has no label "member"`}},
-		"a group that is not emitted":            {query: `sum by (source) (tombolo_up)`, want: []string{`panel "age": nothing there has a label "source"`}},
-		"a group that an inner one has dropped":  {query: `sum by (pod) (sum by (member) (tombolo_up))`, want: []string{`panel "age": nothing there has a label "pod"`}},
-		"a match on a label that one side lacks": {query: `tombolo_up * on (member) other_total`, want: []string{`panel "age": nothing there has a label "member"`}},
-		"a quantile without buckets":             {query: `histogram_quantile(0.5, other_total)`, want: []string{`panel "age": nothing there has a label "le"`}},
-		"a broken query":                         {query: "sum by (", want: []string{`panel "age": 1:9: parse error: unclosed left parenthesis`}},
+		"a misspelt metric":                      {query: "other_totals", problem: `no scrape has metric "other_totals"`},
+		"a label that is not emitted":            {query: `other_total{member="b"}`, problem: `other_total has no label "member"`},
+		"a group that is not emitted":            {query: `sum by (source) (tombolo_up)`, problem: `nothing there has a label "source"`},
+		"a group that an inner one has dropped":  {query: `sum by (pod) (sum by (member) (tombolo_up))`, problem: `nothing there has a label "pod"`},
+		"a match on a label that one side lacks": {query: `tombolo_up * on (member) other_total`, problem: `nothing there has a label "member"`},
+		"a quantile without buckets":             {query: `histogram_quantile(0.5, other_total)`, problem: `nothing there has a label "le"`},
+		"a broken query":                         {query: "sum by (", problem: `1:9: parse error: unclosed left parenthesis`},
 		"a legend of what is not there": {
 			spoil: func(m *manifests) { m.panels[0].legend = "{{ source }} {{le}}" },
 			want:  []string{`panel "slow": nothing there has a label "le"`},
@@ -112,6 +112,7 @@ func TestCheck(t *testing.T) {
 			must(t, s.add([]byte(sampleScrape)))
 			if test.query != "" {
 				m.panels[1] = panel{"age", test.query, ""}
+				test.want = []string{`panel "age": ` + test.problem}
 			}
 			if test.spoil != nil {
 				test.spoil(&m)
