@@ -135,13 +135,8 @@ func (w *world) createServices(ctx context.Context) error {
 			w.must(w.offer(ctx, other, partly, w.random))
 		}
 	}
-	return w.obstructImport(ctx)
-}
-
-// obstructImport has the first member export another service that stays, whose name an unmanaged ServiceImport of the second member has.
-func (w *world) obstructImport(ctx context.Context) error {
-	w.unmanaged++
-	k := oracle.Key{Namespace: still, Name: fmt.Sprintf("theirs-%d", w.unmanaged)}
+	// The name of another service that stays, of the first member, is that of an unmanaged ServiceImport of the second one.
+	k := oracle.Key{Namespace: still, Name: "theirs"}
 	return errors.Join(w.obstruct(ctx, w.members[1], k), w.offer(ctx, w.members[0], service(k, 0), w.random))
 }
 

@@ -47,7 +47,7 @@ func gatewayFaults() []gatewayFault {
 	return []gatewayFault{
 		{name: "a gateway of the exporter is killed", begin: exporterDown(syscall.SIGKILL), end: exporterUp, serves: true},
 		{name: "a gateway of the exporter is frozen", begin: exporterDown(syscall.SIGSTOP), end: exporterUp, serves: true, lost: lostWhenFrozen},
-		{name: "all gateways of the exporter are killed", begin: exportersDown, end: exportersUp},
+		{name: "all gateways of the exporter are killed", begin: exporterGateways((*agent).kill), end: exporterGateways((*agent).start)},
 		{name: "a gateway of the importer is killed", begin: importerDown(syscall.SIGKILL), end: importerUp, serves: true},
 		{name: "a gateway of the importer is frozen", begin: importerDown(syscall.SIGSTOP), end: importerUp, serves: true},
 		{name: "no packet passes between the networks", begin: cutNetworks, end: mendNetworks},
@@ -117,12 +117,11 @@ func exporterDown(signal syscall.Signal) func(context.Context, *networks) error 
 
 func exporterUp(_ context.Context, n *networks) error { return n.gateways["b"][0].up() }
 
-func exportersDown(_ context.Context, n *networks) error {
-	return errors.Join(n.gateways["b"][0].kill(), n.gateways["b"][1].kill())
-}
-
-func exportersUp(_ context.Context, n *networks) error {
-	return errors.Join(n.gateways["b"][0].start(), n.gateways["b"][1].start())
+// exporterGateways does something to both gateways of the exporter.
+func exporterGateways(do func(*agent) error) func(context.Context, *networks) error {
+	return func(_ context.Context, n *networks) error {
+		return errors.Join(do(n.gateways["b"][0]), do(n.gateways["b"][1]))
+	}
 }
 
 // importerDown returns when no slice lists the gateway, which no kubelet says is not ready: until then, clients get no answer from it.
@@ -200,7 +199,7 @@ func expire(ctx context.Context, n *networks) error {
 	if err := b.Update(ctx, leaf); err != nil {
 		return err
 	}
-	return errors.Join(n.gateways["b"][0].crash(), n.gateways["b"][1].crash())
+	return exporterGateways((*agent).crash)(ctx, n)
 }
 
 // publishAnother replaces the certificate of the exporter's authority on the hub.

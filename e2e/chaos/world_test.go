@@ -51,8 +51,6 @@ type world struct {
 	silent map[string]bool
 	// authority issues client certificates that the hub accepts.
 	authority authority
-	// unmanaged counts the imports of another user's.
-	unmanaged int
 	// backups counts them, and young is the hub's of before the last member joined.
 	backups int
 	young   string

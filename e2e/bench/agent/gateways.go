@@ -108,9 +108,7 @@ func (b *bench) churn(ctx context.Context, w *world, sources *sourceSlices, who 
 	}
 	caused := after.since(before)
 	b.log("%d changes of endpoints caused: %s", changes, caused)
-	b.Add(gatewayChurn, who, "hub-writes", float64(caused.count(func(q request) bool {
-		return q.cluster == w.hub.Name && q.verb != "GET" && q.verb != "LIST"
-	})))
+	b.Add(gatewayChurn, who, "hub-writes", float64(caused.writes(w.hub.Name)))
 	return nil
 }
 

@@ -5,13 +5,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -21,6 +20,8 @@ import (
 type requests map[request]int
 
 type request struct{ cluster, verb, resource string }
+
+func (q request) isRead() bool { return q.verb == "GET" || q.verb == "LIST" }
 
 var countedResources = []string{
 	"services", "services/status", "endpointslices", "serviceimports", "serviceimports/status", "serviceexports", "serviceexports/status",
@@ -62,8 +63,11 @@ func (r requests) in(cluster string) int {
 	return r.count(func(q request) bool { return q.cluster == cluster })
 }
 
-func (r requests) reads() int {
-	return r.count(func(q request) bool { return q.verb == "GET" || q.verb == "LIST" })
+func (r requests) reads() int { return r.count(request.isRead) }
+
+// writes returns how many requests to a cluster were no reads.
+func (r requests) writes(cluster string) int {
+	return r.count(func(q request) bool { return q.cluster == cluster && !q.isRead() })
 }
 
 func (r requests) String() string {
@@ -85,21 +89,19 @@ func settledRequests(ctx context.Context, w *world) (requests, error) {
 		clusters = append(clusters, m.cluster)
 	}
 	var last requests
-	err := wait.PollUntilContextTimeout(ctx, settleInterval, roundTimeout, true, func(ctx context.Context) (bool, error) {
-		now := requests{}
+	err := lab.Await(ctx, settleInterval, roundTimeout, func(ctx context.Context) error {
+		before, now := last, requests{}
 		for _, c := range clusters {
 			all, err := c.Requests(ctx)
 			if err != nil {
-				return false, err
+				return err
 			}
 			now.add(c.Name, all)
 		}
-		same := maps.Equal(last, now)
-		last = now
-		return same, nil
+		if last = now; !maps.Equal(before, now) {
+			return errors.New("there are still requests")
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("wait until there are no more requests: %w", err)
-	}
-	return last, nil
+	return last, err
 }

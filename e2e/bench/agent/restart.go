@@ -134,9 +134,7 @@ func (r *restartRun) measure(ctx context.Context, a *agentProcess, o *observer, 
 	if err != nil {
 		return err
 	}
-	writes := after.since(before).count(func(q request) bool {
-		return q.cluster == r.importer.cluster.Name && q.verb != "GET" && q.verb != "LIST"
-	})
+	writes := after.since(before).writes(r.importer.cluster.Name)
 	r.Add("Restart", agent, "sync-s", synced.Sub(a.began).Seconds())
 	r.Add("Restart", agent, "first-reconcile-s", reconciling.Sub(a.began).Seconds())
 	r.Add("Restart", agent, "writes", float64(writes-1)) // the change is one

@@ -14,10 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // An import is compared as lines: those that follow from what the harness has published, and those that the importer has.
@@ -123,27 +124,24 @@ const mostReported = 5
 // verify returns an error if the imports of services are not as expected after a while.
 func verify(ctx context.Context, importer *member, services []*scaleService) error {
 	wrong := services
-	var reports []error
-	err := wait.PollUntilContextTimeout(ctx, time.Second, arrivalTimeout, true, func(ctx context.Context) (bool, error) {
+	return lab.Await(ctx, time.Second, arrivalTimeout, func(ctx context.Context) error {
 		var still []*scaleService
-		var found []error
+		var reports []error
 		for _, s := range wrong {
 			got, err := actual(ctx, importer, s.name)
 			if client.IgnoreNotFound(err) != nil {
-				return false, err
+				return err
 			}
 			if want := s.expected(); !slices.Equal(want, got) {
 				still = append(still, s)
-				found = append(found, fmt.Errorf("%s: missing %q, not expected %q", s.name, lacking(want, got), lacking(got, want)))
+				reports = append(reports, fmt.Errorf("%s: missing %q, not expected %q", s.name, lacking(want, got), lacking(got, want)))
 			}
 		}
-		wrong, reports = still, found
-		return len(wrong) == 0, nil
+		if wrong = still; len(wrong) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%d of %d imports are wrong:\n%w", len(wrong), len(services), errors.Join(reports[:min(len(reports), mostReported)]...))
 	})
-	if err != nil {
-		return fmt.Errorf("%d of %d imports are wrong: %w\n%w", len(wrong), len(services), err, errors.Join(reports[:min(len(reports), mostReported)]...))
-	}
-	return nil
 }
 
 // lacking returns the first lines of one list that another one does not have.

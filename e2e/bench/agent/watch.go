@@ -51,12 +51,6 @@ func watchObjects(ctx context.Context, c client.WithWatch, list client.ObjectLis
 	return nil
 }
 
-// isReady returns whether an import is Ready and has the addresses that it needs.
-func isReady(i *mcsv1beta1.ServiceImport) bool {
-	return (len(i.Spec.IPs) > 0 || i.Spec.Type == mcsv1beta1.Headless) &&
-		meta.IsStatusConditionTrue(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-}
-
 // observer records when a member's watches return what is expected: an address in a mirrored slice, or the key of a Ready
 // import, a Ready export, a mirrored slice with all endpoints, or one with none that is ready. The watches are an administrator's, the same for agents and baseline.
 type observer struct {
@@ -107,8 +101,10 @@ func observe(ctx context.Context, m *member) (*observer, error) {
 		return nil, err
 	}
 	err = watchObjects(ctx, m.admin, &mcsv1beta1.ServiceImportList{}, namespace, func(object client.Object) {
-		if now := time.Now(); isReady(object.(*mcsv1beta1.ServiceImport)) {
-			o.see(importKey(object.GetName()), now)
+		now, i := time.Now(), object.(*mcsv1beta1.ServiceImport)
+		complete := len(i.Spec.IPs) > 0 || i.Spec.Type == mcsv1beta1.Headless // with the addresses that it needs
+		if complete && meta.IsStatusConditionTrue(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
+			o.see(importKey(i.Name), now)
 		}
 	})
 	if err != nil {
