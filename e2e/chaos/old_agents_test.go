@@ -26,11 +26,7 @@ const beforeNetworks = "3d38b75de35f5e71ef2aa2e12b16cd5292a4179d"
 // spec: W3
 func TestAgentWithoutNetworks(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("CHAOS") == "" {
-		t.Skip("make chaos runs it")
-	}
-	w, a := worldOfCommit(t, beforeNetworks)
-	k := framework.Key{Namespace: framework.Namespace(t, a), Name: "web"}
+	w, a, k := worldOfCommit(t, beforeNetworks)
 	for _, id := range []string{"near", "far", "hidden"} {
 		w.Enroll(t, id)
 	}
@@ -76,11 +72,7 @@ const beforeGrants = "0c7888cc9a7a404acbf8287824063caf4fd5a27b"
 // spec: A1
 func TestAgentWithoutGrants(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("CHAOS") == "" {
-		t.Skip("make chaos runs it")
-	}
-	w, a := worldOfCommit(t, beforeGrants)
-	k := framework.Key{Namespace: framework.Namespace(t, a), Name: "web"}
+	w, a, k := worldOfCommit(t, beforeGrants)
 	grantedTo := func(clusters ...hubv1alpha1.GrantedCluster) func(*hubv1alpha1.PublishedService) {
 		return func(s *hubv1alpha1.PublishedService) {
 			s.Spec.Inactive, s.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: clusters}
@@ -114,9 +106,12 @@ func exporters(t *testing.T, m *framework.Member, k framework.Key) (from []strin
 	return from
 }
 
-// worldOfCommit returns a hub and its member a, whose agent is that of a commit.
-func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Member) {
+// worldOfCommit returns a hub and its member a, whose agent is that of a commit, and a service in a namespace of a.
+func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Member, framework.Key) {
 	t.Helper()
+	if os.Getenv("CHAOS") == "" {
+		t.Skip("make chaos runs it")
+	}
 	folder := filepath.Join(programFolder, commit)
 	lab.Must(t, checkOut(commit, folder))
 	program := folder + "-agent"
@@ -130,5 +125,5 @@ func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Me
 	always := func(context.Context) error { return nil }
 	lab.Must(t, a.Cluster.Program(program, always, "--kubeconfig="+local, "--hub-kubeconfig="+remote, "--service-cidrs="+lab.Joined(a.Cluster.ServiceCIDRs),
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0").Start(t.Context()))
-	return w, a
+	return w, a, framework.Key{Namespace: framework.Namespace(t, a), Name: "web"}
 }

@@ -104,9 +104,7 @@ func bad() {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			path, err := filepath.Abs("../../" + file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, problem := range check(t, map[string][]byte{path: []byte(test.source)}, "./"+filepath.Dir(file)) {
 				got = append(got, strings.TrimPrefix(problem, path+":"))
@@ -244,9 +242,7 @@ func TestWalk(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
 	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, walk, _ := strings.Cut(string(text), "## Data flow\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	rows := regexp.MustCompile("(?m)^\\| [AB] \\| `([a-z]+)\\.(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\|").FindAllStringSubmatch(walk, -1)
@@ -270,18 +266,21 @@ func declares(t *testing.T, pkg, root string, line *regexp.Regexp) bool {
 	t.Helper()
 	for _, folder := range []string{"pkg", "controllers"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, pkg, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if line.Match(source) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

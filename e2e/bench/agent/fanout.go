@@ -84,13 +84,12 @@ func (r *fanoutRun) withMembers(ctx context.Context, w *world) (err error) {
 // causedBy returns the requests that follow from what do does, with the slices of a few services and an observer of the
 // second member.
 func (r *fanoutRun) causedBy(ctx context.Context, w *world, do func(*sourceSlices, *observer) error) (requests, error) {
-	observing, stop := context.WithCancel(ctx)
-	defer stop()
 	slices, err := readSlices(ctx, w.members[0], r.services[:fewServices])
 	if err != nil {
 		return nil, err
 	}
-	o, err := observe(observing, w.members[1])
+	o, stop, err := observe(ctx, w.members[1])
+	defer stop()
 	if err != nil {
 		return nil, err
 	}

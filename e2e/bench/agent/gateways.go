@@ -115,9 +115,8 @@ func (b *bench) churn(ctx context.Context, w *world, sources *sourceSlices, who 
 // withdrawals ends all endpoints of one service after the other, and measures the time until the importer's slices have none. At the end the
 // endpoints are as before.
 func (b *bench) withdrawals(ctx context.Context, w *world, sources *sourceSlices, who string) error {
-	observing, stop := context.WithCancel(ctx)
+	o, stop, err := observe(ctx, w.members[1])
 	defer stop()
-	o, err := observe(observing, w.members[1])
 	if err != nil {
 		return err
 	}

@@ -75,12 +75,11 @@ type latencyRun struct {
 
 // round measures the agents or the baseline, which are running.
 func (r *latencyRun) round(ctx context.Context, who string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if _, err := exportAll(ctx, r.w, r.exported); err != nil {
 		return err
 	}
-	observer, err := observe(ctx, r.w.members[1])
+	observer, stopObserver, err := observe(ctx, r.w.members[1])
+	defer stopObserver()
 	if err != nil {
 		return err
 	}
@@ -146,7 +145,8 @@ func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error
 	if err != nil {
 		return 0, err
 	}
-	observer, err := observe(working, r.w.members[1])
+	observer, stopObserver, err := observe(working, r.w.members[1])
+	defer stopObserver()
 	if err != nil {
 		return 0, err
 	}

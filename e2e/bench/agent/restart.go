@@ -69,9 +69,8 @@ type restartRun struct {
 }
 
 func (r *restartRun) firstImport(ctx context.Context) error {
-	observing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	o, err := observe(observing, r.importer)
+	o, stop, err := observe(ctx, r.importer)
+	defer stop()
 	if err != nil {
 		return err
 	}
@@ -93,9 +92,8 @@ func (r *restartRun) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	observing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	o, err := observe(observing, r.importer)
+	o, stop, err := observe(ctx, r.importer)
+	defer stop()
 	if err != nil {
 		return err
 	}

@@ -108,9 +108,8 @@ func (r *scaleRun) fill(ctx context.Context) error {
 
 // publishAndImport publishes services, and returns when all are imported and the agent is idle.
 func (r *scaleRun) publishAndImport(ctx context.Context, services []*scaleService) error {
-	observing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	o, err := observe(observing, r.importer)
+	o, stop, err := observe(ctx, r.importer)
+	defer stop()
 	if err != nil {
 		return err
 	}
@@ -142,9 +141,8 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	observing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	o, err := observe(observing, r.importer)
+	o, stopObserver, err := observe(ctx, r.importer)
+	defer stopObserver()
 	if err != nil {
 		return err
 	}
@@ -197,9 +195,8 @@ func (r *scaleRun) change(o *observer) func(context.Context, int) error {
 // sustainedRate returns the rate of changes that this machine sustains with the agent and all receivers. An agent that is
 // late does not reduce it, unless it uses the CPU that the others need.
 func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64, error) {
-	observing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	o, err := observe(observing, r.importer)
+	o, stop, err := observe(ctx, r.importer)
+	defer stop()
 	if err != nil {
 		return 0, err
 	}

@@ -75,10 +75,11 @@ type change struct {
 	done       chan struct{} // closed when it was seen
 }
 
-// observe returns when its watches of the member are open.
-func observe(ctx context.Context, m *member) (*observer, error) {
-	o := newObserver()
-	err := watchObjects(ctx, m.admin, &discoveryv1.EndpointSliceList{}, namespace, func(object client.Object) {
+// observe returns when its watches of the member are open, until stop, which is never nil.
+func observe(ctx context.Context, m *member) (o *observer, stop func(), err error) {
+	o = newObserver()
+	ctx, stop = context.WithCancel(ctx)
+	err = watchObjects(ctx, m.admin, &discoveryv1.EndpointSliceList{}, namespace, func(object client.Object) {
 		now, slice := time.Now(), object.(*discoveryv1.EndpointSlice)
 		if slice.Labels[discoveryv1.LabelManagedBy] != clusterset.ManagedBy {
 			return
@@ -98,7 +99,7 @@ func observe(ctx context.Context, m *member) (*observer, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, stop, err
 	}
 	err = watchObjects(ctx, m.admin, &mcsv1beta1.ServiceImportList{}, namespace, func(object client.Object) {
 		now, i := time.Now(), object.(*mcsv1beta1.ServiceImport)
@@ -108,9 +109,9 @@ func observe(ctx context.Context, m *member) (*observer, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, stop, err
 	}
-	return o, watchObjects(ctx, m.admin, &mcsv1beta1.ServiceExportList{}, namespace, func(object client.Object) {
+	return o, stop, watchObjects(ctx, m.admin, &mcsv1beta1.ServiceExportList{}, namespace, func(object client.Object) {
 		now, export := time.Now(), object.(*mcsv1beta1.ServiceExport)
 		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
 			o.see(exportKey(export.Name), now)
@@ -198,11 +199,11 @@ func (c *change) latency() float64 {
 // Ready import with a mirrored slice in each, and a Ready export in the first.
 func exportAll(ctx context.Context, w *world, services []*testService) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer cancel() // stops all observers
 	observers := make([]*observer, len(w.members))
 	for i, m := range w.members {
 		var err error
-		if observers[i], err = observe(ctx, m); err != nil {
+		if observers[i], _, err = observe(ctx, m); err != nil {
 			return 0, err
 		}
 		observers[i].expectImports(services)
