@@ -142,7 +142,7 @@ func AwaitFullQuota(ctx context.Context, hub client.Client, member clusterset.Cl
 	return lab.Await(ctx, 100*time.Millisecond, waitLimit, func(ctx context.Context) error {
 		err := hub.Create(ctx, record(manifests.MemberOptions{ClusterID: member}), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "exceeded quota") {
-			return fmt.Errorf("another slice of %s is not refused for its quota, but answered by %w", member, err)
+			return fmt.Errorf("another slice of %s is not refused for its quota, but answered by %v", member, err) //nolint:errorlint // it may be nil
 		}
 		return nil
 	})
