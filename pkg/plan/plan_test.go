@@ -84,7 +84,8 @@ func TestEndpointSlices(t *testing.T) {
 			list{slice("c"), slice("a"), slice("b")}, nil, []step{{"create", "a", ""}, {"create", "b", ""}, {"create", "c", ""}},
 		},
 		"deleted, sorted by name": {
-			nil, list{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
+			nil,
+			list{stored(slice("c"), "3"), stored(slice("a"), "1"), stored(slice("b"), "2")},
 			[]step{{"delete", "a", "1"}, {"delete", "b", "2"}, {"delete", "c", "3"}},
 		},
 		"deletions come last": {
@@ -93,7 +94,8 @@ func TestEndpointSlices(t *testing.T) {
 			[]step{{"create", "a", ""}, {"update", "b", "2"}, {"delete", "c", "3"}},
 		},
 		"another address type replaces": {
-			list{slice("a", v6), slice("b")}, list{stored(slice("a"), "1"), stored(slice("b"), "2")},
+			list{slice("a", v6), slice("b")},
+			list{stored(slice("a"), "1"), stored(slice("b"), "2")},
 			[]step{{"delete", "a", "1"}, {"create", "a", ""}},
 		},
 		"an endpoint changes":        {list{slice("a", ready)}, list{stored(slice("a"), "1")}, []step{{"update", "a", "1"}}},
@@ -309,7 +311,8 @@ func TestService(t *testing.T) {
 			service(), list{allocated(service(headless))}, result{Steps: []step{{"delete", "derived-1", "5"}, {"create", "derived-1", ""}}},
 		},
 		"one under another name goes": {
-			service(), list{allocated(service(), "10.0.0.1"), allocated(service(derived0), "10.0.0.2")},
+			service(),
+			list{allocated(service(), "10.0.0.1"), allocated(service(derived0), "10.0.0.2")},
 			result{[]step{{"delete", "derived-0", "5"}}, "10.0.0.2", []string{"10.0.0.2"}},
 		},
 	}

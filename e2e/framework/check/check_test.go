@@ -17,6 +17,7 @@ func (*recorder) Helper() {}
 func (r *recorder) Errorf(format string, arguments ...any) {
 	r.failures = append(r.failures, "Errorf "+fmt.Sprintf(format, arguments...))
 }
+
 func (r *recorder) Fatal(arguments ...any) {
 	r.failures = append(r.failures, "Fatal "+fmt.Sprint(arguments...))
 }
