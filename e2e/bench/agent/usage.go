@@ -63,9 +63,11 @@ func (m metrics) unfinished() float64 {
 	return m.sum("workqueue_depth") + m.sum("controller_runtime_active_workers")
 }
 
-// awaitSynced returns when the agent has reconciled so many imports and its queues are empty.
+// awaitSynced returns when the agent was in sync: it has read the hub and reconciled so many imports, and its queues are empty, also a
+// moment later. (Before it has read the hub, it reconciles without a result.)
 func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time, error) {
-	last := ""
+	var last string
+	var since time.Time
 	err := a.poll(ctx, metricsInterval, "is not in sync", func(ctx context.Context) (bool, error) {
 		m, err := a.readMetrics(ctx)
 		if err != nil {
@@ -74,12 +76,20 @@ func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time,
 		}
 		reconciled := m.sum("controller_runtime_reconcile_total", "controller", "imports")
 		last = fmt.Sprintf("%.0f of %d imports reconciled, %.0f keys unfinished", reconciled, imports, m.unfinished())
-		return reconciled >= float64(imports) && m.unfinished() == 0, nil
+		switch {
+		case m.sum("tombolo_hub_connected") == 0 || reconciled < float64(imports) || m.unfinished() > 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		default:
+			return true, nil
+		}
+		return false, nil
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s: %w", last, err)
 	}
-	return time.Now(), nil
+	return since, nil
 }
 
 // awaitLive returns when the agent counts so many other members as live, and is in sync.
