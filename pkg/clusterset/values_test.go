@@ -5,6 +5,7 @@ package clusterset_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -329,5 +330,71 @@ func TestIsGrantedOnly(t *testing.T) {
 	}
 	if clusterset.IsGrantedOnly(&metav1.ObjectMeta{}) {
 		t.Error("no annotation restricts")
+	}
+}
+
+// spec: A1
+func TestIsGrantedTo(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		to   []clusterset.ClusterID
+		want []bool // to the exporter, and to b and c
+	}{
+		"no grant":           {nil, []bool{true, true, true}},
+		"granted to b":       {[]clusterset.ClusterID{"b"}, []bool{true, true, false}},
+		"granted to none":    {[]clusterset.ClusterID{}, []bool{true, false, false}},
+		"granted to both":    {[]clusterset.ClusterID{"b", "c"}, []bool{true, true, true}},
+		"granted to another": {[]clusterset.ClusterID{"d"}, []bool{true, false, false}},
+	} {
+		e := clusterset.Export{Cluster: "a", GrantedTo: tc.to}
+		check.Equal(t, name, tc.want, []bool{e.IsGrantedTo("a"), e.IsGrantedTo("b"), e.IsGrantedTo("c")})
+	}
+}
+
+// spec: A1, P3
+func TestMarksOfExports(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{"true": true, "": true, "yes": true, "false": false} {
+		export := &metav1.ObjectMeta{Annotations: map[string]string{clusterset.AnnotationGrantedOnly: value}}
+		check.Equal(t, "granted only if the annotation is "+value, want, clusterset.IsGrantedOnly(export))
+	}
+	check.Equal(t, "granted only without the annotation", false, clusterset.IsGrantedOnly(&metav1.ObjectMeta{}))
+	label := func(value string) map[string]string { return map[string]string{clusterset.LabelAutoExport: value} }
+	for name, tc := range map[string]struct {
+		service, namespace map[string]string
+		want               bool
+	}{
+		"no label":                      {nil, nil, false},
+		"the Service's":                 {label("true"), nil, true},
+		"the Namespace's":               {nil, label("true"), true},
+		"the Service's precedes":        {label("false"), label("true"), false},
+		"the Service's, in a false one": {label("true"), label("false"), true},
+		"another value":                 {nil, label("yes"), false},
+	} {
+		check.Equal(t, "automatic export with "+name, tc.want, clusterset.IsAutoExported(tc.service, tc.namespace))
+	}
+}
+
+// spec: G9
+func TestNamesOfVirtualIPs(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, v := range []clusterset.VirtualIP{
+		{Service: clusterset.ServiceKey{Namespace: "shop", Name: "db"}, Cluster: "a"}, {Service: clusterset.ServiceKey{Name: "db"}, Cluster: "a", Hostname: "db-0"},
+		{Service: clusterset.ServiceKey{Name: "db"}, Cluster: "b", Hostname: "db-0"}, {Service: clusterset.ServiceKey{Name: "d"}, Cluster: "b", Hostname: "db-0"},
+	} {
+		names[v.Name()] = clusterset.IsVirtualIPName(v.Name()) && len(v.Name()) == len("virtual-")+40
+	}
+	if len(names) != 4 || slices.Contains(slices.Collect(maps.Values(names)), false) {
+		t.Errorf("names %v", names)
+	}
+	long := clusterset.LongDerivedName("web")
+	for object, want := range map[string]string{long: long, long + "-berlin-0123456789": long, "derived-": "derived-"} {
+		if got, ok := clusterset.DerivedNameOf(object); got != want || !ok {
+			t.Errorf("%s belongs to %s, %t", object, got, ok)
+		}
+	}
+	if got, ok := clusterset.DerivedNameOf("web"); ok {
+		t.Errorf("web belongs to %s", got)
 	}
 }

@@ -32,7 +32,11 @@ func TestAvailableAddresses(t *testing.T) {
 		"each slice has its own port":              {[]clusterset.Slice{slice(8080, ready), slice(8081, ready)}, []string{"10.1.0.1:8080", "10.1.0.1:8081"}},
 		"those that end, if none is ready":         {[]clusterset.Slice{slice(8080, ends)}, []string{"10.1.0.2:8080"}},
 		"IPv6":                                     {[]clusterset.Slice{slice(8080, endpoint(clusterset.True, "fd00::1"))}, []string{"[fd00::1]:8080"}},
-		"without an address, or a port":            {[]clusterset.Slice{slice(8080, endpoint(clusterset.True), endpoint(clusterset.True, "pod")), slice(0, ready)}, nil},
+		"one behind one without an address":        {[]clusterset.Slice{slice(8080, endpoint(clusterset.True), ready)}, []string{"10.1.0.1:8080"}},
+		"the first port of that name": {[]clusterset.Slice{{Endpoints: []clusterset.Endpoint{ready}, Ports: []clusterset.EndpointPort{
+			{Name: "http", Protocol: corev1.ProtocolUDP, Port: 1}, {Name: "http", Protocol: corev1.ProtocolTCP, Port: 2}, {Name: "http", Protocol: corev1.ProtocolTCP, Port: 3},
+		}}}, []string{"10.1.0.1:2"}},
+		"without an address, or a port": {[]clusterset.Slice{slice(8080, endpoint(clusterset.True), endpoint(clusterset.True, "pod")), slice(0, ready)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -35,8 +36,11 @@ func TestHostnames(t *testing.T) {
 		slices []clusterset.Slice
 		want   clusterset.Hostnames
 	}{
-		"no slices":             {nil, clusterset.Hostnames{}},
-		"one for all without":   {[]clusterset.Slice{slice(named("", "", "db-0"), tcp("http", 8080))}, clusterset.Hostnames{"": {80: 8080}, "db-0": {80: 8080}}},
+		"no slices":           {nil, clusterset.Hostnames{}},
+		"one for all without": {[]clusterset.Slice{slice(named("", "", "db-0"), tcp("http", 8080))}, clusterset.Hostnames{"": {80: 8080}, "db-0": {80: 8080}}},
+		"one behind one that is not ready": {
+			[]clusterset.Slice{slice(append(unready, named("db-0")...), tcp("http", 8080))}, clusterset.Hostnames{"db-0": {80: 8080}},
+		},
 		"what is not ready":     {[]clusterset.Slice{slice(unready, tcp("http", 8080))}, clusterset.Hostnames{}},
 		"no TCP port":           {[]clusterset.Slice{slice(named("db-0"), clusterset.EndpointPort{Name: "dns", Protocol: "UDP", Port: 53})}, clusterset.Hostnames{}},
 		"a port with no number": {[]clusterset.Slice{slice(named("db-0"), tcp("http", 0), tcp("peer", 8081))}, clusterset.Hostnames{"db-0": {81: 8081}}},
@@ -74,4 +78,13 @@ func TestTooManyHostnames(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
+}
+
+// spec: G9
+func TestOfHostname(t *testing.T) {
+	t.Parallel()
+	slices := []clusterset.Slice{{ID: "1", Endpoints: []clusterset.Endpoint{{Hostname: "db-0"}, {Hostname: "db-1"}, {}}}, {ID: "2"}}
+	want := []clusterset.Slice{{ID: "1", Endpoints: []clusterset.Endpoint{{Hostname: "db-1"}}}, {ID: "2"}}
+	check.Equal(t, "slices of db-1", want, OfHostname("db-1", slices))
+	check.Equal(t, "endpoints of the argument", 3, len(slices[0].Endpoints))
 }

@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -93,5 +94,59 @@ func TestCondense(t *testing.T) {
 	}
 	if none := plan.Condense(nil); none != nil {
 		t.Errorf("of nothing: %v", none)
+	}
+}
+
+// TestCondensedConditions: a condensed slice has an endpoint that serves as the best of its endpoints does.
+func TestCondensedConditions(t *testing.T) {
+	t.Parallel()
+	conditions := func(ready, serving, terminating bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}}
+	}
+	unready, terminating, ended := conditions(false, false, false), conditions(false, true, true), conditions(false, false, true)
+	serves := discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+	for name, tc := range map[string]struct {
+		endpoints []discoveryv1.Endpoint
+		want      discoveryv1.EndpointConditions
+	}{
+		"unready":                        {[]discoveryv1.Endpoint{unready, ended}, discoveryv1.EndpointConditions{Ready: new(false)}},
+		"serving but unready":            {[]discoveryv1.Endpoint{conditions(false, true, false)}, discoveryv1.EndpointConditions{Ready: new(false)}},
+		"terminating":                    {[]discoveryv1.Endpoint{unready, terminating, ended}, serves},
+		"ready":                          {[]discoveryv1.Endpoint{terminating, conditions(true, true, false)}, discoveryv1.EndpointConditions{}},
+		"ready, as nothing is known":     {[]discoveryv1.Endpoint{unready, {}}, discoveryv1.EndpointConditions{}},
+		"terminating, before an unready": {[]discoveryv1.Endpoint{terminating, unready}, serves},
+	} {
+		check.Equal(t, name, tc.want, plan.Condense(tc.endpoints)[0].Conditions)
+	}
+}
+
+// TestSliceAnnotations: an update changes Tombolo's own annotations of a slice, and keeps those of others.
+func TestSliceAnnotations(t *testing.T) {
+	t.Parallel()
+	const theirs = "example.com/theirs"
+	for name, tc := range map[string]struct{ existing, desired, want map[string]string }{
+		"both change": {
+			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4", theirs: "x"},
+		},
+		"the first stays, the second goes": {
+			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "1"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "1", theirs: "x"},
+		},
+		"both come": {
+			nil,
+			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2"},
+		},
+	} {
+		o, d := stored(slice("a"), "1"), slice("a")
+		o.Annotations, d.Annotations = tc.existing, tc.desired
+		changes := plan.EndpointSlices([]*discoveryv1.EndpointSlice{d}, []*discoveryv1.EndpointSlice{o})
+		if len(changes) != 1 {
+			t.Fatalf("%s: %d changes", name, len(changes))
+		}
+		check.Equal(t, name, tc.want, changes[0].Object.Annotations)
 	}
 }

@@ -58,6 +58,7 @@ var (
 	own    = policyv1alpha1.Source{SameCluster: true}
 	region = policyv1alpha1.Source{SameProperty: "region"}
 	gold   = policyv1alpha1.Source{PropertySelector: &policyv1alpha1.PropertySelector{MatchProperties: map[string]policyv1alpha1.PropertyValue{"tier": "gold", "region": "eu"}}}
+	eu     = policyv1alpha1.Source{PropertySelector: &policyv1alpha1.PropertySelector{MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": "eu"}}}
 	named  = policyv1alpha1.Source{Clusters: []policyv1alpha1.ClusterID{"b", "x"}}
 	anyone = policyv1alpha1.Source{Any: true}
 )
@@ -77,6 +78,7 @@ func TestLevel(t *testing.T) {
 		"the same property":                     {[]policyv1alpha1.Source{region}, known, nil, "00---"},
 		"named clusters":                        {[]policyv1alpha1.Source{named}, known, nil, "-0--0"},
 		"a selector, all of its properties":     {[]policyv1alpha1.Source{gold}, known, nil, "-0---"},
+		"a selector of the own cluster":         {[]policyv1alpha1.Source{eu}, known, nil, "00---"},
 		"any":                                   {[]policyv1alpha1.Source{anyone}, known, nil, "00000"},
 		"in order":                              {[]policyv1alpha1.Source{own, region, anyone}, known, nil, "01222"},
 		"the first that matches":                {[]policyv1alpha1.Source{named, region, own}, known, nil, "10--0"},
@@ -142,6 +144,7 @@ func TestChoose(t *testing.T) {
 		"none is available: the one in use":             {offers{offer(0, none), offer(1, none)}, 1, nil, 1, nil, 0},
 		"none is available, the one in use is gone":     {offers{offer(0, none), offer(1, none)}, 2, nil, 0, nil, 0},
 		"none is available, and none is in use":         {offers{offer(1, none), offer(0, none)}, -1, nil, 0, nil, 0},
+		"a single one, which is not available":          {offers{offer(2, none)}, -1, nil, 2, nil, 0},
 		"a better one has just become available":        {offers{offer(0, ready), offer(1, ready)}, 1, nil, 1, []int{0}, 10 * time.Second},
 		"a better one is available for 4 s":             {offers{offer(0, ready), offer(1, ready)}, 1, since{0: 4 * time.Second}, 1, []int{0}, 6 * time.Second},
 		"a better one is available for 10 s":            {offers{offer(0, ready), offer(1, ready)}, 1, since{0: 10 * time.Second}, 0, nil, 0},
@@ -190,6 +193,15 @@ func TestChooseByPort(t *testing.T) {
 	if !got.Serves(http, 0) || got.Serves(http, 1) || got.Serves(preference.Port{Name: "other", Family: "IPv4"}, 0) {
 		t.Error("other levels serve than those that are chosen")
 	}
+}
+
+// spec: P1
+func TestWithPorts(t *testing.T) {
+	t.Parallel()
+	slice := clusterset.Slice{Ports: []clusterset.EndpointPort{{Name: "a", Port: 1}, {Name: "b", Port: 2}, {Name: "c", Port: 3}}}
+	got := preference.WithPorts(slice, map[string]string{"a": "http", "b": "dns"}, func(merged string) bool { return merged != "dns" })
+	check.Equal(t, "ports that are kept, by their merged names", slice.Ports[:1], got.Ports)
+	check.Equal(t, "ports of the argument", 3, len(slice.Ports))
 }
 
 // spec: P1

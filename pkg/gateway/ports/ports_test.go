@@ -265,6 +265,38 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// A cluster with its share gets as many ports of the reserve as it has released, when their quarantine is over.
+// spec: G2
+func TestShareAfterQuarantine(t *testing.T) {
+	t.Parallel()
+	a, greedy, web := New(Unused(), epoch), service("greedy"), service("web")
+	assign(t, a, greedy, epoch, owners(greedy, "paris", upTo(number-reserve-share)...)...)
+	wanted := owners(web, "berlin", upTo(2*share)...)
+	check.Equal(t, "ports of its share", share, len(assign(t, a, web, epoch, wanted...)))
+	check.Equal(t, "ports that it keeps", share/2, len(assign(t, a, web, epoch, wanted[:share/2]...)))
+	check.Equal(t, "ports in the quarantine", share/2, len(assign(t, a, web, epoch.Add(Quarantine-1), wanted...)))
+	check.Equal(t, "ports after it", share, len(assign(t, a, web, epoch.Add(Quarantine), wanted...)))
+}
+
+// A port that is taken counts as one of its block.
+// spec: G2
+func TestBlockWithTakenPort(t *testing.T) {
+	t.Parallel()
+	a, stores := New(Unused(), epoch), 0
+	a.Adopt(Owner{Service: service("taken"), Cluster: "berlin", Port: 80}, First+1)
+	for i := range 2*Block - 1 {
+		key := service(fmt.Sprint(i))
+		_, err := a.Assign(key, owners(key, "berlin", 80), epoch, func(State) error {
+			stores++
+			return nil
+		})
+		check.Must(t, err)
+		if want := 1 + (i+1)/Block; stores != want {
+			t.Fatalf("after %d ports: stored %d times, want %d", i+1, stores, want)
+		}
+	}
+}
+
 // If no port is free, nothing is stored, however often it is tried, and NextFree says when it is worth another attempt.
 // spec: G2
 func TestExhausted(t *testing.T) {
