@@ -380,8 +380,10 @@ func TestNamesOfVirtualIPs(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, v := range []clusterset.VirtualIP{
-		{Service: clusterset.ServiceKey{Namespace: "shop", Name: "db"}, Cluster: "a"}, {Service: clusterset.ServiceKey{Name: "db"}, Cluster: "a", Hostname: "db-0"},
-		{Service: clusterset.ServiceKey{Name: "db"}, Cluster: "b", Hostname: "db-0"}, {Service: clusterset.ServiceKey{Name: "d"}, Cluster: "b", Hostname: "db-0"},
+		{Service: clusterset.ServiceKey{Namespace: "shop", Name: "db"}, Cluster: "a"},
+		{Service: clusterset.ServiceKey{Name: "db"}, Cluster: "a", Hostname: "db-0"},
+		{Service: clusterset.ServiceKey{Name: "db"}, Cluster: "b", Hostname: "db-0"},
+		{Service: clusterset.ServiceKey{Name: "d"}, Cluster: "b", Hostname: "db-0"},
 	} {
 		names[v.Name()] = clusterset.IsVirtualIPName(v.Name()) && len(v.Name()) == len("virtual-")+40
 	}

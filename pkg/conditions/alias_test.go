@@ -30,19 +30,23 @@ func TestAlias(t *testing.T) {
 	}{
 		"headless": {conditions.Aliased{}, "True", conditions.ReasonAliased, "the Service has the endpoints of ServiceImport web"},
 		"all ports": {
-			conditions.Aliased{Matched: []string{"http", "https"}}, "True", conditions.ReasonAliased,
+			conditions.Aliased{Matched: []string{"http", "https"}},
+			"True", conditions.ReasonAliased,
 			"the Service has the endpoints of ServiceImport web at the ports http, https",
 		},
 		"behind gateways": {
-			conditions.Aliased{Matched: []string{"http"}, Unusable: []clusterset.ClusterID{"b", "c"}}, "True", conditions.ReasonEndpointsLeftOut,
+			conditions.Aliased{Matched: []string{"http"}, Unusable: []clusterset.ClusterID{"b", "c"}},
+			"True", conditions.ReasonEndpointsLeftOut,
 			"the Service has the endpoints of ServiceImport web at the ports http; " + gateways,
 		},
 		"some ports, some behind gateways": {
-			conditions.Aliased{Matched: []string{"http"}, Unmatched: []string{"admin", "dns"}, Unusable: []clusterset.ClusterID{"b", "c"}}, "True", conditions.ReasonPortsNotMatched,
+			conditions.Aliased{Matched: []string{"http"}, Unmatched: []string{"admin", "dns"}, Unusable: []clusterset.ClusterID{"b", "c"}},
+			"True", conditions.ReasonPortsNotMatched,
 			"the Service has the endpoints of ServiceImport web at the ports http; " + ports + "; " + gateways,
 		},
 		"no port": {
-			conditions.Aliased{Unmatched: []string{"admin", "dns"}}, "False", conditions.ReasonPortsNotMatched,
+			conditions.Aliased{Unmatched: []string{"admin", "dns"}},
+			"False", conditions.ReasonPortsNotMatched,
 			"the Service has no endpoints of ServiceImport web; " + ports,
 		},
 	} {
@@ -74,7 +78,8 @@ func TestIsRefused(t *testing.T) {
 func TestSourceUnusable(t *testing.T) {
 	t.Parallel()
 	var obstacles []error
-	for i, want := range []string{"", "No way to 1.", "No way to 1. No way to 2.", "No way to 1. No way to 2. No way to 3.",
+	for i, want := range []string{
+		"", "No way to 1.", "No way to 1. No way to 2.", "No way to 1. No way to 2. No way to 3.",
 		"No way to 1. No way to 2. No way to 3. No way to 4.", "No way to 1. No way to 2. No way to 3. No way to 4. No way to 5.",
 		"No way to 1. No way to 2. No way to 3. No way to 4. No way to 5. The same applies to 1 more.",
 		"No way to 1. No way to 2. No way to 3. No way to 4. No way to 5. The same applies to 2 more.",
