@@ -220,11 +220,23 @@ func (m *member) renewedToken(t *testing.T) {
 	})
 }
 
-// lead runs the member's agent until it has been elected leader in a namespace and that has an Event there.
+// lead runs the member's agent until it has been elected leader in a namespace and that has an Event there. Meanwhile it
+// may lose the lease, where the machine is busy. How it ends does not matter: one that stops while it adds its controllers may need more
+// time than it has.
 func (m *member) lead(t *testing.T, where client.Client, namespace string, adjust ...func(*agent.Options)) {
 	t.Helper()
-	stop := m.startReplica(t, namespace, adjust...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	electing := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, namespace }
+	run := func() <-chan error { return m.Run(ctx, t, append([]func(*agent.Options){electing}, adjust...)...) }
+	ended := run()
 	world.Eventually(t, func(ctx context.Context) error {
+		select {
+		case err := <-ended:
+			t.Logf("agent of %s: %v; starting it again", m.ID, err)
+			ended = run()
+		default:
+		}
 		list := &corev1.EventList{}
 		if err := where.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
@@ -234,7 +246,8 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 		}
 		return nil
 	})
-	stop()
+	cancel()
+	<-ended
 }
 
 // testHubUnreachable: the hub becomes unreachable and reachable again.
