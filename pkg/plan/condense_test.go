@@ -13,7 +13,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
@@ -117,36 +116,5 @@ func TestCondensedConditions(t *testing.T) {
 		"terminating, before an unready": {[]discoveryv1.Endpoint{terminating, unready}, serves},
 	} {
 		check.Equal(t, name, tc.want, plan.Condense(tc.endpoints)[0].Conditions)
-	}
-}
-
-// TestSliceAnnotations: an update changes Tombolo's own annotations of a slice, and keeps those of others.
-func TestSliceAnnotations(t *testing.T) {
-	t.Parallel()
-	const theirs = "example.com/theirs"
-	for name, tc := range map[string]struct{ existing, desired, want map[string]string }{
-		"both change": {
-			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4", theirs: "x"},
-		},
-		"the first stays, the second goes": {
-			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "1"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "1", theirs: "x"},
-		},
-		"both come": {
-			nil,
-			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2"},
-		},
-	} {
-		o, d := stored(slice("a"), "1"), slice("a")
-		o.Annotations, d.Annotations = tc.existing, tc.desired
-		changes := plan.EndpointSlices([]*discoveryv1.EndpointSlice{d}, []*discoveryv1.EndpointSlice{o})
-		if len(changes) != 1 {
-			t.Fatalf("%s: %d changes", name, len(changes))
-		}
-		check.Equal(t, name, tc.want, changes[0].Object.Annotations)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -96,19 +97,19 @@ func awaitQuota(ctx context.Context, hub *lab.Cluster, objects []*unstructured.U
 	quota := &corev1.ResourceQuota{}
 	made, pause := time.Now(), 2*time.Second
 	return lab.Await(ctx, 100*time.Millisecond, waitLimit, func(ctx context.Context) error {
-		if err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota); err != nil || len(quota.Status.Used) == len(quota.Spec.Hard) {
+		err := cl.Get(ctx, client.ObjectKeyFromObject(objects[i]), quota)
+		switch {
+		case apierrors.IsNotFound(err): // it was deleted, and could not be applied
+			return errors.Join(err, Apply(ctx, hub, objects[i]))
+		case err != nil || len(quota.Status.Used) == len(quota.Spec.Hard):
 			return err
 		}
-		err := fmt.Errorf("the quota of %s counts %v only", objects[i].GetNamespace(), quota.Status.Used)
+		err = fmt.Errorf("the quota of %s counts %v only", objects[i].GetNamespace(), quota.Status.Used)
 		if time.Since(made) < pause {
 			return err
 		}
 		made, pause = time.Now(), 2*pause // a controller that is merely slow must get its time in the end
-		replaced := cl.Delete(ctx, quota)
-		if replaced == nil {
-			replaced = lab.Await(ctx, time.Second, waitLimit, func(ctx context.Context) error { return Apply(ctx, hub, objects[i]) })
-		}
-		return errors.Join(err, replaced)
+		return errors.Join(err, cl.Delete(ctx, quota), Apply(ctx, hub, objects[i]))
 	})
 }
 
