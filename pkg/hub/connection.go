@@ -135,7 +135,7 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 			ctx, cancel := context.WithTimeout(ctx, listDeadline)
 			defer cancel()
 			into := list.DeepCopyObject().(client.ObjectList)
-			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options})
+			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options, Limit: options.Limit, Continue: options.Continue}) // the client ignores those in Raw
 			c.handleResult(k, err)
 			listed = listed || err == nil
 			return into, err

@@ -69,13 +69,17 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// hubStub is a client whose requests return err.
+// hubStub is a client whose requests return err. It stores the options of the last list.
 type hubStub struct {
 	client.WithWatch
-	err error
+	err    error
+	listed *metav1.ListOptions
 }
 
-func (h *hubStub) List(context.Context, client.ObjectList, ...client.ListOption) error { return h.err }
+func (h *hubStub) List(_ context.Context, _ client.ObjectList, options ...client.ListOption) error {
+	h.listed = (&client.ListOptions{}).ApplyOptions(options).AsListOptions()
+	return h.err
+}
 
 func (h *hubStub) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
 	return watch.NewFake(), h.err
@@ -108,4 +112,18 @@ func TestFirstList(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("after a list", true)
+}
+
+// TestListOptions: a list has the options of the reflector. The list before a watch, which detects an earlier state, has one object.
+func TestListOptions(t *testing.T) {
+	t.Parallel()
+	stub := &hubStub{}
+	source := NewConnection(NewStore("own", clusterset.AddressRanges{}), stub, logr.Discard(), func(Reachability) {}).source(kindService, &hubv1alpha1.PublishedServiceList{})
+	page := metav1.ListOptions{Limit: 500, Continue: "next"}
+	_, err := source.ListWithContext(t.Context(), page)
+	check.Must(t, err)
+	check.Equal(t, "options of a page", &page, stub.listed)
+	_, err = source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	check.Must(t, err)
+	check.Equal(t, "options of the list before a watch", &metav1.ListOptions{Limit: 1}, stub.listed)
 }
