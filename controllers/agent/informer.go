@@ -5,6 +5,8 @@ package agent
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -32,6 +34,22 @@ func newInformer(log logr.Logger) func(toolscache.ListerWatcher, runtime.Object,
 		source := rewind.Source(&toolscache.ListWatch{ListWithContextFunc: reader.ListWithContext, WatchFuncWithContext: reader.WatchWithContext}, func() {
 			log.Info("the cluster's API server is back at an earlier state, as after a restore; listing again", "kind", fmt.Sprintf("%T", of))
 		})
-		return toolscache.NewSharedIndexInformer(withoutWatchList{source, source}, of, resync, by)
+		return namespacedIndexes{toolscache.NewSharedIndexInformer(withoutWatchList{source, source}, of, resync, by)}
 	}
+}
+
+// namespacedIndexes is an informer whose indexes find objects in one namespace only. controller-runtime enters each object a second time, for
+// lists of all namespaces, which the agent does not make by an index. That takes memory, and with one entry for each object, an index has
+// nothing to do when the object changes.
+type namespacedIndexes struct{ toolscache.SharedIndexInformer }
+
+// AddIndexers adds indexers without their entries for all namespaces.
+func (i namespacedIndexes) AddIndexers(indexers toolscache.Indexers) error {
+	for name, all := range indexers {
+		indexers[name] = func(object any) ([]string, error) {
+			entries, err := all(object)
+			return slices.DeleteFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, "__all_namespaces/") }), err
+		}
+	}
+	return i.SharedIndexInformer.AddIndexers(indexers)
 }
