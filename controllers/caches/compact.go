@@ -4,6 +4,7 @@
 package caches
 
 import (
+	"maps"
 	"slices"
 	"unique"
 
@@ -31,22 +32,37 @@ func StripManagedFields(object any) (any, error) {
 	return object, err
 }
 
-// Compact is StripManagedFields, and reduces the memory of objects: all share the names of labels and annotations. Endpoints of managed
-// slices are only compared, so a digest is sufficient. From other slices, it removes unused fields, spare capacity and duplicate values. It
-// returns its argument, changed.
+// Compact is StripManagedFields, and reduces the memory of objects: all share equal strings, and lists have no spare capacity. Endpoints of
+// managed slices are only compared, so a digest is sufficient. From other slices, it removes unused fields. It returns its argument, changed.
 func Compact(object any) (any, error) {
 	object, err := StripManagedFields(object)
 	if o, ok := object.(metav1.Object); ok {
-		shareNames(o.GetLabels())
+		if maps.Equal(o.GetLabels(), onlyManaged) {
+			o.SetLabels(onlyManaged)
+		} else {
+			shareNames(o.GetLabels())
+		}
 		shareNames(o.GetAnnotations())
 	}
-	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return object, err
+	switch o := object.(type) {
+	case *discoveryv1.EndpointSlice:
+		compactSlice(o)
+	case *corev1.Service:
+		compactService(o)
+	case *mcsv1beta1.ServiceImport:
+		compactImport(o)
+	}
+	return object, err
+}
+
+func compactSlice(slice *discoveryv1.EndpointSlice) {
+	slice.AddressType = share(slice.AddressType)
+	for i := range slice.Ports {
+		slice.Ports[i].Name, slice.Ports[i].Protocol = shareOptional(slice.Ports[i].Name), shareOptional(slice.Ports[i].Protocol)
 	}
 	if isManaged(slice) {
 		slice.Endpoints = plan.Condense(slice.Endpoints)
-		return slice, err
+		return
 	}
 	slice.Endpoints = slices.Clone(slice.Endpoints)
 	zones := pool[string]{}
@@ -62,8 +78,60 @@ func Compact(object any) (any, error) {
 		e.Conditions.Terminating = conditions.share(e.Conditions.Terminating)
 		e.TargetRef, e.DeprecatedTopology = nil, nil
 	}
-	return slice, err
 }
+
+func compactService(service *corev1.Service) {
+	spec := &service.Spec
+	spec.Type, spec.SessionAffinity = share(spec.Type), share(spec.SessionAffinity)
+	spec.IPFamilyPolicy, spec.InternalTrafficPolicy = shareOptional(spec.IPFamilyPolicy), shareOptional(spec.InternalTrafficPolicy)
+	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] == spec.ClusterIP {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+	shareAll(spec.IPFamilies)
+	for i := range spec.Ports {
+		spec.Ports[i].Name, spec.Ports[i].Protocol = share(spec.Ports[i].Name), share(spec.Ports[i].Protocol)
+	}
+}
+
+// compactImport copies lists, because a list that was decoded from JSON has a capacity of four at least.
+func compactImport(serviceImport *mcsv1beta1.ServiceImport) {
+	serviceImport.TypeMeta = metav1.TypeMeta{Kind: share(serviceImport.Kind), APIVersion: share(serviceImport.APIVersion)}
+	spec, status := &serviceImport.Spec, &serviceImport.Status
+	spec.Type, spec.SessionAffinity = share(spec.Type), share(spec.SessionAffinity)
+	spec.InternalTrafficPolicy = shareOptional(spec.InternalTrafficPolicy)
+	spec.Ports, spec.IPs, spec.IPFamilies = slices.Clone(spec.Ports), slices.Clone(spec.IPs), slices.Clone(spec.IPFamilies)
+	shareAll(spec.IPFamilies)
+	for i := range spec.Ports {
+		spec.Ports[i].Name, spec.Ports[i].Protocol = share(spec.Ports[i].Name), share(spec.Ports[i].Protocol)
+	}
+	status.Clusters, status.Conditions = slices.Clone(status.Clusters), slices.Clone(status.Conditions)
+	for i := range status.Clusters {
+		status.Clusters[i].Cluster = share(status.Clusters[i].Cluster)
+	}
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		c.Type, c.Status, c.Reason, c.Message = share(c.Type), share(c.Status), share(c.Reason), share(c.Message)
+	}
+}
+
+// share returns an equal string that all callers share.
+func share[S ~string](s S) S { return unique.Make(s).Value() }
+
+func shareAll[S ~string](all []S) {
+	for i, s := range all {
+		all[i] = share(s)
+	}
+}
+
+func shareOptional[S ~string](s *S) *S {
+	if s == nil {
+		return nil
+	}
+	return new(share(*s))
+}
+
+// onlyManaged are the labels of an import whose exporters export none. Nothing changes the maps of objects in a cache.
+var onlyManaged = map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}
 
 // sharedValues are the labels that have the same value in many objects.
 var sharedValues = map[string]bool{

@@ -4,6 +4,7 @@
 package caches
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -132,32 +134,51 @@ func TestCompactSharesNames(t *testing.T) {
 	}
 }
 
-// TestCompactTakesLess measures the memory of slices that were decoded from protobuf, as those in the cache are.
+// TestCompactTakesLess measures the memory of objects that were decoded as those in the cache are.
 func TestCompactTakesLess(t *testing.T) {
-	const count = 200
-	original, err := sliceOf(other, 99).Marshal()
+	endpoints, err := sliceOf(other, 99).Marshal()
 	check.Must(t, err)
-	decode := func() *discoveryv1.EndpointSlice {
-		slice := &discoveryv1.EndpointSlice{}
-		check.Must(t, slice.Unmarshal(original))
-		return slice
-	}
-	heap := func(hold func() *discoveryv1.EndpointSlice) uint64 {
-		var before, after runtime.MemStats
-		held := make([]*discoveryv1.EndpointSlice, 0, count)
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for range count {
-			held = append(held, hold())
+	imported, err := json.Marshal(&mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Labels: onlyManaged, Annotations: map[string]string{clusterset.AnnotationDerivedService: "derived-web"}},
+		Spec:       mcsv1beta1.ServiceImportSpec{Ports: []mcsv1beta1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}}, IPs: []string{"10.96.0.7"}},
+		Status: mcsv1beta1.ServiceImportStatus{
+			Clusters:   []mcsv1beta1.ClusterStatus{{Cluster: "a"}},
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.Now()}},
+		},
+	})
+	check.Must(t, err)
+	for name, decode := range map[string]func() any{
+		"slice": func() any {
+			slice := &discoveryv1.EndpointSlice{}
+			check.Must(t, slice.Unmarshal(endpoints))
+			return slice
+		},
+		"import": func() any {
+			serviceImport := &mcsv1beta1.ServiceImport{}
+			check.Must(t, json.Unmarshal(imported, serviceImport))
+			return serviceImport
+		},
+	} {
+		usual, less := heapOf(decode), heapOf(func() any { return compactOf(t, decode()) })
+		t.Logf("%s: %d bytes, %d when compact", name, usual, less)
+		if less > usual*4/5 {
+			t.Errorf("%s: %d bytes, %d when compact: that is no great difference", name, usual, less)
 		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(held)
-		return (after.HeapAlloc - before.HeapAlloc) / (count * 100)
 	}
-	usual, less := heap(decode), heap(func() *discoveryv1.EndpointSlice { return compactOf(t, decode()) })
-	t.Logf("%d bytes an endpoint, %d when compact", usual, less)
-	if less > usual*4/5 {
-		t.Errorf("an endpoint takes %d bytes, %d when compact: that is no great difference", usual, less)
+}
+
+// heapOf returns how many bytes of the heap an object takes.
+func heapOf(create func() any) uint64 {
+	const count = 200
+	var before, after runtime.MemStats
+	objects := make([]any, 0, count)
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range count {
+		objects = append(objects, create())
 	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(objects)
+	return (after.HeapAlloc - before.HeapAlloc) / count
 }
