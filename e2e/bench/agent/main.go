@@ -78,7 +78,7 @@ func main() {
 	flag.IntVar(&s.size, "size", 0, "size, in the part's own unit; 0: the default")
 	flag.IntVar(&s.rounds, "rounds", 0, "rounds of each figure, of which the median counts; 0: the part's own number")
 	flag.StringVar(&s.program, "agent", "", "path of tombolo-agent (default bin/tombolo-agent of this repository)")
-	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation, write profiles of the agents' CPU to bench-agent-<cluster>.pprof")
+	flag.BoolVar(&s.cpuProfile, "cpuprofile", false, "in propagation and scale, write profiles of the agents' CPU to bench-agent-*.pprof")
 	flag.BoolVar(&s.heapProfile, "heapprofile", false, "in scale, write a profile of the agent's heap to bench-agent-heap.pprof")
 	flag.IntVar(&s.services, "services", membersServices, "in members, the number of services")
 	flag.Float64Var(&s.rate, "rate", membersRate, "in members, the changes of endpoints per second")

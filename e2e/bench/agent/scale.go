@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -154,9 +156,15 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	}
 	events, bytes := seen.events.Load(), seen.bytes.Load()
 	stop := startChanges(ctx, rate, r.change(o))
+	group, groupCtx := errgroup.WithContext(ctx)
+	if r.cpuProfile {
+		group.Go(func() error {
+			return r.importer.agent.writeProfile(groupCtx, fmt.Sprintf("profile?seconds=%.0f", length.Seconds()), filepath.Join(outFolder, "bench-agent-cpu.pprof"))
+		})
+	}
 	sampled, err := r.importer.agent.sample(ctx, length)
 	made, stopErr := stop()
-	if err := errors.Join(err, stopErr); err != nil {
+	if err := errors.Join(err, stopErr, group.Wait()); err != nil {
 		return err
 	}
 	after, err := measureCPU(r.w)
