@@ -71,6 +71,8 @@ type Reconciler struct {
 	Events      events.EventRecorder
 	Clock       clock.PassiveClock
 	Metrics     Metrics
+
+	own ownWrites
 }
 
 // Add adds the controller to a manager.
@@ -83,7 +85,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
 		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.OfExports[*discoveryv1.EndpointSlice](r.Sources.HasExport, caches.SourceService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, r.own.without(queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService))),
 		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.VirtualIPService)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.VirtualIPService)),
 		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
@@ -131,6 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !r.Allowed() { // check first: records must be read after the initial list of the hub
 		return reconcile.Result{}, nil
 	}
+	r.own.begin(request.NamespacedName)
+	defer r.own.end(request.NamespacedName)
 	view, err := r.gather(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err

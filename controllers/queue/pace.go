@@ -14,7 +14,7 @@ import (
 )
 
 // Limits for the changes of one member to one service: each write on the hub causes a write in every other member (design decision
-// 4). Each reconciliation takes a token, also those for watch events of our own writes. The first changes are never delayed.
+// 4). Each reconciliation takes a token. The first changes are never delayed.
 const (
 	changesPerSecond = 20
 	changeBurst      = 50
