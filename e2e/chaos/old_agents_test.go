@@ -49,13 +49,7 @@ func TestAgentWithoutNetworks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var used []string
-		for _, slice := range mirrored {
-			for _, endpoint := range slice.Endpoints {
-				used = append(used, endpoint.Addresses...)
-			}
-		}
-		from := exporters(t, a, k)
+		used, from := framework.Addresses(mirrored...), exporters(t, a, k)
 		if !slices.Equal(used, []string{"10.99.0.1"}) || !slices.Equal(from, []string{"far", "hidden", "near"}) {
 			return fmt.Errorf("clusters %v, endpoints %v", from, used)
 		}

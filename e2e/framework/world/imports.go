@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -64,12 +65,43 @@ func (m *Member) ImportCondition(t testing.TB, k Key, kind string, status metav1
 	})
 }
 
+// WithoutCondition waits until an import is Ready and does not have a condition.
+func (m *Member) WithoutCondition(t testing.TB, k Key, kind string) {
+	t.Helper()
+	m.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
+		if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
+			return fmt.Errorf("it has the condition %+v", *c)
+		}
+		return nil
+	})
+}
+
 // Mirrored returns the slices mirrored for an import, sorted by name.
 func (m *Member) Mirrored(ctx context.Context, k Key) ([]discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := m.List(ctx, list, client.InNamespace(k.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: k.Name})
 	slices.SortFunc(list.Items, func(a, b discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items, err
+}
+
+// Slices is Mirrored for a test that needs them as they are now.
+func (m *Member) Slices(t testing.TB, k Key) []discoveryv1.EndpointSlice {
+	t.Helper()
+	mirrored, err := m.Mirrored(t.Context(), k)
+	lab.Must(t, err)
+	return mirrored
+}
+
+// Addresses returns the addresses of all endpoints of some slices, sorted.
+func Addresses(of ...discoveryv1.EndpointSlice) []string {
+	var result []string
+	for _, slice := range of {
+		for _, endpoint := range slice.Endpoints {
+			result = append(result, endpoint.Addresses...)
+		}
+	}
+	slices.Sort(result)
+	return result
 }
 
 // Endpoints waits until the mirrored slices of an import have exactly these endpoints: "<cluster> <address>:<port>:<number>".
@@ -98,18 +130,20 @@ func (m *Member) HasEndpoints(ctx context.Context, k Key, want ...string) error 
 	return nil
 }
 
-// Gone waits until nothing of an import is left.
-func (m *Member) Gone(t testing.TB, k Key) {
+// Gone waits until nothing of some imports is left.
+func (m *Member) Gone(t testing.TB, keys ...Key) {
 	t.Helper()
-	Eventually(t, func(ctx context.Context) error {
-		return Each(ctx, m, OfImports(), func(o client.Object) error {
-			_, isImport := o.(*mcsv1beta1.ServiceImport)
-			if o.GetName() == k.Name && isImport || o.GetLabels()[mcsv1beta1.LabelServiceName] == k.Name {
-				return fmt.Errorf("%s: %T %s still exists", m.ID, o, o.GetName())
-			}
-			return nil
-		}, client.InNamespace(k.Namespace))
-	})
+	for _, k := range keys {
+		Eventually(t, func(ctx context.Context) error {
+			return Each(ctx, m, OfImports(), func(o client.Object) error {
+				_, isImport := o.(*mcsv1beta1.ServiceImport)
+				if o.GetName() == k.Name && isImport || o.GetLabels()[mcsv1beta1.LabelServiceName] == k.Name {
+					return fmt.Errorf("%s: %T %s still exists", m.ID, o, o.GetName())
+				}
+				return nil
+			}, client.InNamespace(k.Namespace))
+		})
+	}
 }
 
 // Condition waits until a condition of an export of the current generation has this status and reason, and returns it.

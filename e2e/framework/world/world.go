@@ -136,6 +136,14 @@ func Create(t testing.TB, c client.Client, objects ...client.Object) {
 	}
 }
 
+// Delete deletes objects in their order.
+func Delete(t testing.TB, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		lab.Must(t, c.Delete(t.Context(), o))
+	}
+}
+
 // Read returns an object as it is now.
 func Read[T client.Object](t testing.TB, c client.Reader, k Key, into T) T {
 	t.Helper()

@@ -82,7 +82,31 @@ type act struct {
 	rest bool
 	// harmless says what comes of an act that nothing refuses. check sees to it, or to what else comes of one that an importer does.
 	harmless string
-	check    func(*testing.T, *env, key)
+	check    check
+}
+
+// refused returns an act that these refusals meet.
+func refused(name string, try try, by ...refusal) act { return act{name: name, try: try, refused: by} }
+
+// refusedPart returns an act of which an importer refuses only a part.
+func refusedPart(name string, try try, by ...refusal) act {
+	return act{name: name, try: try, refused: by, rest: true}
+}
+
+// publishing returns an act that writes good records of a service.
+func publishing(name string, k key, by ...refusal) act {
+	return act{name: name, try: writeService(func(*published) {}), refused: by, service: k}
+}
+
+// otherwise returns the act with what comes of it if nothing refuses it.
+func (a act) otherwise(harmless string, check check) act {
+	a.harmless, a.check = harmless, check
+	return a
+}
+
+// harmless returns an act that nothing refuses.
+func harmless(name string, try try, why string, check check) act {
+	return act{name: name, try: try}.otherwise(why, check)
 }
 
 // refuser returns the layer that an act meets first.
@@ -165,10 +189,13 @@ func (a *attempt) write(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-type try = func(context.Context, *attempt) error
+type (
+	try   = func(context.Context, *attempt) error
+	check = func(*testing.T, *env, key)
+)
 
 // writeService writes a service whose record is changed, and a good record of endpoints.
-func writeService(change func(*hubv1alpha1.PublishedService)) try {
+func writeService(change func(*published)) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
 		change(service)
@@ -177,7 +204,7 @@ func writeService(change func(*hubv1alpha1.PublishedService)) try {
 }
 
 // writeEndpoints writes a service whose record of endpoints is changed.
-func writeEndpoints(change func(*hubv1alpha1.PublishedEndpoints)) try {
+func writeEndpoints(change func(*endpoints)) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
 		change(endpoints)
@@ -187,7 +214,7 @@ func writeEndpoints(change func(*hubv1alpha1.PublishedEndpoints)) try {
 
 // writeAddress writes a service with a good address and another one.
 func writeAddress(address string) try {
-	return writeEndpoints(func(e *hubv1alpha1.PublishedEndpoints) {
+	return writeEndpoints(func(e *endpoints) {
 		e.Spec.Groups[0].Addresses = append(e.Spec.Groups[0].Addresses, hubv1alpha1.IPAddress(address))
 	})
 }
@@ -196,16 +223,15 @@ func writeAddress(address string) try {
 func writeField(kind, field string, value any) try {
 	return func(ctx context.Context, a *attempt) error {
 		service, endpoints := a.records()
-		objects := map[string]client.Object{"PublishedService": service, "PublishedEndpoints": endpoints}
-		odd, err := withField(objects[kind], kind, field, value)
+		first, second := client.Object(service), client.Object(endpoints)
+		if kind == "PublishedEndpoints" {
+			first, second = second, first
+		}
+		odd, err := withField(first, kind, field, value)
 		if err != nil {
 			return err
 		}
-		objects[kind] = odd
-		if kind == "PublishedService" {
-			return a.write(ctx, objects["PublishedService"], objects["PublishedEndpoints"])
-		}
-		return a.write(ctx, objects["PublishedEndpoints"], objects["PublishedService"])
+		return a.write(ctx, odd, second)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,45 +26,16 @@ import (
 // metadata are labels and annotations, of services and of records, and other things of an object's metadata.
 func metadata() []act {
 	labelled := func(name, label string) act {
-		return act{
-			name: name,
-			try:  writeService(func(s *published) { s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"} }),
-			refused: []refusal{
-				byPolicy("records", "label or annotation "+label+" is reserved"), byImporter(fmt.Sprintf("label %q is illegal or reserved", label)),
-			},
-		}
+		return refused(name,
+			writeService(func(s *published) { s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"} }),
+			byPolicy("records", "label or annotation "+label+" is reserved"),
+			byImporter(fmt.Sprintf("label %q is illegal or reserved", label)))
 	}
 	annotated := func(name, key string) act {
-		return act{
-			name: name,
-			try:  writeService(func(s *published) { s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: "x"} }),
-			refused: []refusal{
-				byPolicy("records", "label or annotation "+key+" is reserved"),
-				byImporter(fmt.Sprintf("annotation %q is illegal, too long or reserved", key)),
-			},
-		}
-	}
-	const leftOut = "the importer leaves out what its administrators do not admit, and says so on the import"
-	foreign := func(name, label, annotation string) act {
-		return act{
-			name: name,
-			try: writeService(func(s *published) {
-				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"}
-				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{annotation: "x"}
-			}),
-			harmless: leftOut,
-			check: func(t *testing.T, w *env, k key) {
-				t.Helper()
-				i, derived := w.c.Imported(t, k)
-				ready := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
-				_, onImport := i.Labels[label]
-				_, onService := derived.Labels[label]
-				_, annotated := i.Annotations[annotation]
-				if onImport || onService || annotated || !strings.Contains(ready.Message, "Left out: labels and annotations of these domains: ") {
-					t.Errorf("%s: labels %v and %v, annotations %v, condition %q", name, i.Labels, derived.Labels, i.Annotations, ready.Message)
-				}
-			},
-		}
+		return refused(name,
+			writeService(func(s *published) { s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: "x"} }),
+			byPolicy("records", "label or annotation "+key+" is reserved"),
+			byImporter(fmt.Sprintf("annotation %q is illegal, too long or reserved", key)))
 	}
 	return []act{
 		labelled("a label of Kubernetes", "service.kubernetes.io/headless"),
@@ -77,82 +47,80 @@ func metadata() []act {
 		foreign("metadata of a mesh", "kuma.io/mesh", "consul.hashicorp.com/service-name"),
 		foreign("metadata of a network", "antrea.io/x", "k8s.ovn.org/x"),
 		foreign("metadata of a load balancer", "purelb.io/x", "Kube-VIP.io/loadbalancerIPs"),
-		{
-			name: "annotations of 256 KiB",
-			try: writeService(func(s *published) {
+		refused("annotations of 256 KiB",
+			writeService(func(s *published) {
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{}
 				for i := range 64 {
 					s.Spec.Annotations["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(strings.Repeat("x", 4096))
 				}
 			}),
-			refused: []refusal{byPolicy("records", "the annotations have more than 256 KiB in all"), byImporter("its annotations have ")},
-		},
-		{
-			name: "an annotation of 1 MB",
-			try: writeService(func(s *published) {
+			byPolicy("records", "the annotations have more than 256 KiB in all"), byImporter("its annotations have ")),
+		refused("an annotation of 1 MB",
+			writeService(func(s *published) {
 				s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{"example.com/a": hubv1alpha1.AnnotationValue(strings.Repeat("x", 1<<20))}
 			}),
-			refused: []refusal{
-				bySchema("spec.annotations.example.com/a: Too long"), byImporter(`annotation "example.com/a" is illegal, too long or reserved`),
-			},
-		},
-		{
-			name: "5,000 labels",
-			try: writeService(func(s *published) {
+			bySchema("spec.annotations.example.com/a: Too long"), byImporter(`annotation "example.com/a" is illegal, too long or reserved`)),
+		refused("5,000 labels",
+			writeService(func(s *published) {
 				s.Spec.Labels = map[string]hubv1alpha1.LabelValue{}
 				for i := range 5000 {
 					s.Spec.Labels["example.com/"+strconv.Itoa(i)] = "x"
 				}
 			}),
-			refused: []refusal{bySchema("spec.labels: Too many: 5000"), byImporter("it has more than 64 labels or annotations")},
-		},
-		{
-			name: "1 MB of labels on a record",
-			try: writeService(func(s *published) {
+			bySchema("spec.labels: Too many: 5000"), byImporter("it has more than 64 labels or annotations")),
+		refused("1 MB of labels on a record",
+			writeService(func(s *published) {
 				s.Labels = map[string]string{}
 				for i := range 10_000 {
 					s.Labels[fmt.Sprintf("app.kubernetes.io/%022d", i)] = strings.Repeat("x", 63)
 				}
 			}),
-			refused:  []refusal{byPolicy("metadata", "what a member writes has no labels")},
-			harmless: "no program reads them",
-			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k) },
-		},
-		{
-			name:    "1 MB of annotations on a record",
-			try:     writeService(func(s *published) { s.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} }),
-			refused: []refusal{byServer("metadata.annotations: Too long")},
-		},
-		{
-			name:     "a finalizer on a record",
-			try:      writeService(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
-			refused:  []refusal{byPolicy("metadata", "what a member writes has no finalizers")},
-			harmless: "only the member's namespace waits for it",
-			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k) },
-		},
-		{
-			name: "a record that owns itself",
-			try: writeService(func(s *published) {
+			byPolicy("metadata", "what a member writes has no labels")).
+			otherwise("no program reads them", isImported),
+		refused("1 MB of annotations on a record",
+			writeService(func(s *published) { s.Annotations = map[string]string{"a": strings.Repeat("x", 1<<20)} }),
+			byServer("metadata.annotations: Too long")),
+		refused("a finalizer on a record",
+			writeService(func(s *published) { s.Finalizers = []string{"example.com/stay"} }),
+			byPolicy("metadata", "what a member writes has no finalizers")).
+			otherwise("only the member's namespace waits for it", isImported),
+		refused("a record that owns itself",
+			writeService(func(s *published) {
 				s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
 			}),
-			refused:  []refusal{byPolicy("metadata", "what a member writes has no ownerReferences")},
-			harmless: "the hub's garbage collector deletes the record",
-			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
-		},
-		{
-			name: "a deletion that leaves the record behind",
-			try: func(ctx context.Context, a *attempt) error {
+			byPolicy("metadata", "what a member writes has no ownerReferences")).
+			otherwise("the hub's garbage collector deletes the record", isGone),
+		refused("a deletion that leaves the record behind",
+			func(ctx context.Context, a *attempt) error {
 				service, endpoints := a.records()
 				if err := a.write(ctx, endpoints, service); err != nil {
 					return err
 				}
 				return a.Delete(ctx, service, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 			},
-			refused:  []refusal{byPolicy("deletions", "a record must not outlive its deletion")},
-			harmless: "the hub's garbage collector deletes the record",
-			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.witness(t); w.c.Gone(t, k) },
-		},
+			byPolicy("deletions", "a record must not outlive its deletion")).
+			otherwise("the hub's garbage collector deletes the record", isGone),
 	}
+}
+
+// foreign is a service with metadata of other programs.
+func foreign(name, label, annotation string) act {
+	write := writeService(func(s *published) {
+		s.Spec.Labels = map[string]hubv1alpha1.LabelValue{label: "x"}
+		s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{annotation: "x"}
+	})
+	const why = "the importer leaves out what its administrators do not admit, and says so on the import"
+	return harmless(name, write, why, func(t *testing.T, w *env, k key) {
+		t.Helper()
+		i, derived := w.c.Imported(t, k)
+		ready := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady))
+		_, onImport := i.Labels[label]
+		_, onService := derived.Labels[label]
+		_, annotated := i.Annotations[annotation]
+		if onImport || onService || annotated || !strings.Contains(ready.Message, "Left out: labels and annotations of these domains: ") {
+			t.Errorf("%s: labels %v and %v, annotations %v, condition %q", name, i.Labels, derived.Labels, i.Annotations, ready.Message)
+		}
+	})
 }
 
 // forms are records that this version cannot read, or only in part: poison for a decoder, and what other versions of the
@@ -160,28 +128,23 @@ func metadata() []act {
 func forms() []act {
 	const unreadable = "it cannot be read: it has no form that this version knows"
 	future := metav1.NewMicroTime(time.Now().AddDate(1000, 0, 0).Truncate(time.Second).Add(time.Microsecond))
-	acts := []act{
-		{
-			name: "a heartbeat from the future", try: writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
-			harmless: "no clocks are compared",
-			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
-		},
-		{
-			name:     "a heartbeat with another cluster's UID",
-			try:      writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
-			harmless: "it is compared within the member's own namespace only",
-			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
-		},
-		{
-			name:     "a second heartbeat",
-			try:      writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
-			refused:  []refusal{bySchema("a member's namespace has one Heartbeat, named heartbeat")},
-			harmless: "it counts as the one that the member has",
-			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
-		},
-		{
-			name: "a heartbeat with a time that cannot be read",
-			try: func(ctx context.Context, a *attempt) error {
+	poison := func(name, kind, field string, value any, says string) act {
+		poisoned := refused(name, writeField(kind, field, value), bySchema(says+": Invalid value"), byImporter(unreadable))
+		poisoned.rest = kind == "PublishedEndpoints"
+		return poisoned
+	}
+	ports := func(port any) []any { return []any{map[string]any{"protocol": "TCP", "port": port}} }
+	return []act{
+		harmless("a heartbeat from the future", writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.RenewTime = future }),
+			"no clocks are compared", othersContinue),
+		harmless("a heartbeat with another cluster's UID",
+			writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Spec.ClusterUID = "6d2f1c3e-7a52-4f0e-9a0b-6f2f6f6f6f6f" }),
+			"it is compared within the member's own namespace only", othersContinue),
+		refused("a second heartbeat", writeHeartbeat(func(b *hubv1alpha1.Heartbeat) { b.Name = "heartbeat2" }),
+			bySchema("a member's namespace has one Heartbeat, named heartbeat")).
+			otherwise("it counts as the one that the member has", othersContinue),
+		refused("a heartbeat with a time that cannot be read",
+			func(ctx context.Context, a *attempt) error {
 				beat, err := withField(heartbeat(), "Heartbeat", "renewTime", "2026-01-01T00:00:00Z") // a date-time, but of no microseconds
 				if err != nil {
 					return err
@@ -189,66 +152,34 @@ func forms() []act {
 				beat.SetName("heartbeat")
 				return a.beat(ctx, beat)
 			},
-			refused:  []refusal{bySchema("spec.renewTime: Invalid value")},
-			harmless: "it says nothing; those of the others are read",
-			check:    func(t *testing.T, w *env, _ key) { t.Helper(); w.witness(t) },
-		},
-		{
-			name: "a field of a version to come", try: writeField("PublishedService", "gateway", "10.0.0.1"),
-			harmless: "what the field says is not heeded",
-			check:    func(t *testing.T, w *env, k key) { t.Helper(); w.c.Imported(t, k); w.c.serves(t, k, "10.66.0.1") },
-		},
-		{
-			name: "a type of a version to come", try: writeService(func(s *published) { s.Spec.Type = "Gateway" }),
-			refused: []refusal{bySchema(`spec.type: Unsupported value: "Gateway"`), byImporter(`"Gateway" is no type`)},
-		},
-		{
-			name: "an affinity of a version to come", try: writeService(func(s *published) { s.Spec.SessionAffinity = "Cookie" }),
-			refused: []refusal{bySchema(`spec.sessionAffinity: Unsupported value: "Cookie"`), byImporter(`"Cookie" is no session affinity`)},
-		},
-		{
-			name: "a protocol of a version to come", try: writeService(func(s *published) { s.Spec.Ports[0].Protocol = "QUIC" }),
-			refused: []refusal{bySchema(`spec.ports[0].protocol: Unsupported value: "QUIC"`), byImporter(`"QUIC" is no protocol`)},
-		},
-		{
-			name: "a family of a version to come", try: writeEndpoints(func(e *endpoints) { e.Spec.AddressType = "FQDN" }), rest: true,
-			refused: []refusal{bySchema(`spec.addressType: Unsupported value: "FQDN"`), byImporter("is no slice of family IPv4 or IPv6")},
-		},
-		{
-			name: "a record of an older version, without families", try: writeService(func(s *published) { s.Spec.IPFamilies = nil }),
-			refused: []refusal{bySchema("spec.ipFamilies: "), byImporter("[] are no IP families of a Service")},
-		},
-		{
-			name: "10,000 hostnames", try: writeService(withHostnames(10_000, func(i int) string { return fmt.Sprint("db-", i) })),
-			refused: []refusal{bySchema("spec.headless.hostnames: Too many"), byImporter("it has 10000 hostnames, more than 100")},
-		},
-		{
-			name: "a hostname for all names", try: writeService(withHostnames(1, func(int) string { return "*" })),
-			refused: []refusal{bySchema("spec.headless.hostnames[0].hostname in body should match"), byImporter(`hostname "*" is no DNS label`)},
-		},
+			bySchema("spec.renewTime: Invalid value")).
+			otherwise("it says nothing; those of the others are read", othersContinue),
+		harmless("a field of a version to come", writeField("PublishedService", "gateway", "10.0.0.1"),
+			"what the field says is not heeded", isServed),
+		refused("a type of a version to come", writeService(func(s *published) { s.Spec.Type = "Gateway" }),
+			bySchema(`spec.type: Unsupported value: "Gateway"`), byImporter(`"Gateway" is no type`)),
+		refused("an affinity of a version to come", writeService(func(s *published) { s.Spec.SessionAffinity = "Cookie" }),
+			bySchema(`spec.sessionAffinity: Unsupported value: "Cookie"`), byImporter(`"Cookie" is no session affinity`)),
+		refused("a protocol of a version to come", writeService(func(s *published) { s.Spec.Ports[0].Protocol = "QUIC" }),
+			bySchema(`spec.ports[0].protocol: Unsupported value: "QUIC"`), byImporter(`"QUIC" is no protocol`)),
+		refusedPart("a family of a version to come", writeEndpoints(func(e *endpoints) { e.Spec.AddressType = "FQDN" }),
+			bySchema(`spec.addressType: Unsupported value: "FQDN"`), byImporter("is no slice of family IPv4 or IPv6")),
+		refused("a record of an older version, without families", writeService(func(s *published) { s.Spec.IPFamilies = nil }),
+			bySchema("spec.ipFamilies: "), byImporter("[] are no IP families of a Service")),
+		refused("10,000 hostnames", writeService(withHostnames(10_000, func(i int) string { return fmt.Sprint("db-", i) })),
+			bySchema("spec.headless.hostnames: Too many"), byImporter("it has 10000 hostnames, more than 100")),
+		refused("a hostname for all names", writeService(withHostnames(1, func(int) string { return "*" })),
+			bySchema("spec.headless.hostnames[0].hostname in body should match"), byImporter(`hostname "*" is no DNS label`)),
+		poison("a port beyond all numbers", "PublishedService", "ports", ports(int64(1)<<40+80), "spec.ports[0].port"),
+		poison("a port that is a text", "PublishedEndpoints", "ports", ports("http"), "spec.ports[0].port"),
+		poison("a service's name that is a map", "PublishedService", "service", map[string]any{}, "spec.service"),
+		poison("a trigger that cannot be read", "PublishedEndpoints", "triggerTime", "2026-01-01T00:00:00Z", "spec.triggerTime"),
+		poison("addresses that are numbers", "PublishedEndpoints", "groups",
+			[]any{map[string]any{"addresses": []any{int64(10)}}}, "spec.groups[0].addresses[0]"),
+		poison("an age that cannot be read", "PublishedService", "exportedAt", "2026-01-01t00:00:00z", "spec.exportedAt"),
+		poison("endpoints that are no list", "PublishedEndpoints", "groups", map[string]any{"all": "of them"}, "spec.groups"),
+		poison("labels that are a list", "PublishedService", "labels", []any{"team"}, "spec.labels"),
 	}
-	poison := map[string]struct {
-		kind, field string
-		value       any
-		hub         string
-	}{
-		"an age that cannot be read":     {"PublishedService", "exportedAt", "2026-01-01t00:00:00z", "spec.exportedAt: Invalid value"},
-		"a trigger that cannot be read":  {"PublishedEndpoints", "triggerTime", "2026-01-01T00:00:00Z", "spec.triggerTime: Invalid value"},
-		"a port beyond all numbers":      {"PublishedService", "ports", []any{map[string]any{"protocol": "TCP", "port": int64(1)<<40 + 80}}, "spec.ports[0].port: Invalid value"},
-		"a port that is a text":          {"PublishedEndpoints", "ports", []any{map[string]any{"protocol": "TCP", "port": "http"}}, "spec.ports[0].port: Invalid value"},
-		"endpoints that are no list":     {"PublishedEndpoints", "groups", map[string]any{"all": "of them"}, "spec.groups: Invalid value"},
-		"labels that are a list":         {"PublishedService", "labels", []any{"team"}, "spec.labels: Invalid value"},
-		"addresses that are numbers":     {"PublishedEndpoints", "groups", []any{map[string]any{"addresses": []any{int64(10)}}}, "spec.groups[0].addresses[0]: Invalid value"},
-		"a service's name that is a map": {"PublishedService", "service", map[string]any{}, "spec.service: Invalid value"},
-	}
-	for _, name := range slices.Sorted(maps.Keys(poison)) {
-		p := poison[name]
-		acts = append(acts, act{
-			name: name, try: writeField(p.kind, p.field, p.value), rest: p.kind == "PublishedEndpoints",
-			refused: []refusal{bySchema(p.hub), byImporter(unreadable)},
-		})
-	}
-	return acts
 }
 
 // heartbeat returns a good one of the hostile member.

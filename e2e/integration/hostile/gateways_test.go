@@ -77,55 +77,41 @@ func at(host string) try {
 // spec: G4, G5
 func gateways() []act {
 	const foreign = " is neither in the gatewayCIDRs nor one of the gatewayNames of the Member of cluster mallory"
-	acts := []act{
-		{
-			name: "gateways at another member's pod", try: at("10.1.0.1"),
-			refused: []refusal{byPolicy("gateways", "10.1.0.1"+foreign), byImporterOfGateways("10.1.0.1 is not in the gatewayCIDRs of the Member")},
-		},
-		{
-			name: "gateways at the metadata server", try: at("169.254.169.254"),
-			refused: []refusal{byPolicy("gateways", "169.254.169.254 is loopback, link-local"), byImporterOfGateways("169.254.169.254 is not in the gatewayCIDRs of the Member")},
-		},
-		{
-			name: "gateways at the loopback address", try: at("127.0.0.1"),
-			refused: []refusal{byPolicy("gateways", "127.0.0.1 is loopback, link-local"), byImporterOfGateways("127.0.0.1 is not in the gatewayCIDRs of the Member")},
-		},
-		{
-			name: "gateways at a name of another member", try: at("gw.example.com"),
-			refused: []refusal{byPolicy("gateways", "gw.example.com"+foreign), byImporterOfGateways(`"gw.example.com" is not one of the gatewayNames of the Member`)},
-		},
-		{
-			name:    "gateways at an address of the importer's Services, by a mistaken Member",
-			try:     func(ctx context.Context, a *attempt) error { return at(serviceOf(a))(ctx, a) },
-			refused: []refusal{byImporterOfGateways("the address of a gateway")},
-		},
-		{
-			name: "a bundle that is no PEM", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = "garbage" }),
-			refused: []refusal{bySchema("spec.bundle in body should match"), byImporterOfGateways("the bundle contains more than PEM blocks of certificates")},
-		},
-		{
-			name: "a bundle with a certificate that cannot be read", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
+	const notInCIDRs = " is not in the gatewayCIDRs of the Member"
+	bad := func(name string, try try, by ...refusal) act {
+		return act{name: name, try: try, refused: by, service: gatewayService, check: noRemoteGateway}
+	}
+	return []act{
+		bad("gateways at another member's pod", at("10.1.0.1"),
+			byPolicy("gateways", "10.1.0.1"+foreign), byImporterOfGateways("10.1.0.1"+notInCIDRs)),
+		bad("gateways at the metadata server", at("169.254.169.254"),
+			byPolicy("gateways", "169.254.169.254 is loopback, link-local"), byImporterOfGateways("169.254.169.254"+notInCIDRs)),
+		bad("gateways at the loopback address", at("127.0.0.1"),
+			byPolicy("gateways", "127.0.0.1 is loopback, link-local"), byImporterOfGateways("127.0.0.1"+notInCIDRs)),
+		bad("gateways at a name of another member", at("gw.example.com"),
+			byPolicy("gateways", "gw.example.com"+foreign),
+			byImporterOfGateways(`"gw.example.com" is not one of the gatewayNames of the Member`)),
+		bad("gateways at an address of the importer's Services, by a mistaken Member",
+			func(ctx context.Context, a *attempt) error { return at(serviceOf(a))(ctx, a) },
+			byImporterOfGateways("the address of a gateway")),
+		bad("a bundle that is no PEM", exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = "garbage" }),
+			bySchema("spec.bundle in body should match"),
+			byImporterOfGateways("the bundle contains more than PEM blocks of certificates")),
+		bad("a bundle with a certificate that cannot be read",
+			exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
 				s.Bundle = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 			}),
-			refused: []refusal{byImporterOfGateways("the bundle's certificate 1: x509")},
-		},
-		{
-			name: "a bundle of 1 MB", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = strings.Repeat(s.Bundle, 1500) }),
-			refused: []refusal{bySchema("spec.bundle: Too long"), byImporterOfGateways("bytes, more than 16384")},
-		},
-		{
-			name: "10,000 addresses of gateways", try: exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
+			byImporterOfGateways("the bundle's certificate 1: x509")),
+		bad("a bundle of 1 MB", exposing(func(s *hubv1alpha1.PublishedGatewaySpec) { s.Bundle = strings.Repeat(s.Bundle, 1500) }),
+			bySchema("spec.bundle: Too long"), byImporterOfGateways("bytes, more than 16384")),
+		bad("10,000 addresses of gateways",
+			exposing(func(s *hubv1alpha1.PublishedGatewaySpec) {
 				for i := range 10_000 {
 					s.Addresses = append(s.Addresses, hubv1alpha1.GatewayAddress{Host: fmt.Sprintf("198.51.100.%d", i%256), Port: int32(1 + i)})
 				}
 			}),
-			refused: []refusal{bySchema("spec.addresses: Too many"), byImporterOfGateways("it has 10001 addresses, more than 16")},
-		},
+			bySchema("spec.addresses: Too many"), byImporterOfGateways("it has 10001 addresses, more than 16")),
 	}
-	for i := range acts {
-		acts[i].service, acts[i].check = gatewayService, noRemoteGateway
-	}
-	return acts
 }
 
 // serviceOf returns the first address of the importer's Services.

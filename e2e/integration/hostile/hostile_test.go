@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -143,32 +144,20 @@ func (w *env) removePolicies(t *testing.T) {
 	endpoints.Spec.Groups[0].Addresses[0] = "127.0.0.1"
 	world.Eventually(t, func(ctx context.Context) error {
 		_, err := a.issued(ctx, ofOneYear())
-		return errors.Join(err, a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll))
+		return errors.Join(err, a.admitted(ctx, service, endpoints))
 	})
 }
 
 // removeSchemas has the hub's kinds take anything, and waits until they do.
 func (w *env) removeSchemas(t *testing.T) {
 	t.Helper()
+	const anything = `{"openAPIV3Schema": {"type": "object", "properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true}}}}`
+	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/spec/versions/0/schema", "value": `+anything+`}]`))
 	for _, name := range []string{"heartbeats", "publishedservices", "publishedendpoints", "publishedgateways"} {
-		world.Eventually(t, func(ctx context.Context) error {
-			definition := &unstructured.Unstructured{}
-			definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-			if err := w.HubClient.Get(ctx, key{Name: name + ".hub.tombolo-mcs.io"}, definition); err != nil {
-				return err
-			}
-			versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-			if err != nil {
-				return err
-			}
-			versions[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
-				"type": "object", "properties": map[string]any{"spec": map[string]any{"x-kubernetes-preserve-unknown-fields": true}},
-			}}
-			if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
-				return err
-			}
-			return w.HubClient.Update(ctx, definition)
-		})
+		definition := &unstructured.Unstructured{}
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		definition.SetName(name + ".hub.tombolo-mcs.io")
+		world.Eventually(t, func(ctx context.Context) error { return w.HubClient.Patch(ctx, definition, patch) })
 	}
 	a := w.attempt(t, "probe", key{Namespace: "hostile", Name: "probe"})
 	service, endpoints := a.records()
@@ -176,10 +165,16 @@ func (w *env) removeSchemas(t *testing.T) {
 	beat := heartbeat()
 	beat.Name, beat.Spec.Services = "other", -1
 	gateway := &hubv1alpha1.PublishedGateway{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "probe"}}
-	world.Eventually(t, func(ctx context.Context) error {
-		return errors.Join(a.Create(ctx, service.DeepCopy(), client.DryRunAll), a.Create(ctx, endpoints.DeepCopy(), client.DryRunAll),
-			a.Create(ctx, beat.DeepCopy(), client.DryRunAll), a.Create(ctx, gateway.DeepCopy(), client.DryRunAll))
-	})
+	world.Eventually(t, func(ctx context.Context) error { return a.admitted(ctx, service, endpoints, beat, gateway) })
+}
+
+// admitted returns nil if the hub would accept new objects.
+func (a *attempt) admitted(ctx context.Context, objects ...client.Object) error {
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, a.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll))
+	}
+	return errors.Join(errs...)
 }
 
 // The hostile member changes the records of one service as fast as the hub takes it. Other services' changes come through
@@ -272,7 +267,7 @@ func (w *env) testRevoked(t *testing.T) {
 	a := w.attempt(t, "revoked", key{Namespace: "shared", Name: "late"})
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}
 	lab.Must(t, w.HubClient.Delete(t.Context(), binding))
-	refused := func(reason func(error) bool) func(context.Context) error {
+	refusedFor := func(reason func(error) bool) func(context.Context) error {
 		return func(ctx context.Context) error {
 			service, _ := a.records()
 			if err := a.Client.Create(ctx, service, client.DryRunAll); !reason(err) {
@@ -281,10 +276,10 @@ func (w *env) testRevoked(t *testing.T) {
 			return nil
 		}
 	}
-	world.Eventually(t, refused(func(err error) bool {
+	world.Eventually(t, refusedFor(func(err error) bool {
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource")
 	}))
 	w.logged(t, "revoked", http.StatusForbidden)
 	lab.Must(t, w.HubClient.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: manifests.MemberServiceAccount}}))
-	world.Eventually(t, refused(apierrors.IsUnauthorized))
+	world.Eventually(t, refusedFor(apierrors.IsUnauthorized))
 }

@@ -31,7 +31,7 @@ const other = "member-b"
 func beyondRights() []act {
 	record := hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: web.Namespace + "." + web.Name}}
 	forbidden := func(name, says string, try try) act {
-		return act{name: name, try: try, refused: []refusal{byRights("cannot " + says)}}
+		return refused(name, try, byRights("cannot "+says))
 	}
 	creating := func(o client.Object) try {
 		return func(ctx context.Context, a *attempt) error { return a.Create(ctx, o) }
@@ -111,45 +111,34 @@ func (a *attempt) token(ctx context.Context, namespace, account string) error {
 func tokens() []act {
 	year := ofOneYear()
 	return []act{
-		{
-			name:     "a token of a year",
-			try:      issuing(year),
-			refused:  []refusal{byPolicy("tokens", "a member's token is good for 72h at the most, not for 31536000s")},
-			harmless: "it allows no more than the one before, and ends with the account",
-			check: func(t *testing.T, w *env, k key) {
+		refused("a token of a year", issuing(year),
+			byPolicy("tokens", "a member's token is good for 72h at the most, not for 31536000s")).
+			otherwise("it allows no more than the one before, and ends with the account", func(t *testing.T, w *env, k key) {
 				t.Helper()
 				if err := w.bearing(t, k, year).token(t.Context(), other, manifests.MemberServiceAccount); !apierrors.IsForbidden(err) {
 					t.Errorf("for another member's token the hub says: %v", err)
 				}
-			},
-		},
-		{
-			name: "a token of a pod, good for longer than it says",
-			try: func(ctx context.Context, a *attempt) error {
+			}),
+		refused("a token of a pod, good for longer than it says",
+			func(ctx context.Context, a *attempt) error {
 				if err := a.HubClient.Create(ctx, podOf(a.key)); err != nil {
 					return err
 				}
 				return issuing(boundTo(a.key))(ctx, a)
 			},
-			refused:  []refusal{byPolicy("tokens", "a member's token is bound to its account only: leave out boundObjectRef")},
-			harmless: "it ends with the pod, and no member can make one on the hub",
-			check: func(t *testing.T, w *env, k key) {
+			byPolicy("tokens", "a member's token is bound to its account only: leave out boundObjectRef")).
+			otherwise("it ends with the pod, and no member can make one on the hub", func(t *testing.T, w *env, k key) {
 				t.Helper()
 				a := w.bearing(t, k, boundTo(k))
 				lab.Must(t, w.HubClient.Delete(t.Context(), podOf(k), client.GracePeriodSeconds(0)))
 				world.Eventually(t, a.isUnknown)
-			},
-		},
-		{
-			name:     "a token for an audience elsewhere",
-			try:      issuing(elsewhere()),
-			refused:  []refusal{byPolicy("tokens", "a member's token is for the hub only: leave out audiences")},
-			harmless: "it says who the member is, and the hub does not take it",
-			check: func(t *testing.T, w *env, k key) {
+			}),
+		refused("a token for an audience elsewhere", issuing(elsewhere()),
+			byPolicy("tokens", "a member's token is for the hub only: leave out audiences")).
+			otherwise("it says who the member is, and the hub does not take it", func(t *testing.T, w *env, k key) {
 				t.Helper()
 				lab.Must(t, w.bearing(t, k, elsewhere()).isUnknown(t.Context()))
-			},
-		},
+			}),
 	}
 }
 

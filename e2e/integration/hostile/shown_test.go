@@ -83,7 +83,6 @@ func (w *env) reports(t *testing.T, k key, texts ...string) {
 	}
 }
 
-// heads are those of the table of acts.
 var heads = []string{"Act", "Refused by", "Shown in", "Without policies, by", "Shown in", "Nor schemas, by"}
 
 // rows returns what becomes of each act on each hub.

@@ -153,7 +153,7 @@ func (w *env) exportShared(t *testing.T) {
 	w.exportAs(t, "older", 3, shared, "10.3.0.1")
 	w.olderSettings = w.c.settings(t, shared)
 	w.exportAs(t, "mallory-eu", 4, prefixed, "10.4.0.1")
-	w.prefixedSlices = w.c.prefixedSlices(t)
+	w.prefixedSlices = w.c.Slices(t, prefixed)
 }
 
 // exportAs makes a cluster, of which nothing exists, the n-th member and has it export a service with one endpoint.
@@ -171,14 +171,6 @@ func (w *env) exportAs(t *testing.T, id clusterset.ClusterID, n int, k key, addr
 	endpoints.Spec.Groups[0].Addresses = []hubv1alpha1.IPAddress{address}
 	lab.Must(t, exporter.write(t.Context(), service, endpoints))
 	w.c.serves(t, k, string(address))
-}
-
-// prefixedSlices returns the slices of the service of mallory-eu.
-func (m *member) prefixedSlices(t *testing.T) []discoveryv1.EndpointSlice {
-	t.Helper()
-	mirrored, err := m.Mirrored(t.Context(), prefixed)
-	lab.Must(t, err)
-	return mirrored
 }
 
 // settings returns those of an import, once it is Ready.
@@ -204,10 +196,8 @@ func (w *env) as(t *testing.T, config *rest.Config, slug string, k key) *attempt
 	return &attempt{c, w, k}
 }
 
-// agentOf is how requests of an attempt name themselves.
 func agentOf(slug string) string { return "hostile/" + slug }
 
-// absent checks that there is no import of a service.
 func (m *member) absent(t *testing.T, k key) {
 	t.Helper()
 	if err := m.Get(t.Context(), k, &mcsv1beta1.ServiceImport{}); err == nil || client.IgnoreNotFound(err) != nil {
@@ -223,14 +213,7 @@ func (m *member) serves(t *testing.T, k key, want ...string) {
 		if err != nil {
 			return err
 		}
-		var got []string
-		for _, slice := range mirrored {
-			for _, endpoint := range slice.Endpoints {
-				got = append(got, endpoint.Addresses...)
-			}
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
+		if got := world.Addresses(mirrored...); !slices.Equal(got, want) {
 			return fmt.Errorf("endpoints of %s are %v, want %v", k, got, want)
 		}
 		return nil
@@ -270,12 +253,10 @@ func (w *env) onlyOwnAddresses(t *testing.T) {
 		t.Error("nothing has come at all")
 	}
 	for _, slice := range mirrored.Items {
-		for _, endpoint := range slice.Endpoints {
-			for _, address := range endpoint.Addresses {
-				ip := netip.MustParseAddr(address)
-				if !slices.ContainsFunc(membership.PodCIDRs(66), func(p netip.Prefix) bool { return p.Contains(ip) }) {
-					t.Errorf("%s/%s has the address %s", slice.Namespace, slice.Name, address)
-				}
+		for _, address := range world.Addresses(slice) {
+			ip := netip.MustParseAddr(address)
+			if !slices.ContainsFunc(membership.PodCIDRs(66), func(p netip.Prefix) bool { return p.Contains(ip) }) {
+				t.Errorf("%s/%s has the address %s", slice.Namespace, slice.Name, address)
 			}
 		}
 	}
