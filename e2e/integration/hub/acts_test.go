@@ -30,12 +30,9 @@ func (m *member) heartbeat() *hubv1alpha1.Heartbeat {
 	return h
 }
 
-func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
-
 func (h *hub) testNamespaces(t *testing.T) {
 	const reserved = "is never part of a clusterset: export services of other namespaces only"
 	limited := h.join(t, manifests.MemberOptions{ClusterID: "limited", PodCIDRs: prefixes("10.1.0.0/16"), Namespaces: []string{"shop", "kube-system"}})
-	defer h.leave(t, limited)
 	for name, tc := range map[string]struct {
 		member    *member
 		namespace string
@@ -54,48 +51,33 @@ func (h *hub) testNamespaces(t *testing.T) {
 		"kube-system, even if allowed": {limited, "kube-system", "namespace kube-system " + reserved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := tc.member.service(inNamespace(tc.namespace))
-			checkError(t, tc.member.Create(t.Context(), service), tc.want)
-			remove(t, tc.member, service)
-			slice := tc.member.endpoints(func(e *hubv1alpha1.PublishedEndpoints) {
+			tryNew(t, tc.member, tc.member.service(inNamespace(tc.namespace)), tc.want)
+			tryNew(t, tc.member, tc.member.endpoints(func(e *hubv1alpha1.PublishedEndpoints) {
 				e.Name, e.Spec.Namespace = tc.namespace+".web.0123456789", hubv1alpha1.NamespaceName(tc.namespace)
-			})
-			checkError(t, tc.member.Create(t.Context(), slice), tc.want)
-			remove(t, tc.member, slice)
+			}), tc.want)
 		})
 	}
 	t.Run("default/kubernetes", func(t *testing.T) {
 		const want = "service default/kubernetes is each cluster's own API server and never part of a clusterset: do not export it"
 		for name, refusal := range map[string]string{"kubernetes": want, "kubernetes-2": ""} {
-			service := h.a.service(inNamespace("default"), func(s *hubv1alpha1.PublishedService) {
+			tryNew(t, h.a, h.a.service(inNamespace("default"), func(s *hubv1alpha1.PublishedService) {
 				s.Name, s.Spec.Service = "default."+name, hubv1alpha1.ServiceName(name)
-			})
-			checkError(t, h.a.Create(t.Context(), service), refusal)
-			remove(t, h.a, service)
+			}), refusal)
 		}
 	})
 	t.Run("no longer allowed", func(t *testing.T) {
 		service := limited.service()
 		checkError(t, limited.Create(t.Context(), service), "")
-		h.setNamespaces(t, limited, "other")
-		world.Eventually(t, func(ctx context.Context) error {
+		object, k := &hubv1alpha1.Member{}, client.ObjectKey{Namespace: limited.namespace, Name: hubv1alpha1.MemberName}
+		world.Update(t, h.admin, k, object, func() { object.Spec.Namespaces = []hubv1alpha1.NamespaceName{"other"} })
+		awaitRefusal(t, func(ctx context.Context) error {
 			service.Spec.TrafficDistribution = "Another"
-			if err := limited.Update(ctx, service, client.DryRunAll); err == nil {
-				return errAccepted
-			}
-			return nil
+			return limited.Update(ctx, service, client.DryRunAll)
 		})
 		checkError(t, limited.Update(t.Context(), service), "the Member of cluster limited does not allow namespace shop")
 		// What is not allowed any more can still be withdrawn.
 		checkError(t, limited.Delete(t.Context(), service), "")
 	})
-}
-
-func (h *hub) setNamespaces(t *testing.T, m *member, names ...hubv1alpha1.NamespaceName) {
-	t.Helper()
-	object := &hubv1alpha1.Member{}
-	k := client.ObjectKey{Namespace: m.namespace, Name: hubv1alpha1.MemberName}
-	world.Update(t, h.admin, k, object, func() { object.Spec.Namespaces = names })
 }
 
 // What a member writes has a name and a spec, whatever its kind.
@@ -170,8 +152,10 @@ func (h *hub) testMetadata(t *testing.T) {
 		})
 	})
 	t.Run("status", func(t *testing.T) {
-		object, err := toUnstructured(h.a.service())
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(h.a.service())
 		lab.Must(t, err)
+		object := &unstructured.Unstructured{Object: content}
+		object.SetGroupVersionKind(hubv1alpha1.GroupVersion.WithKind("PublishedService"))
 		object.Object["status"] = map[string]any{"big": "thing"}
 		object.Object["more"] = "x"
 		checkError(t, h.a.Create(t.Context(), object), "")
@@ -182,16 +166,6 @@ func (h *hub) testMetadata(t *testing.T) {
 		}
 		remove(t, h.a, object)
 	})
-}
-
-func toUnstructured(s *hubv1alpha1.PublishedService) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
-	if err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(hubv1alpha1.GroupVersion.WithKind("PublishedService"))
-	return object, nil
 }
 
 func manyFields(n int) string {
@@ -240,7 +214,7 @@ func (h *hub) testDeletions(t *testing.T) {
 				checkError(t, h.a.Create(t.Context(), record), "")
 				checkError(t, h.a.Delete(t.Context(), record, tc.options...), tc.want)
 				remove(t, h.a, record)
-				if err := h.a.Get(t.Context(), keyOf(record), record); !apierrors.IsNotFound(err) {
+				if err := h.a.Get(t.Context(), client.ObjectKeyFromObject(record), record); !apierrors.IsNotFound(err) {
 					t.Errorf("%s is still there: %v", record.GetName(), err)
 				}
 			}
@@ -273,18 +247,12 @@ func (h *hub) testAges(t *testing.T) {
 
 func (h *hub) testWithoutMember(t *testing.T) {
 	m := h.join(t, manifests.MemberOptions{ClusterID: "orphan", PodCIDRs: prefixes("10.1.0.0/16")})
-	defer h.leave(t, m)
 	existing := m.service()
 	checkError(t, m.Create(t.Context(), existing), "")
 	object := &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: hubv1alpha1.MemberName}}
 	checkError(t, h.admin.Delete(t.Context(), object), "")
 	const want = "no params found for policy binding with `Deny` parameterNotFoundAction"
-	world.Eventually(t, func(ctx context.Context) error {
-		if err := m.Create(ctx, m.endpoints(), client.DryRunAll); err == nil {
-			return errAccepted
-		}
-		return nil
-	})
+	awaitRefusal(t, func(ctx context.Context) error { return m.Create(ctx, m.endpoints(), client.DryRunAll) })
 	checkError(t, m.Create(t.Context(), m.endpoints()), want)
 	checkError(t, m.Create(t.Context(), m.service(inNamespace("other"))), want)
 	existing.Spec.TrafficDistribution = "x"
@@ -304,7 +272,7 @@ func (h *hub) testLeave(t *testing.T) {
 	h.leave(t, m)
 	world.Eventually(t, func(ctx context.Context) error {
 		namespace := m.objects[0].DeepCopy()
-		if err := h.admin.Get(ctx, keyOf(namespace), namespace); !apierrors.IsNotFound(err) {
+		if err := h.admin.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
 			return errors.Join(err, fmt.Errorf("%s is there", namespace.GetName()))
 		}
 		return nil

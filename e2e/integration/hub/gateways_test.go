@@ -35,7 +35,6 @@ func (h *hub) testGateways(t *testing.T) {
 		ClusterID: "gateways", PodCIDRs: prefixes("10.1.0.0/16"), GatewayCIDRs: []hubv1alpha1.CIDR{"198.51.100.0/24", "2001:db8::/64"},
 		GatewayNames: []hubv1alpha1.DNSName{"gateway.example.com"},
 	})
-	defer h.leave(t, m)
 	const (
 		outside = " is neither in the gatewayCIDRs nor one of the gatewayNames of the Member of cluster gateways: publish another one, or let an administrator of the hub add it to the Member"
 		special = " is loopback, link-local, multicast, unspecified, or not in its shortest form: publish another one"
@@ -79,8 +78,7 @@ func (h *hub) testGateways(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gateway := m.gateway("198.51.100.1", "gateway.example.com")
 			test.change(gateway)
-			checkError(t, h.admin.Create(t.Context(), gateway), test.want)
-			remove(t, h.admin, gateway)
+			tryNew(t, h.admin, gateway, test.want)
 		})
 	}
 	t.Run("in another member's namespace", func(t *testing.T) {
@@ -95,9 +93,7 @@ func (h *hub) testGateways(t *testing.T) {
 // spec: W2, W3
 func (h *hub) testNetworks(t *testing.T) {
 	cloud := h.join(t, manifests.MemberOptions{ClusterID: "cloud", PodCIDRs: prefixes("10.1.0.0/16"), Network: "cloud"})
-	defer h.leave(t, cloud)
 	private := h.join(t, manifests.MemberOptions{ClusterID: "private", PodCIDRs: prefixes("10.1.0.0/16"), Publish: hubv1alpha1.PublishAvailability})
-	defer h.leave(t, private)
 	in := func(network string) func(*hubv1alpha1.PublishedEndpoints) {
 		return func(e *hubv1alpha1.PublishedEndpoints) {
 			e.Spec.InNetwork, e.Spec.Groups = &hubv1alpha1.NetworkEndpoints{Network: network, Groups: e.Spec.Groups}, nil
@@ -125,9 +121,7 @@ func (h *hub) testNetworks(t *testing.T) {
 		"availability only": {private, func(*hubv1alpha1.PublishedEndpoints) {}, noAddresses},
 	} {
 		t.Run(name, func(t *testing.T) {
-			endpoints := test.member.endpoints(test.change)
-			checkError(t, test.member.Create(t.Context(), endpoints), test.want)
-			remove(t, test.member, endpoints)
+			tryNew(t, test.member, test.member.endpoints(test.change), test.want)
 		})
 	}
 	for name, test := range map[string]struct {
@@ -140,13 +134,11 @@ func (h *hub) testNetworks(t *testing.T) {
 		"fewer than no endpoints": {[]*int32{new(int32(0)), new(int32(-1))}, "greater than or equal to 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := private.service(func(s *hubv1alpha1.PublishedService) {
+			tryNew(t, private, private.service(func(s *hubv1alpha1.PublishedService) {
 				s.Spec.Ports = []hubv1alpha1.PublishedPort{
 					{Name: "a", Protocol: "TCP", Port: 1, Available: test.available[0]}, {Name: "b", Protocol: "TCP", Port: 2, Available: test.available[1]},
 				}
-			})
-			checkError(t, private.Create(t.Context(), service), test.want)
-			remove(t, private, service)
+			}), test.want)
 		})
 	}
 	testHostnames(t, private)
@@ -190,15 +182,13 @@ func testHostnames(t *testing.T, m *member) {
 		"a port out of range": {func(h *headless) { named("db-0")(h); h.PortGroups[0].TargetPorts[0] = 65536 }, "less than or equal to 65535"},
 	} {
 		t.Run("hostnames, "+name, func(t *testing.T) {
-			service := m.service(func(s *hubv1alpha1.PublishedService) {
+			tryNew(t, m, m.service(func(s *hubv1alpha1.PublishedService) {
 				s.Spec.Type, s.Spec.Ports, s.Spec.Headless = "Headless", nil, &headless{}
 				for i := range 100 {
 					s.Spec.Ports = append(s.Spec.Ports, hubv1alpha1.PublishedPort{Name: fmt.Sprint("p", i), Protocol: "TCP", Port: int32(i + 1)})
 				}
 				test.change(s.Spec.Headless)
-			})
-			checkError(t, m.Create(t.Context(), service), test.want)
-			remove(t, m, service)
+			}), test.want)
 		})
 	}
 	service := m.service(func(s *hubv1alpha1.PublishedService) { s.Spec.Headless = &headless{} })

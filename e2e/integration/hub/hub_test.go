@@ -8,6 +8,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -94,7 +95,8 @@ func start(t *testing.T, args ...string) *hub {
 	return h
 }
 
-// join admits a member and returns what its agent can do, once each policy knows the member in every cache of the API server.
+// join admits a member until the test ends, and returns what its agent can do, once each policy knows the member in every cache of the
+// API server.
 func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 	t.Helper()
 	config, err := membership.Admit(t.Context(), h.cluster, o)
@@ -105,18 +107,24 @@ func (h *hub) join(t *testing.T, o manifests.MemberOptions) *member {
 	m := &member{Client: persistent{agent}, id: o.ClusterID, namespace: o.ClusterID.HubNamespace(), config: config}
 	m.objects, err = manifests.Member(o)
 	lab.Must(t, err)
+	t.Cleanup(func() { h.leave(t, m) })
 	for _, bad := range []client.Object{
 		m.service(func(s *hubv1alpha1.PublishedService) { s.Labels = map[string]string{"a": "b"} }),
 		m.service(inNamespace("kube-system")),
 	} {
-		world.Eventually(t, func(ctx context.Context) error {
-			if err := h.admin.Create(ctx, bad, client.DryRunAll); err == nil {
-				return errAccepted
-			}
-			return nil
-		})
+		awaitRefusal(t, func(ctx context.Context) error { return h.admin.Create(ctx, bad, client.DryRunAll) })
 	}
 	return m
+}
+
+func awaitRefusal(t *testing.T, request func(context.Context) error) {
+	t.Helper()
+	world.Eventually(t, func(ctx context.Context) error {
+		if request(ctx) == nil {
+			return errors.New("it was accepted")
+		}
+		return nil
+	})
 }
 
 // checkError fails the test unless err holds the text, or is nil if the text is empty.
@@ -129,6 +137,43 @@ func checkError(t *testing.T, err error, text string) {
 		t.Errorf("accepted, want: %s", text)
 	case text != "" && !strings.Contains(err.Error(), text):
 		t.Errorf("refused with:\n%v\nwant:\n%s", err, text)
+	}
+}
+
+// try writes a record that a change has made, once as a new one and once as an update of a good one, and checks that both
+// are refused with a text, or accepted if it is empty. A change of the name cannot be an update.
+func try[T client.Object](t *testing.T, c client.Client, good func() T, change func(T), text string) {
+	t.Helper()
+	t.Run("create", func(t *testing.T) {
+		object := good()
+		change(object)
+		tryNew(t, c, object, text)
+	})
+	changed := good()
+	change(changed)
+	if changed.GetName() != good().GetName() {
+		return
+	}
+	t.Run("update", func(t *testing.T) {
+		object := good()
+		lab.Must(t, c.Create(t.Context(), object))
+		change(object)
+		checkError(t, c.Update(t.Context(), object), text)
+		remove(t, c, object)
+	})
+}
+
+// tryNew creates an object, checks that it is refused with a text, or accepted if it is empty, and deletes it.
+func tryNew(t *testing.T, c client.Client, object client.Object, text string) {
+	t.Helper()
+	checkError(t, c.Create(t.Context(), object), text)
+	remove(t, c, object)
+}
+
+func remove(t *testing.T, c client.Client, object client.Object) {
+	t.Helper()
+	if err := client.IgnoreNotFound(c.Delete(t.Context(), object)); err != nil && object.GetName() != "" {
+		t.Error(err)
 	}
 }
 

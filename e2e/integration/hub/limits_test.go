@@ -28,7 +28,6 @@ func (h *hub) testLimits(t *testing.T) {
 		PodCIDRs:  prefixes(append(manyCIDRs(63, 0), "fd00:aaaa:aaaa:aaaa:aaaa::/80")...),
 		NodeCIDRs: prefixes(append(manyCIDRs(63, 100), "fd00:bbbb:bbbb:bbbb:bbbb::/80")...),
 	})
-	defer h.leave(t, m)
 	const tooMany = "the groups have more than 1000 addresses in all: spread the endpoints over several records"
 	for name, tc := range map[string]struct {
 		prefix         string
@@ -65,8 +64,7 @@ func (h *hub) testLimits(t *testing.T) {
 			content, err := json.Marshal(record)
 			lab.Must(t, err)
 			t.Logf("%d bytes", len(content))
-			checkError(t, m.Create(t.Context(), record), tc.want)
-			remove(t, m, record)
+			tryNew(t, m, record, tc.want)
 		})
 	}
 }
@@ -82,7 +80,6 @@ func manyCIDRs(n, from int) []hubv1alpha1.CIDR {
 
 func (h *hub) testQuota(t *testing.T) {
 	m := h.join(t, manifests.MemberOptions{ClusterID: "small", PodCIDRs: prefixes("10.1.0.0/16"), MaxServices: 2, MaxEndpoints: 1})
-	defer h.leave(t, m)
 	first, second := m.service(), m.service(inNamespace("second"))
 	checkError(t, m.Create(t.Context(), first), "")
 	checkError(t, m.Create(t.Context(), second), "")
@@ -99,8 +96,7 @@ func (h *hub) testQuota(t *testing.T) {
 		return m.Create(ctx, m.service(inNamespace("third")))
 	})
 	// The others have quotas of their own.
-	checkError(t, h.a.Create(t.Context(), h.a.service()), "")
-	remove(t, h.a, h.a.service())
+	tryNew(t, h.a, h.a.service(), "")
 }
 
 // traces returns all objects of the cluster that are in a namespace, or have a name, with this text.

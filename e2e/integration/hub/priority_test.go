@@ -14,11 +14,9 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -29,8 +27,6 @@ import (
 // The flood: so many requests of one member at a time, more than the 600 that its six queues take. An API server accepts 100 requests on
 // a connection.
 const floodConnections, perConnection = 10, 95
-
-var errServed = errors.New("the API server serves the whole flood")
 
 // TestPriority: the API server serves the members' requests at the level of the hub's manifests. A member that floods it is refused
 // requests, and meanwhile none of another member, of another account or of the administrator is.
@@ -60,12 +56,7 @@ func TestPriority(t *testing.T) {
 
 	refused, stop := h.a.flood(t, request{http.MethodGet, group + "/publishedservices"})
 	defer stop()
-	world.Eventually(t, func(context.Context) error {
-		if refused.Load() < 50 {
-			return errServed
-		}
-		return nil
-	})
+	lab.Holds(t, world.Within, "refusals: the API server serves the whole flood", func() bool { return refused.Load() >= 50 })
 	other, administrator := h.otherAccount(t), &member{config: h.cluster.Config()}
 	for who, test := range map[string]struct {
 		from *member
@@ -152,11 +143,7 @@ func (h *hub) otherAccount(t *testing.T) *member {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
 	lab.Must(t, h.admin.Create(t.Context(), account))
-	clients, err := kubernetes.NewForConfig(h.cluster.Config())
+	config, err := h.cluster.ServiceAccountConfig(t.Context(), account.Namespace, account.Name)
 	lab.Must(t, err)
-	token, err := clients.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "other", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	lab.Must(t, err)
-	config := rest.AnonymousClientConfig(h.cluster.Config())
-	config.BearerToken = token.Status.Token
 	return &member{config: config}
 }

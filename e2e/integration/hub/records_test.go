@@ -4,7 +4,6 @@
 package hub_test
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,15 +12,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
-
-var errAccepted = errors.New("it was accepted")
 
 type (
 	serviceChange   func(*hubv1alpha1.PublishedService)
@@ -66,37 +61,6 @@ func addresses(all ...hubv1alpha1.IPAddress) endpointsChange {
 	}
 }
 
-// try writes a record that a change has made, once as a new one and once as an update of a good one, and checks that both
-// are refused with a text, or accepted if it is empty. A change of the name cannot be an update.
-func try[T client.Object](t *testing.T, c client.Client, good func() T, change func(T), text string) {
-	t.Helper()
-	t.Run("create", func(t *testing.T) {
-		object := good()
-		change(object)
-		checkError(t, c.Create(t.Context(), object), text)
-		remove(t, c, object)
-	})
-	changed := good()
-	change(changed)
-	if changed.GetName() != good().GetName() {
-		return
-	}
-	t.Run("update", func(t *testing.T) {
-		object := good()
-		lab.Must(t, c.Create(t.Context(), object))
-		change(object)
-		checkError(t, c.Update(t.Context(), object), text)
-		remove(t, c, object)
-	})
-}
-
-func remove(t *testing.T, c client.Client, object client.Object) {
-	t.Helper()
-	if err := client.IgnoreNotFound(c.Delete(t.Context(), object)); err != nil && object.GetName() != "" {
-		t.Error(err)
-	}
-}
-
 func selecting(key, value, target string) serviceChange {
 	return func(s *hubv1alpha1.PublishedService) {
 		s.Spec.Selection = &hubv1alpha1.PublishedSelection{
@@ -126,10 +90,14 @@ func (h *hub) testServices(t *testing.T) {
 			s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{key: hubv1alpha1.AnnotationValue(value)}
 		}
 	}
+	distribution := func(name string) serviceChange {
+		return func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = hubv1alpha1.Setting(name) }
+	}
 	const (
 		illegalKey = "a label, annotation or selector key is no qualified name such as app or example.com/app: correct or remove it"
 		reserved   = " is reserved, as it could act in other clusters: remove it from exportedLabels and exportedAnnotations"
 		unnamed    = "each port needs a name of its own: only a single port may go without"
+		tooLarge   = "the annotations have more than 256 KiB in all: export fewer"
 	)
 	for name, tc := range map[string]struct {
 		change serviceChange
@@ -188,43 +156,33 @@ func (h *hub) testServices(t *testing.T) {
 		"selection of nothing": {func(s *hubv1alpha1.PublishedService) {
 			s.Spec.Selection = &hubv1alpha1.PublishedSelection{Labels: map[string]hubv1alpha1.LabelValue{}}
 		}, "spec.selection.labels: Invalid value"},
-		"annotation":                    {annotation("Example.com/note", "any: \u2014 \x01 thing\n"), ""},
-		"annotation of a load balancer": {annotation("service.beta.kubernetes.io/aws-load-balancer-type", "x"), "label or annotation service.beta.kubernetes.io/aws-load-balancer-type" + reserved},
-		"annotation in capitals":        {annotation("K8s.IO/x", "x"), "label or annotation K8s.IO/x" + reserved},
-		"annotation of Flux":            {annotation("kustomize.toolkit.fluxcd.io/x", "x"), ""},
-		"annotation key":                {annotation("-", ""), illegalKey},
-		"annotation key, very long":     {annotation(strings.Repeat("n", 100_000), ""), illegalKey},
-		"annotation of 4097 characters": {annotation("a", strings.Repeat("x", 4097)), "spec.annotations.a: Too long"},
-		"annotations of 257 KiB": {func(s *hubv1alpha1.PublishedService) {
-			s.Spec.Annotations = manyAnnotations(64, strings.Repeat("x", 4096))
-		}, "the annotations have more than 256 KiB in all: export fewer"},
-		"annotations of 257 KiB in 2-byte characters": {func(s *hubv1alpha1.PublishedService) {
-			s.Spec.Annotations = manyAnnotations(33, strings.Repeat("\u00e4", 4096))
-		}, "the annotations have more than 256 KiB in all: export fewer"},
-		"annotations of 255 KiB": {func(s *hubv1alpha1.PublishedService) {
-			s.Spec.Annotations = manyAnnotations(63, strings.Repeat("x", 4096))
-		}, ""},
-		"65 annotations": {func(s *hubv1alpha1.PublishedService) { s.Spec.Annotations = manyAnnotations(65, "") }, "spec.annotations: Too many: 65: must have at most 64 items"},
+		"annotation":                                  {annotation("Example.com/note", "any: \u2014 \x01 thing\n"), ""},
+		"annotation of a load balancer":               {annotation("service.beta.kubernetes.io/aws-load-balancer-type", "x"), "label or annotation service.beta.kubernetes.io/aws-load-balancer-type" + reserved},
+		"annotation in capitals":                      {annotation("K8s.IO/x", "x"), "label or annotation K8s.IO/x" + reserved},
+		"annotation of Flux":                          {annotation("kustomize.toolkit.fluxcd.io/x", "x"), ""},
+		"annotation key":                              {annotation("-", ""), illegalKey},
+		"annotation key, very long":                   {annotation(strings.Repeat("n", 100_000), ""), illegalKey},
+		"annotation of 4097 characters":               {annotation("a", strings.Repeat("x", 4097)), "spec.annotations.a: Too long"},
+		"annotations of 257 KiB":                      {annotations(64, strings.Repeat("x", 4096)), tooLarge},
+		"annotations of 257 KiB in 2-byte characters": {annotations(33, strings.Repeat("\u00e4", 4096)), tooLarge},
+		"annotations of 255 KiB":                      {annotations(63, strings.Repeat("x", 4096)), ""},
+		"65 annotations":                              {annotations(65, ""), "spec.annotations: Too many: 65: must have at most 64 items"},
 		"a traffic policy and a distribution to come": {func(s *hubv1alpha1.PublishedService) {
 			s.Spec.InternalTrafficPolicy, s.Spec.TrafficDistribution = "PreferLocal", "example.com/PreferSomethingNew"
 		}, ""},
 		"a traffic policy that is no name":       {func(s *hubv1alpha1.PublishedService) { s.Spec.InternalTrafficPolicy = "a b" }, "spec.internalTrafficPolicy: Invalid value"},
-		"a traffic distribution that is no name": {func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "-a" }, "spec.trafficDistribution: Invalid value"},
-		"a traffic distribution at its longest": {func(s *hubv1alpha1.PublishedService) {
-			s.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + strings.Repeat("n", 62))
-		}, ""},
-		"a longer one": {func(s *hubv1alpha1.PublishedService) {
-			s.Spec.TrafficDistribution = hubv1alpha1.Setting("a/" + strings.Repeat("n", 63))
-		}, "spec.trafficDistribution: Too long"},
-		"affinity":                      {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
-		"affinity of more than a day":   {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = 86401 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: 86401"},
-		"affinity of less than no time": {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = -1 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: -1"},
-		"granted to some":               {granted("b", "c"), ""},
-		"granted to none":               {granted(), ""},
-		"granted to one twice":          {granted("b", "b"), ""},
-		"granted to no cluster ID":      {granted("B"), "spec.grantedTo.clusters[0]: Invalid value"},
-		"granted to 257 clusters":       {granted(slices.Repeat([]hubv1alpha1.GrantedCluster{"b"}, 257)...), "spec.grantedTo.clusters: Too many: 257: must have at most 256 items"},
-		"granted to some, and active":   {func(s *hubv1alpha1.PublishedService) { granted("b")(s); s.Spec.Inactive = false }, "a record with grantedTo must be inactive"},
+		"a traffic distribution that is no name": {distribution("-a"), "spec.trafficDistribution: Invalid value"},
+		"a traffic distribution at its longest":  {distribution("a/" + strings.Repeat("n", 62)), ""},
+		"a longer one":                           {distribution("a/" + strings.Repeat("n", 63)), "spec.trafficDistribution: Too long"},
+		"affinity":                               {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinity = "Cookie" }, `Unsupported value: "Cookie"`},
+		"affinity of more than a day":            {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = 86401 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: 86401"},
+		"affinity of less than no time":          {func(s *hubv1alpha1.PublishedService) { s.Spec.SessionAffinityTimeoutSeconds = -1 }, "spec.sessionAffinityTimeoutSeconds: Invalid value: -1"},
+		"granted to some":                        {granted("b", "c"), ""},
+		"granted to none":                        {granted(), ""},
+		"granted to one twice":                   {granted("b", "b"), ""},
+		"granted to no cluster ID":               {granted("B"), "spec.grantedTo.clusters[0]: Invalid value"},
+		"granted to 257 clusters":                {granted(slices.Repeat([]hubv1alpha1.GrantedCluster{"b"}, 257)...), "spec.grantedTo.clusters: Too many: 257: must have at most 256 items"},
+		"granted to some, and active":            {func(s *hubv1alpha1.PublishedService) { granted("b")(s); s.Spec.Inactive = false }, "a record with grantedTo must be inactive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			try(t, h.a, func() *hubv1alpha1.PublishedService { return h.a.service() }, tc.change, tc.want)
@@ -298,7 +256,7 @@ func everything(s *hubv1alpha1.PublishedService) {
 	s.Spec.InternalTrafficPolicy = hubv1alpha1.Setting(corev1.ServiceInternalTrafficPolicyLocal)
 	s.Spec.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
 	s.Spec.Labels = map[string]hubv1alpha1.LabelValue{"app": "web", "example.com/tier": ""}
-	s.Spec.Annotations = manyAnnotations(10, "x")
+	annotations(10, "x")(s)
 }
 
 func manyPorts(n int) []hubv1alpha1.PublishedPort {
@@ -309,12 +267,13 @@ func manyPorts(n int) []hubv1alpha1.PublishedPort {
 	return out
 }
 
-func manyAnnotations(n int, value string) map[string]hubv1alpha1.AnnotationValue {
-	out := map[string]hubv1alpha1.AnnotationValue{}
-	for i := range n {
-		out["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(value)
+func annotations(n int, value string) serviceChange {
+	return func(s *hubv1alpha1.PublishedService) {
+		s.Spec.Annotations = map[string]hubv1alpha1.AnnotationValue{}
+		for i := range n {
+			s.Spec.Annotations["example.com/"+strconv.Itoa(i)] = hubv1alpha1.AnnotationValue(value)
+		}
 	}
-	return out
 }
 
 // longDomain returns a DNS subdomain of n characters.
