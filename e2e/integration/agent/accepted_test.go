@@ -65,7 +65,6 @@ type holding struct {
 	imports  []*mcsv1beta1.ServiceImport
 }
 
-// serviceImport returns the one that there is, or nil.
 func (h holding) serviceImport() *mcsv1beta1.ServiceImport {
 	if len(h.imports) == 0 {
 		return nil

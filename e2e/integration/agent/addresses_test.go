@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -20,8 +21,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
-
-func families(all ...corev1.IPFamily) []corev1.IPFamily { return all }
 
 // hasFamilies waits until an import is ready with these families, in this order, and returns it. Its addresses are then of
 // these families, and those of its derived Service.
@@ -49,7 +48,7 @@ func (m *member) hasFamilies(t *testing.T, k key, want ...corev1.IPFamily) *mcsv
 func TestSingleStack(t *testing.T) {
 	t.Parallel()
 	four, six := lab.Member("b"), lab.Member("c")
-	four.IPFamilies, six.IPFamilies = families("IPv4"), families("IPv6")
+	four.IPFamilies, six.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}, []corev1.IPFamily{corev1.IPv6Protocol}
 	w := newEnv(t, membership.Hub(), lab.Member("a"), four, six)
 	a, b, c := w.members["a"], w.members["b"], w.members["c"]
 	t.Run("Accepted", func(t *testing.T) { testAccepted(t, a, b) }) // without agents
@@ -64,8 +63,8 @@ func TestSingleStack(t *testing.T) {
 	first := a.hasFamilies(t, k, "IPv4").Spec.IPs[0]
 	b.hasFamilies(t, k, "IPv4")
 	c.ImportCondition(t, k, "Ready", metav1.ConditionFalse, "IPFamilyNotSupported", unsupported("[IPv4]", "[IPv6]"))
-	if mirrored, err := c.Mirrored(t.Context(), k); err != nil || len(mirrored) > 0 {
-		t.Errorf("slices in c: %v (%v)", mirrored, err)
+	if mirrored := c.Slices(t, k); len(mirrored) > 0 {
+		t.Errorf("slices in c: %v", mirrored)
 	}
 
 	// The one with IPv6 exports it too, which heals it there, and adds an address in the dual-stack cluster.
@@ -136,8 +135,7 @@ func TestWhileDown(t *testing.T) {
 	// For each service, which of its two addresses others take.
 	thefts := map[string][]int{"none-taken": {}, "first-taken": {0}, "second-taken": {1}, "both-taken": {0, 1}}
 	for name := range thefts {
-		k := key{Namespace: ns, Name: name}
-		a.ExportWeb(t, k)
+		a.ExportWeb(t, key{Namespace: ns, Name: name})
 	}
 	changing := key{Namespace: ns, Name: "changing"}
 	source, _ := a.ExportWeb(t, changing, "10.1.0.1")
@@ -191,18 +189,11 @@ func (m *member) take(t *testing.T, k key, address string) *corev1.Service {
 	service := world.Service(k, world.Port("http", 80))
 	service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
 	service.Spec.ClusterIP, service.Spec.ClusterIPs = address, []string{address}
-	service.Spec.IPFamilies = families(corev1.IPv4Protocol)
+	service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 	if slices.Contains([]byte(address), ':') {
-		service.Spec.IPFamilies = families(corev1.IPv6Protocol)
+		service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
 	}
-	world.Eventually(t, func(ctx context.Context) error {
-		created := service.DeepCopy()
-		if err := m.Create(ctx, created); err != nil {
-			return err
-		}
-		service = created
-		return nil
-	})
+	world.Eventually(t, func(ctx context.Context) error { return m.Create(ctx, service) })
 	return service
 }
 
@@ -210,22 +201,20 @@ func (m *member) take(t *testing.T, k key, address string) *corev1.Service {
 // of its own if it can be, and the import says so.
 func (m *member) restores(t *testing.T, before *mcsv1beta1.ServiceImport, derived *corev1.Service, taken []int) {
 	t.Helper()
-	k := key{Namespace: before.Namespace, Name: before.Name}
-	world.Eventually(t, func(context.Context) error {
-		after, restored := m.Imported(t, k)
+	m.ImportedWith(t, client.ObjectKeyFromObject(before), func(after *mcsv1beta1.ServiceImport, restored *corev1.Service) error {
 		if restored.UID == derived.UID || restored.Name != derived.Name || len(after.Spec.IPs) != 2 {
-			return fmt.Errorf("import %s has addresses %v and derived Service %s", k, after.Spec.IPs, restored.Name)
+			return fmt.Errorf("it has addresses %v and derived Service %s", after.Spec.IPs, restored.Name)
 		}
 		if diff := cmp.Diff(restored.Spec.ClusterIPs, after.Spec.IPs); diff != "" {
-			return fmt.Errorf("addresses of the derived Service and the import %s (-want +got):\n%s", k, diff)
+			return fmt.Errorf("addresses of the derived Service and the import (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(before.Spec.IPFamilies, after.Spec.IPFamilies); diff != "" {
-			return fmt.Errorf("families of import %s (-before +after):\n%s", k, diff)
+			return fmt.Errorf("its families (-before +after):\n%s", diff)
 		}
 		for i, address := range after.Spec.IPs {
 			kept, due := address == before.Spec.IPs[i], !slices.Contains(taken, i)
 			if kept && !due || !kept && due && (i == 0 || len(taken) == 0) { // the second depends on the first
-				return fmt.Errorf("addresses of import %s were %v, %v of them are taken, and now they are %v", k, before.Spec.IPs, taken, after.Spec.IPs)
+				return fmt.Errorf("its addresses were %v, %v of them are taken, and now they are %v", before.Spec.IPs, taken, after.Spec.IPs)
 			}
 		}
 		return nil

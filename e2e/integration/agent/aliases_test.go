@@ -108,10 +108,9 @@ func testAlias(t *testing.T, a, b *member) {
 	// own has a selector, and so slices of Kubernetes.
 	ofOwn := aliasOf("web", world.Service(own, world.Port("http", 80), world.Port("metrics", 90)))
 	ofOwn.Spec.Selector = map[string]string{"app": "own"}
-	lab.Must(t, a.Create(t.Context(), ofOwn))
 	foreign := world.Slice(ofOwn, "v4", "10.1.0.1")
 	foreign.Labels[discoveryv1.LabelManagedBy] = "test"
-	lab.Must(t, a.Create(t.Context(), foreign))
+	world.Create(t, a, ofOwn, foreign)
 	a.alias(t, own, "b 10.2.0.1:http:8080", "b fd00:2::1:http:8080")
 	a.aliased(t, own, metav1.ConditionTrue, conditions.ReasonPortsNotMatched, "the import has no port like metrics/TCP")
 	a.Event(t, own, conditions.ReasonPortsNotMatched, "the import has no port like metrics/TCP")

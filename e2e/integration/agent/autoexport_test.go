@@ -23,7 +23,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// labelling makes an agent export Services by label.
 func labelling(o *agent.Options) { o.AutoExport, o.AutoExportLimit = agent.AutoExportLabel, 3 }
 
 // label sets the label for automatic export of a Service, or of a Namespace if the key has no namespace. An empty value removes it.
@@ -145,8 +144,7 @@ func testAutoExportLabel(t *testing.T, a, b *member) {
 	lab.Must(t, a.Delete(t.Context(), world.Export(web)))
 	a.exportedByLabel(t, ns, "db", "web")
 	a.label(t, key{Name: ns}, "")
-	b.Gone(t, web)
-	b.Gone(t, db)
+	b.Gone(t, web, db)
 	a.exportedByLabel(t, ns)
 	world.LogsNoErrors(t, a.Member, ns)
 }

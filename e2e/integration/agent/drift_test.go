@@ -35,8 +35,7 @@ func testDrift(t *testing.T, a, b *member) {
 	for _, m := range []*member{a, b} {
 		m.Endpoints(t, k, "a 10.1.0.1:http:8080")
 		serviceImport, derived := m.Imported(t, k)
-		mirrored, err := m.Mirrored(t.Context(), k)
-		lab.Must(t, err)
+		mirrored := m.Slices(t, k)
 		names, err := m.names(t.Context(), k.Namespace)
 		lab.Must(t, err)
 		for name, drift := range driftOfImport(serviceImport) {
@@ -87,7 +86,6 @@ func editedStatus[T client.Object](object T, edit func(T)) drift {
 	}}
 }
 
-// withoutLabel removes a label.
 func withoutLabel(name string) func(client.Object) {
 	return func(o client.Object) {
 		labels := o.GetLabels()
@@ -200,19 +198,21 @@ func (m *member) names(ctx context.Context, namespace string) ([]string, error) 
 	return names, err
 }
 
-// restored waits until an object is again what it was.
-func (m *member) restored(t *testing.T, what string, want client.Object) {
+// restored waits until objects are again what they were.
+func (m *member) restored(t *testing.T, what string, objects ...client.Object) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		got := want.DeepCopyObject().(client.Object)
-		if err := m.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
-			return fmt.Errorf("%s: %s: %w", m.ID, what, err)
-		}
-		if diff := cmp.Diff(essence(want), essence(got)); diff != "" {
-			return fmt.Errorf("%s: %s: it is not restored (-want +got):\n%s", m.ID, what, diff)
-		}
-		return nil
-	})
+	for _, want := range objects {
+		world.Eventually(t, func(ctx context.Context) error {
+			got := want.DeepCopyObject().(client.Object)
+			if err := m.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
+				return fmt.Errorf("%s: %s: %w", m.ID, what, err)
+			}
+			if diff := cmp.Diff(essence(want), essence(got)); diff != "" {
+				return fmt.Errorf("%s: %s: it is not restored (-want +got):\n%s", m.ID, what, diff)
+			}
+			return nil
+		})
+	}
 }
 
 // essence returns an object without what the API server gives it anew each time, and what follows from that.

@@ -7,15 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
@@ -81,11 +80,7 @@ func (m *member) listens(t *testing.T, k key, source string, addresses ...string
 			if err != nil {
 				return err
 			}
-			var found []string
-			for _, endpoint := range slice.Endpoints {
-				found = append(found, endpoint.Addresses...)
-			}
-			slices.Sort(found)
+			found := world.Addresses(slice)
 			if port = listen[80]; port == 0 || strings.Join(found, " ") != strings.Join(addresses, " ") || len(addresses) > 0 && *slice.Ports[0].Port != port {
 				return fmt.Errorf("%s has gateways %v at %v, ports %v; want %v", slice.Name, found, listen, slice.Ports, addresses)
 			}
@@ -129,28 +124,23 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("the hub has endpoints: %+v", records.Items)
 		}
 	})
+	set := func(t *testing.T, to discoveryv1.EndpointConditions) {
+		t.Helper()
+		world.Update(t, b, client.ObjectKeyFromObject(slice), slice, func() { slice.Endpoints[0].Conditions = to })
+	}
+	available := *slice.Endpoints[0].Conditions.DeepCopy()
 	t.Run("an unavailable source keeps its port", func(t *testing.T) {
-		world.Update(t, b, key{Namespace: k.Namespace, Name: slice.Name}, slice, func() {
-			slice.Endpoints[0].Conditions.Ready, slice.Endpoints[0].Conditions.Serving = new(false), new(false)
-		})
-		if got := a.listens(t, k, "b"); got != port {
-			t.Errorf("the port is %d, want %d", got, port)
-		}
-		world.Update(t, b, key{Namespace: k.Namespace, Name: slice.Name}, slice, func() {
-			slice.Endpoints[0].Conditions.Ready, slice.Endpoints[0].Conditions.Serving = new(true), new(true)
-		})
+		set(t, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false), Terminating: new(false)})
+		lab.Equal(t, "the port", port, a.listens(t, k, "b"))
+		set(t, available)
 		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
 	})
 	t.Run("the last endpoint terminates", func(t *testing.T) {
-		set := func(ready, terminating bool) {
-			world.Update(t, b, key{Namespace: k.Namespace, Name: slice.Name}, slice, func() {
-				slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &ready, Serving: new(true), Terminating: &terminating}
-			})
-			world.Eventually(t, func(ctx context.Context) error { return a.gatewaysTerminate(ctx, k, terminating) })
-		}
-		set(false, true)
+		set(t, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)})
+		world.Eventually(t, func(ctx context.Context) error { return a.gatewaysTerminate(ctx, k, true) })
 		a.listens(t, k, "b", "10.1.9.1", "10.1.9.2")
-		set(true, false)
+		set(t, available)
+		world.Eventually(t, func(ctx context.Context) error { return a.gatewaysTerminate(ctx, k, false) })
 	})
 	t.Run("rules about access", func(t *testing.T) { testAccessStatus(t, w, key{Namespace: k.Namespace, Name: "exported"}) })
 	stop()
@@ -165,12 +155,7 @@ func TestNetworks(t *testing.T) {
 	t.Run("a member of the same network is direct", func(t *testing.T) {
 		w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network, s.Publish = "", hubv1alpha1.PublishAddresses })
 		a.Endpoints(t, k, "b 10.1.0.1:http:8080")
-		world.Await(t, a, k, &mcsv1beta1.ServiceImport{}, func(i *mcsv1beta1.ServiceImport) error {
-			if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypeSourceUnusable); c != nil {
-				return errors.New(c.Message)
-			}
-			return nil
-		})
+		a.WithoutCondition(t, k, conditions.TypeSourceUnusable)
 	})
 	t.Run("a lost port is not given again", func(t *testing.T) {
 		w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network = "cloud" })

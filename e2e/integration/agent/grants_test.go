@@ -40,7 +40,7 @@ func TestGrants(t *testing.T) {
 	web, secret := key{Namespace: ns, Name: "web"}, key{Namespace: ns, Name: "secret"}
 	a.ExportWeb(t, web, "10.1.0.1")
 	c.Endpoints(t, web, "a 10.1.0.1:http:8080")
-	exportedToAll := w.specOf(t, "a", web)
+	exportedToAll := w.record(t, "a", web).Spec
 	t.Run("annotation", func(t *testing.T) { testGrantedOnly(t, w, secret) })
 
 	grant := world.Grant(web, peers("b"))
@@ -57,9 +57,7 @@ func TestGrants(t *testing.T) {
 	lab.Must(t, a.Delete(t.Context(), grant))
 	a.exportedTo(t, web, "the clusterset")
 	c.Endpoints(t, web, "a 10.1.0.1:http:8080")
-	if text := w.specOf(t, "a", web); text != exportedToAll {
-		t.Errorf("the record was\n%s\nand is\n%s", exportedToAll, text)
-	}
+	lab.Equal(t, "the record as it was and is", exportedToAll, w.record(t, "a", web).Spec)
 	world.LogsNoErrors(t, a.Member, ns)
 }
 
@@ -115,8 +113,7 @@ func testUngrantedConflict(t *testing.T, w *env, k key, grant *policyv1alpha1.Se
 	world.Update(t, a, key{Namespace: grant.Namespace, Name: grant.Name}, grant, func() { grant.Spec.To[0].Clusters = []policyv1alpha1.ClusterID{"b", "c"} })
 	a.exportedTo(t, k, "clusters b, c")
 	imports(c, "a c: 80")
-	lab.Must(t, c.Delete(t.Context(), world.Export(k)))
-	lab.Must(t, c.Delete(t.Context(), other))
+	world.Delete(t, c, world.Export(k), other)
 	imports(c, "a: 80")
 	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 }
@@ -157,13 +154,6 @@ func (m *member) exportedTo(t *testing.T, k key, whom string) {
 	})
 }
 
-// specOf returns the record of a member's export.
-func (w *env) specOf(t *testing.T, id string, k key) string {
-	t.Helper()
-	return fmt.Sprintf("%+v", w.record(t, id, k).Spec)
-}
-
-// peers returns some clusters.
 func peers(clusters ...policyv1alpha1.ClusterID) policyv1alpha1.Peer {
 	return policyv1alpha1.Peer{Clusters: clusters}
 }
@@ -215,6 +205,5 @@ func testAccessStatus(t *testing.T, w *env, k key) {
 	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonSameNetwork)
 	w.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Network = "cloud" })
 	a.reasons(t, g, policyv1alpha1.ReasonExportsNotFound, policyv1alpha1.ReasonEnforced)
-	lab.Must(t, a.Delete(t.Context(), g))
-	lab.Must(t, a.Delete(t.Context(), p))
+	world.Delete(t, a, g, p)
 }

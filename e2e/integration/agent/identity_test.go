@@ -125,13 +125,10 @@ func TestForeignID(t *testing.T) {
 			if diff := cmp.Diff(shared, b.holdings(t, both)); diff != "" && test.id == "a" {
 				t.Errorf("what both export has changed (-before +after):\n%s", diff)
 			}
-			lab.Must(t, b.Delete(t.Context(), world.Export(k)))
-			lab.Must(t, b.Delete(t.Context(), world.Service(k)))
+			world.Delete(t, b, world.Export(k), world.Service(k))
 		})
 	}
-	if after := w.versions(t, theirs); after != before {
-		t.Errorf("what was imported has changed:\n%s\nbefore:\n%s", after, before)
-	}
+	lab.Equal(t, "what was imported has changed", before, w.versions(t, theirs))
 	for _, r := range world.List(t, w.HubClient, &hubv1alpha1.PublishedServiceList{}).Items {
 		if r.Spec.Service == hubv1alpha1.ServiceName(k.Name) {
 			t.Errorf("published all the same: %+v", r)

@@ -4,7 +4,6 @@
 package agent_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -148,8 +147,7 @@ func testPortChanges(t *testing.T, w *env) {
 // ports waits until an import and its derived Service have these "name:number" ports.
 func (m *member) ports(t *testing.T, k key, want ...string) {
 	t.Helper()
-	world.Eventually(t, func(context.Context) error {
-		serviceImport, derived := m.Imported(t, k)
+	m.ImportedWith(t, k, func(serviceImport *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
 		var inImport, inService []string
 		for _, p := range serviceImport.Spec.Ports {
 			inImport = append(inImport, fmt.Sprintf("%s:%d", p.Name, p.Port))
@@ -158,7 +156,7 @@ func (m *member) ports(t *testing.T, k key, want ...string) {
 			inService = append(inService, fmt.Sprintf("%s:%d", p.Name, p.Port))
 		}
 		if diff := cmp.Diff([][]string{want, want}, [][]string{inImport, inService}); diff != "" {
-			return fmt.Errorf("%s: ports of the import %s and of its derived Service (-want +got):\n%s", m.ID, k, diff)
+			return fmt.Errorf("ports of it and of its derived Service (-want +got):\n%s", diff)
 		}
 		return nil
 	})
@@ -174,34 +172,29 @@ func (m *member) untouched(t *testing.T, want *corev1.Service) {
 // becomes waits until an import, its derived Service of this name and its slices are of a type.
 func (m *member) becomes(t *testing.T, k key, derivedName string, want mcsv1beta1.ServiceImportType) {
 	t.Helper()
-	world.Eventually(t, func(ctx context.Context) error {
-		serviceImport, derived := m.Imported(t, k)
+	m.ImportedWith(t, k, func(serviceImport *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
 		if serviceImport.Spec.Type != want {
-			return fmt.Errorf("%s: import %s is %s, want %s", m.ID, k, serviceImport.Spec.Type, want)
+			return fmt.Errorf("it is %s, want %s", serviceImport.Spec.Type, want)
 		}
 		ips := derived.Spec.ClusterIPs
 		if want == mcsv1beta1.Headless {
 			if diff := cmp.Diff([]string{corev1.ClusterIPNone}, ips); diff != "" {
-				return fmt.Errorf("%s: addresses of the derived Service (-want +got):\n%s", m.ID, diff)
+				return fmt.Errorf("addresses of the derived Service (-want +got):\n%s", diff)
 			}
 			ips = nil
 		} else if len(ips) != 2 {
-			return fmt.Errorf("%s: the derived Service has addresses %v", m.ID, ips)
+			return fmt.Errorf("the derived Service has addresses %v", ips)
 		}
 		if diff := cmp.Diff(ips, serviceImport.Spec.IPs); diff != "" {
-			return fmt.Errorf("%s: addresses of import %s (-want +got):\n%s", m.ID, k, diff)
+			return fmt.Errorf("its addresses (-want +got):\n%s", diff)
 		}
-		mirrored, err := m.Mirrored(ctx, k)
-		if err != nil {
-			return err
-		}
-		for _, s := range mirrored {
+		for _, s := range m.Slices(t, k) {
 			if _, marked := s.Labels[corev1.IsHeadlessService]; marked != (want == mcsv1beta1.Headless) || s.Labels[discoveryv1.LabelServiceName] != derivedName {
-				return fmt.Errorf("%s: labels of slice %s are %v", m.ID, s.Name, s.Labels)
+				return fmt.Errorf("labels of slice %s are %v", s.Name, s.Labels)
 			}
 		}
 		if derived.Name != derivedName {
-			return fmt.Errorf("%s: the derived Service is called %s, want %s", m.ID, derived.Name, derivedName)
+			return fmt.Errorf("the derived Service is called %s, want %s", derived.Name, derivedName)
 		}
 		return nil
 	})

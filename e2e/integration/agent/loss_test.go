@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -29,11 +26,8 @@ func TestLoss(t *testing.T) {
 	t.Parallel()
 	w, a, b := newPair(t)
 	stopA, stopB := a.Start(t), b.Start(t)
-	ns := world.Namespace(t, a, b)
-	var keys []key
-	for i := range many {
-		k := key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)}
-		keys = append(keys, k)
+	keys := services(world.Namespace(t, a, b), "svc", many)
+	for i, k := range keys {
 		a.ExportWeb(t, k, fmt.Sprintf("10.1.0.%d", i+1))
 	}
 	for i, k := range keys {
@@ -47,9 +41,7 @@ func TestLoss(t *testing.T) {
 	member := client.InNamespace("member-a")
 	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedService{}, member))
 	lab.Must(t, w.HubClient.DeleteAllOf(t.Context(), &hubv1alpha1.PublishedEndpoints{}, member))
-	for _, k := range keys {
-		w.noRecords(t, "a", k)
-	}
+	w.noRecords(t, "a", keys...)
 	stopB = b.Start(t)
 	for i, k := range keys {
 		b.ImportCondition(t, k, conditions.TypeDeletionPending, metav1.ConditionTrue, conditions.ReasonAwaitingConfirmation, "")
@@ -58,12 +50,7 @@ func TestLoss(t *testing.T) {
 	b.Gauge(t, "tombolo_unconfirmed_services", many)
 	stopA = a.Start(t) // it publishes everything again
 	for _, k := range keys {
-		b.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
-			if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypeDeletionPending); c != nil {
-				return fmt.Errorf("its deletion is pending: %s", c.Message)
-			}
-			return nil
-		})
+		b.WithoutCondition(t, k, conditions.TypeDeletionPending)
 	}
 	b.Gauge(t, "tombolo_unconfirmed_services", 0)
 
@@ -72,16 +59,12 @@ func TestLoss(t *testing.T) {
 		for _, k := range keys {
 			lab.Must(t, a.Delete(t.Context(), world.Export(k)))
 		}
-		for _, k := range keys {
-			w.noRecords(t, "a", k)
-		}
+		w.noRecords(t, "a", keys...)
 	}
 	stopB()
 	withdraw()
 	stopB = b.Start(t)
-	for _, k := range keys {
-		b.Gone(t, k)
-	}
+	b.Gone(t, keys...)
 	for _, k := range keys {
 		lab.Must(t, a.Create(t.Context(), world.Export(k)))
 		b.Imported(t, k)
@@ -94,9 +77,7 @@ func TestLoss(t *testing.T) {
 		b.ImportCondition(t, k, conditions.TypeDeletionPending, metav1.ConditionTrue, conditions.ReasonAwaitingConfirmation, "")
 	}
 	w.ChangeMember(t, "a", suspend)
-	for _, k := range keys {
-		b.Gone(t, k)
-	}
+	b.Gone(t, keys...)
 }
 
 func suspend(spec *hubv1alpha1.MemberSpec) { spec.Suspended = true }
@@ -205,13 +186,10 @@ func TestSilentMember(t *testing.T) {
 	lab.Equal(t, "the status changed", before.Status, after.Status)
 	b.Condition(t, both, conflict, metav1.ConditionFalse, "NoConflicts")
 
-	local := world.Slice(world.Service(both, world.Port("http", 80)), "v4", "10.2.0.1")
-	local.Endpoints[0].Conditions.Ready = new(false)
-	lab.Must(t, b.Update(t.Context(), local))
+	local := world.Slice(world.Service(both), "v4")
+	b.setReady(t, local, false)
 	b.Endpoints(t, both, "a 10.1.0.1:http:8080", "b 10.2.0.1:http:8080") // the silent one is the last resort
-	local.ResourceVersion = ""
-	local.Endpoints[0].Conditions.Ready = new(true)
-	lab.Must(t, b.Update(t.Context(), local))
+	b.setReady(t, local, true)
 	b.Endpoints(t, both, "b 10.2.0.1:http:8080")
 	b.Endpoints(t, headless, "a 10.1.0.2:http:8080", "b 10.2.0.2:http:8080", "b 10.2.0.3:http:8080")
 	b.Endpoints(t, alone, "a 10.1.0.3:http:8080")

@@ -33,8 +33,7 @@ func testTakenOver(t *testing.T, w *env) {
 	_, source := a.ExportWeb(t, k, "10.1.0.1")
 	b.Endpoints(t, k, "a 10.1.0.1:http:8080")
 	serviceImport, derived := b.Imported(t, k)
-	mirrored, err := b.Mirrored(t.Context(), k)
-	lab.Must(t, err)
+	mirrored := b.Slices(t, k)
 	take := func(object client.Object, label string) {
 		t.Helper()
 		object.SetLabels(map[string]string{label: "mine"})
@@ -67,9 +66,9 @@ func testTakenOver(t *testing.T, w *env) {
 	}
 
 	take(derived, clusterset.LabelManagedBy)
-	world.Eventually(t, func(context.Context) error {
-		if _, other := b.Imported(t, k); other.Name == derived.Name {
-			return errors.New("the import still has another user's Service")
+	b.ImportedWith(t, k, func(_ *mcsv1beta1.ServiceImport, other *corev1.Service) error {
+		if other.Name == derived.Name {
+			return errors.New("it still has another user's Service")
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,10 +85,8 @@ func testExporterTerminating(t *testing.T, w *env) {
 	_, source := b.ExportWeb(t, shared, "10.2.0.1")
 	offer()
 	end := a.terminating(t, k.Namespace)
-	for _, each := range []key{k, shared} {
-		w.noRecords(t, "a", each)
-		a.Gone(t, each)
-	}
+	w.noRecords(t, "a", k, shared)
+	a.Gone(t, k, shared)
 	b.Gone(t, k)
 	a.createsNothing(t, w, func() {
 		source.Endpoints[0].Addresses[0] = "10.2.0.2"
@@ -178,8 +177,7 @@ func testDenied(t *testing.T, w *env) {
 	b.Condition(t, own, valid, metav1.ConditionFalse, "NamespaceReserved")
 	w.noRecords(t, "b", own)
 	w.noRecords(t, "a", reserved)
-	lab.Must(t, a.Delete(t.Context(), world.Export(reserved))) // the next test finds this namespace as it is
-	lab.Must(t, a.Delete(t.Context(), world.Service(reserved)))
+	world.Delete(t, a, world.Export(reserved), world.Service(reserved)) // the next test finds this namespace as it is
 }
 
 // TestDeniedLater: a namespace that is denied, or not allowed, when it has imports already is cleared of them when the agent starts,
@@ -207,9 +205,7 @@ func TestDeniedLater(t *testing.T) {
 	stop = b.Start(t, func(o *agent.Options) { o.DenyNamespaces = []string{"private"} })
 	b.Gone(t, denied)
 	w.settled(t)
-	if after := w.versions(t, kept); after != before {
-		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", kept, after, before)
-	}
+	lab.Equal(t, fmt.Sprintf("what was written of %s without need", kept), before, w.versions(t, kept))
 	lab.Must(t, b.Get(t.Context(), client.ObjectKeyFromObject(mine), mine))
 	stop()
 	stop = b.Start(t)
@@ -218,7 +214,5 @@ func TestDeniedLater(t *testing.T) {
 	stop()
 	b.Start(t, func(o *agent.Options) { o.AllowNamespaces = []string{ns} })
 	b.Gone(t, denied)
-	if after := w.versions(t, kept); after != before {
-		t.Errorf("objects of %s were written though it is allowed:\n%s\nbefore:\n%s", kept, after, before)
-	}
+	lab.Equal(t, fmt.Sprintf("what was written of %s though it is allowed", kept), before, w.versions(t, kept))
 }

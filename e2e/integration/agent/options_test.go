@@ -105,24 +105,19 @@ func TestPublicationReportedAtOnce(t *testing.T) {
 func TestTokenRenewal(t *testing.T) {
 	t.Parallel()
 	w, a, _ := newPair(t)
-	const expires = "tombolo-mcs.io/token-expires"
-	k := key{Namespace: "tombolo-system", Name: "tombolo-hub"}
-	old := time.Now().Add(47 * time.Hour).UTC().Format(time.RFC3339)
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name, Annotations: map[string]string{expires: old}},
-		Data:       map[string][]byte{"token": []byte("old"), "kubeconfig": []byte("as it is")},
-	}
+	secret := hubSecretFor(47 * time.Hour)
+	secret.Data = map[string][]byte{"token": []byte("old"), "kubeconfig": []byte("as it is")}
 	lab.Must(t, a.Create(t.Context(), secret))
-	renewing := func(o *agent.Options) { o.HubSecret, o.TokenLifetime = k, 72*time.Hour }
+	renewing := func(o *agent.Options) { o.HubSecret, o.TokenLifetime = hubSecret, 72*time.Hour }
 
 	stop := a.Start(t, renewing)
-	secret = world.Await(t, a, k, secret, func(s *corev1.Secret) error {
+	secret = world.Await(t, a, hubSecret, secret, func(s *corev1.Secret) error {
 		if string(s.Data["token"]) == "old" {
 			return errors.New("the token is not renewed")
 		}
 		return nil
 	})
-	until, err := time.Parse(time.RFC3339, secret.Annotations[expires])
+	until, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires])
 	lab.Must(t, err)
 	if left := time.Until(until); left < 71*time.Hour || left > 73*time.Hour {
 		t.Errorf("the new token is good for %s", left)
@@ -142,7 +137,7 @@ func TestTokenRenewal(t *testing.T) {
 	stop()
 	a.Start(t, renewing)
 	a.Gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
-	if world.Read(t, a, k, &corev1.Secret{}).ResourceVersion != secret.ResourceVersion {
+	if world.Read(t, a, hubSecret, &corev1.Secret{}).ResourceVersion != secret.ResourceVersion {
 		t.Error("a fresh token was renewed")
 	}
 }

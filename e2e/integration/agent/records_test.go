@@ -47,9 +47,7 @@ func testHeartbeatByHand(t *testing.T, w *env) {
 	lab.Must(t, w.HubClient.Delete(t.Context(), want.DeepCopy()))
 	w.hasHeartbeat(t, want, "deleted")
 	w.settled(t)
-	if after := w.versions(t, k); after != before {
-		t.Errorf("objects of %s were written without need:\n%s\nbefore:\n%s", k, after, before)
-	}
+	lab.Equal(t, fmt.Sprintf("what was written of %s without need", k), before, w.versions(t, k))
 
 	edit("rival", func(h *hubv1alpha1.HeartbeatSpec) { h.ClusterUID = "somebody-else" })
 	a.Condition(t, k, ready, metav1.ConditionTrue, "Exported")
@@ -96,9 +94,7 @@ func testRecordsByHand(t *testing.T, w *env) {
 	}
 	restored := func(what string) {
 		t.Helper()
-		hub.restored(t, what, service)
-		hub.restored(t, what, endpoints[0])
-		hub.restored(t, what, endpoints[1])
+		hub.restored(t, what, service, endpoints[0], endpoints[1])
 		b.Endpoints(t, k, whole...)
 		b.restored(t, what, imported)
 	}
@@ -125,13 +121,11 @@ func testRecordsByHand(t *testing.T, w *env) {
 	a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
 }
 
-// record returns the record of a member's export.
 func (w *env) record(t *testing.T, id string, k key) *hubv1alpha1.PublishedService {
 	t.Helper()
 	return world.Read(t, w.HubClient, key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}, &hubv1alpha1.PublishedService{})
 }
 
-// publishedEndpoints returns a member's records of a service's endpoints.
 func (w *env) publishedEndpoints(t *testing.T, id string, k key) []*hubv1alpha1.PublishedEndpoints {
 	t.Helper()
 	list := world.List(t, w.HubClient, &hubv1alpha1.PublishedEndpointsList{}, client.InNamespace("member-"+id))
@@ -159,9 +153,16 @@ func testUnknownRecords(t *testing.T, w *env) {
 	b.Gone(t, k)
 }
 
-// noRecords waits until the hub holds nothing of a member's service, and lists nothing of it to an agent that starts and asks for
+// noRecords waits until the hub holds nothing of some services of a member, and lists nothing of them to an agent that starts and asks for
 // what the API server has cached: that agent would take a deletion that it saw later for a real one.
-func (w *env) noRecords(t *testing.T, id string, k key) {
+func (w *env) noRecords(t *testing.T, id string, keys ...key) {
+	t.Helper()
+	for _, k := range keys {
+		w.noRecord(t, id, k)
+	}
+}
+
+func (w *env) noRecord(t *testing.T, id string, k key) {
 	t.Helper()
 	world.Eventually(t, func(ctx context.Context) error {
 		name := key{Namespace: "member-" + id, Name: k.Namespace + "." + k.Name}

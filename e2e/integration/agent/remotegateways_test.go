@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,9 +142,7 @@ func TestRemoteGateways(t *testing.T) {
 	w.installGateway(t, "a", "10.1.9.1")
 	w.installGateway(t, "b", "10.2.9.1")
 	uri, _ := a.renewed(t)
-	if uri != "spiffe://lab/cluster/a/gateway" {
-		t.Errorf("the certificate is for %s", uri)
-	}
+	lab.Equal(t, "whom the certificate is for", "spiffe://lab/cluster/a/gateway", uri)
 	w.isPublished(t, a)
 	remote := b.knows(t, "a", "198.51.100.1")
 	_, authority := a.renewed(t)
@@ -159,9 +156,7 @@ func TestRemoteGateways(t *testing.T) {
 		restart()
 		b.balance(t, "198.51.100.2")
 		a.knows(t, "b", "198.51.100.2") // so the new agent has reconciled
-		if diff := cmp.Diff(before, w.gatewayVersions(t, a)); diff != "" {
-			t.Errorf("-before +after:\n%s", diff)
-		}
+		lab.Equal(t, "versions before and after", before, w.gatewayVersions(t, a))
 	})
 	t.Run("what is deleted by hand comes back", func(t *testing.T) {
 		lab.Must(t, a.Delete(t.Context(), a.knows(t, "b", "198.51.100.2")))

@@ -38,11 +38,7 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 		m.Start(t)
 		m.Start(t)
 	}
-	ns := world.Namespace(t, a, b)
-	var keys []key
-	for i := range 30 {
-		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%02d", i)})
-	}
+	keys := services(world.Namespace(t, a, b), "svc", 30)
 	atOnce(t, keys, a.ExportOne)
 	for _, k := range keys {
 		a.Condition(t, k, conflict, metav1.ConditionFalse, "NoConflicts")
@@ -53,10 +49,8 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	w.publishedEach(t, "a", len(keys))
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
-	for _, k := range keys {
-		a.Gone(t, k)
-		b.Gone(t, k)
-	}
+	a.Gone(t, keys...)
+	b.Gone(t, keys...)
 	w.settled(t)
 	w.publishedEach(t, "a", 0)
 }
@@ -75,11 +69,7 @@ func TestLeaseLost(t *testing.T) {
 	ended := a.Run(t.Context(), t, elect)
 	world.Eventually(t, func(ctx context.Context) error { return a.says(ctx, w, hubv1alpha1.PublicationComplete) })
 	a.startReplica(t, manifests.AgentNamespace)
-	ns := world.Namespace(t, a, b)
-	var keys []key
-	for i := range exports {
-		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
-	}
+	keys := services(world.Namespace(t, a, b), "svc", exports)
 	created, lost := atomic.Int32{}, make(chan error, 1)
 	atOnce(t, keys[leaderless:], func(ctx context.Context, k key) error {
 		if created.Add(1) == exports/2 {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
 // TestAgentDown: what happens in a cluster, on the hub and elsewhere while an agent is down is made up for when it starts,
@@ -56,9 +55,7 @@ func TestAgentDown(t *testing.T) {
 	d.afterExporterWasDown(t, a, b)
 
 	w.settled(t)
-	if after := w.versions(t, d.key("kept")); after != before {
-		t.Errorf("objects of a service to which nothing happened were written:\n%s\nbefore:\n%s", after, before)
-	}
+	lab.Equal(t, "what was written of a service to which nothing happened", before, w.versions(t, d.key("kept")))
 	for _, m := range []*member{a, b} {
 		world.LogsNoErrors(t, m.Member, d.namespace, d.ending)
 	}
@@ -101,21 +98,16 @@ func (d *downtime) export(t *testing.T, m *member, name string) {
 // whileImporterIsDown deletes, edits and withdraws what b's agent would notice.
 func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 	t.Helper()
-	edit := func(object client.Object, name string, change func()) {
-		t.Helper()
-		world.Update(t, b, d.key(name), object, change)
-	}
 	mirror := func(name string) *discoveryv1.EndpointSlice {
 		t.Helper()
-		mirrored, err := b.Mirrored(t.Context(), d.key(name))
-		lab.Must(t, err)
+		mirrored := b.Slices(t, d.key(name))
 		if len(mirrored) == 0 {
 			t.Fatalf("b holds no slice of %s", name)
 		}
 		return &mirrored[0]
 	}
 	serviceImport, derived := b.Imported(t, d.key("edited"))
-	edit(serviceImport, "edited", func() { serviceImport.Spec.Ports[0].Port, serviceImport.Annotations = 1, nil })
+	world.Update(t, b, d.key("edited"), serviceImport, func() { serviceImport.Spec.Ports[0].Port, serviceImport.Annotations = 1, nil })
 	derived.Spec.Ports[0].Port, derived.Labels["mine"] = 1, "yes"
 	lab.Must(t, b.Update(t.Context(), derived))
 	edited := mirror("edited")
@@ -131,13 +123,8 @@ func (d *downtime) whileImporterIsDown(t *testing.T, a, b *member) {
 		lab.Must(t, b.Update(t.Context(), unmarked))
 	}
 	serviceImport, derived = b.Imported(t, d.key("lost"))
-	lab.Must(t, b.Delete(t.Context(), mirror("lost")))
-	lab.Must(t, b.Delete(t.Context(), derived))
-	lab.Must(t, b.Delete(t.Context(), serviceImport))
-
-	lab.Must(t, b.Delete(t.Context(), world.Export(d.key("own"))))
-	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("unexported"))))
-	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("shared"))))
+	world.Delete(t, b, mirror("lost"), derived, serviceImport, world.Export(d.key("own")))
+	world.Delete(t, a, world.Export(d.key("unexported")), world.Export(d.key("shared")))
 	d.end(t, b)
 	a.Gone(t, d.key("unexported"))
 }
@@ -146,17 +133,14 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 	t.Helper()
 	for _, name := range []string{"edited", "relabelled", "lost"} {
 		b.Endpoints(t, d.key(name), d.endpoint(a))
-		world.Eventually(t, func(context.Context) error {
-			serviceImport, derived := b.Imported(t, d.key(name))
+		b.ImportedWith(t, d.key(name), func(serviceImport *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
 			if serviceImport.Spec.Ports[0].Port != 80 || derived.Spec.Ports[0].Port != 80 || derived.Labels["mine"] != "" {
-				return fmt.Errorf("%s: the import is %+v and the derived Service %+v", name, serviceImport.Spec, derived.Spec)
+				return fmt.Errorf("it is %+v and the derived Service %+v", serviceImport.Spec, derived.Spec)
 			}
 			return nil
 		})
 	}
-	for _, object := range d.unmarked {
-		b.restored(t, "what bore no labels", object)
-	}
+	b.restored(t, "what bore no labels", d.unmarked...)
 	ofA := client.MatchingLabels{mcsv1beta1.LabelSourceCluster: "a"}
 	for _, s := range world.List(t, b, &discoveryv1.EndpointSliceList{}, client.InNamespace(d.namespace), ofA).Items {
 		if s.Labels[mcsv1beta1.LabelServiceName] == "" {
@@ -176,9 +160,7 @@ func (d *downtime) afterImporterWasDown(t *testing.T, a, b *member) {
 // whileExporterIsDown deletes, edits and adds what a's agent would notice.
 func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 	t.Helper()
-	lab.Must(t, a.Delete(t.Context(), world.Export(d.key("undone"))))
-	lab.Must(t, a.Delete(t.Context(), world.Slice(world.Service(d.key("emptied")), "v4")))
-	lab.Must(t, a.Delete(t.Context(), world.Service(d.key("lost"))))
+	world.Delete(t, a, world.Export(d.key("undone")), world.Slice(world.Service(d.key("emptied")), "v4"), world.Service(d.key("lost")))
 	d.end(t, a)
 
 	d.world.Publish(t, "a", d.key("ghost"), nil, d.address(a)) // left over from an earlier life
@@ -186,40 +168,26 @@ func (d *downtime) whileExporterIsDown(t *testing.T, a *member) {
 	record := d.world.record(t, "a", d.key("edited"))
 	record.Spec.Ports[0].Port = 1
 	lab.Must(t, hub.Update(t.Context(), record))
-	lab.Must(t, hub.Delete(t.Context(), d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0]))
-	lab.Must(t, hub.Delete(t.Context(), &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: d.namespace + ".odd"},
-	}))
+	world.Delete(t, hub, d.world.publishedEndpoints(t, "a", d.key("relabelled"))[0], d.world.record(t, "a", d.key("odd")))
 }
 
 func (d *downtime) afterExporterWasDown(t *testing.T, a, b *member) {
 	t.Helper()
 	a.Condition(t, d.key("lost"), valid, metav1.ConditionFalse, "NoService")
 	for _, m := range []*member{a, b} {
-		m.Gone(t, d.key("undone"))
-		m.Gone(t, d.key("lost"))
-		m.Gone(t, d.key("ghost"))
-		m.Gone(t, key{Namespace: d.ending, Name: "last"})
+		m.Gone(t, d.key("undone"), d.key("lost"), d.key("ghost"), key{Namespace: d.ending, Name: "last"})
 		m.Imported(t, d.key("emptied"))
 		m.Endpoints(t, d.key("emptied"))
 		m.Endpoints(t, d.key("relabelled"), d.endpoint(a))
 		m.Endpoints(t, d.key("odd"), d.endpoint(a))
 		m.Imported(t, d.key("odd"))
-		world.Eventually(t, func(context.Context) error {
-			if serviceImport, _ := m.Imported(t, d.key("edited")); serviceImport.Spec.Ports[0].Port != 80 {
-				return fmt.Errorf("the import in %s is %+v", m.ID, serviceImport.Spec)
-			}
-			return nil
-		})
+		m.ports(t, d.key("edited"), "http:80")
 	}
-	for _, name := range []string{"undone", "ghost"} {
-		d.world.noRecords(t, "a", d.key(name))
-	}
+	d.world.noRecords(t, "a", d.key("undone"), d.key("ghost"), key{Namespace: d.ending, Name: "last"})
 	record := d.world.record(t, "a", d.key("lost"))
 	if !record.Spec.Inactive { // it keeps the age of the ServiceExport that is still there
 		t.Errorf("the record of a ServiceExport without a Service is %+v, want it inactive", record.Spec)
 	}
-	d.world.noRecords(t, "a", key{Namespace: d.ending, Name: "last"})
 }
 
 // end deletes a namespace and waits until it is gone.

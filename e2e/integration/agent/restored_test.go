@@ -6,7 +6,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -38,13 +37,14 @@ func TestRestored(t *testing.T) {
 	a.Start(t)
 	b.Start(t)
 	ns := world.Namespace(t, a, b)
-	offer := func(from, to *member, name string, n int) key {
-		service, _ := from.ExportWeb(t, key{Namespace: ns, Name: name}, fmt.Sprintf("10.%s.0.%d", subnets[from.ID], n))
-		to.Imported(t, client.ObjectKeyFromObject(service))
-		return client.ObjectKeyFromObject(service)
+	offer := func(from, to *member, name, address string) key {
+		k := key{Namespace: ns, Name: name}
+		from.ExportWeb(t, k, address)
+		to.Imported(t, k)
+		return k
 	}
-	kept, withdrawn, moved := offer(a, b, "kept", 1), offer(a, b, "withdrawn", 2), offer(a, b, "moved", 3)
-	ownWithdrawn := offer(b, a, "own-withdrawn", 1)
+	kept, withdrawn := offer(a, b, "kept", "10.1.0.1"), offer(a, b, "withdrawn", "10.1.0.2")
+	moved, ownWithdrawn := offer(a, b, "moved", "10.1.0.3"), offer(b, a, "own-withdrawn", "10.2.0.1")
 	before, _ := b.Imported(t, kept)
 	backups := map[*lab.Cluster]string{w.Hub: filepath.Join(t.TempDir(), "hub"), b.Cluster: filepath.Join(t.TempDir(), "b")}
 	for cluster, path := range backups {
@@ -59,14 +59,13 @@ func TestRestored(t *testing.T) {
 	a.Gone(t, ownWithdrawn)
 	change(t, w.HubClient)
 	change(t, b)
-	later, ownLater := offer(a, b, "later", 4), offer(b, a, "own-later", 2)
+	later, ownLater := offer(a, b, "later", "10.1.0.4"), offer(b, a, "own-later", "10.2.0.2")
 	for cluster, path := range backups {
 		lab.Must(t, cluster.Restore(t.Context(), path))
 	}
 
-	record := &hubv1alpha1.PublishedService{}
 	world.Eventually(t, func(ctx context.Context) error {
-		return w.HubClient.Get(ctx, key{Namespace: "member-a", Name: ns + "." + later.Name}, record)
+		return w.HubClient.Get(ctx, key{Namespace: "member-a", Name: ns + "." + later.Name}, &hubv1alpha1.PublishedService{})
 	})
 	w.noRecords(t, "a", withdrawn)
 	b.Imported(t, later)
@@ -80,8 +79,8 @@ func TestRestored(t *testing.T) {
 	if after, _ := b.Imported(t, kept); after.UID != before.UID || !slices.Equal(after.Spec.IPs, before.Spec.IPs) {
 		t.Errorf("the import that the backup has was %s %v and is %s %v", before.UID, before.Spec.IPs, after.UID, after.Spec.IPs)
 	}
-	b.Endpoints(t, offer(a, b, "new", 5), "a 10.1.0.5:http:8080")
-	a.Endpoints(t, offer(b, a, "own-new", 3), "b 10.2.0.3:http:8080")
+	b.Endpoints(t, offer(a, b, "new", "10.1.0.5"), "a 10.1.0.5:http:8080")
+	a.Endpoints(t, offer(b, a, "own-new", "10.2.0.3"), "b 10.2.0.3:http:8080")
 }
 
 // change changes a cluster more often than an API server does by itself when it starts.
@@ -94,9 +93,6 @@ func change(t *testing.T, c client.Client) {
 		lab.Must(t, c.Update(t.Context(), o))
 	}
 }
-
-// subnets are the second octets of the members' pods.
-var subnets = map[string]string{"a": "1", "b": "2"}
 
 // move gives the first endpoint of a service another address.
 func (m *member) move(t *testing.T, k key, address string) {

@@ -44,7 +44,7 @@ func TestRights(t *testing.T) {
 	w := newEnv(t, withControllers(membership.Hub()), withControllers(lab.Member("a")), withControllers(lab.Member("b")))
 	a, b := w.members["a"], w.members["b"]
 	for _, m := range w.members {
-		lab.Must(t, m.Create(t.Context(), expiringSecret()))
+		lab.Must(t, m.Create(t.Context(), hubSecretFor(time.Hour)))
 	}
 	for _, m := range w.members {
 		m.lead(t, m, manifests.AgentNamespace)
@@ -108,8 +108,8 @@ func testLabelledRights(t *testing.T, w *env, a *member, stop func()) func() {
 		a.label(t, key{Name: ns}, "")
 		a.exportedByLabel(t, ns)
 		for _, name := range want {
-			lab.Must(t, a.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
-			lab.Must(t, a.Delete(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-v4"}}))
+			service := world.Service(key{Namespace: ns, Name: name})
+			world.Delete(t, a, service, world.Slice(service, "v4"))
 		}
 		if !slices.ContainsFunc(w.misfits(t), func(p string) bool { return strings.HasPrefix(p, "never used: get serviceexports") }) {
 			return stop
@@ -201,11 +201,11 @@ func withControllers(o lab.ClusterOptions) lab.ClusterOptions {
 	return o.Audited()
 }
 
-// expiringSecret returns a Secret whose token has to be renewed.
-func expiringSecret() *corev1.Secret {
+// hubSecretFor returns a Secret whose token is good for some time.
+func hubSecretFor(left time.Duration) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: hubSecret.Namespace, Name: hubSecret.Name,
-		Annotations: map[string]string{clusterset.AnnotationTokenExpires: time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+		Annotations: map[string]string{clusterset.AnnotationTokenExpires: time.Now().Add(left).UTC().Format(time.RFC3339)},
 	}}
 }
 
@@ -250,7 +250,6 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 	<-ended
 }
 
-// testHubUnreachable: the hub becomes unreachable and reachable again.
 func testHubUnreachable(t *testing.T, w *env) {
 	lab.Must(t, w.Hub.APIServer.Stop(t.Context()))
 	for _, m := range w.members {
@@ -279,10 +278,7 @@ func testLagging(t *testing.T, w *env) {
 	ns := world.Namespace(t, w.members["a"], w.members["b"])
 	for round := range 20 {
 		for _, m := range w.members {
-			var keys []key
-			for i := range 5 {
-				keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("%s-%d-%d", m.ID, round, i)})
-			}
+			keys := services(ns, fmt.Sprintf("%s-%d", m.ID, round), 5)
 			atOnce(t, keys, m.ExportOne)
 			for _, k := range keys {
 				m.Imported(t, k)
@@ -294,9 +290,7 @@ func testLagging(t *testing.T, w *env) {
 				world.Eventually(t, func(ctx context.Context) error { return w.altered(ctx, m.ID, k) })
 			}
 			atOnce(t, keys, func(ctx context.Context, k key) error { return m.Delete(ctx, world.Export(k)) })
-			for _, k := range keys {
-				m.Gone(t, k)
-			}
+			m.Gone(t, keys...)
 		}
 		problems := slices.DeleteFunc(w.misfits(t), func(p string) bool {
 			return !strings.Contains(p, "never used: get ") || optional.MatchString(p)
@@ -346,7 +340,6 @@ func lagging(config *rest.Config) *rest.Config {
 	return result
 }
 
-// lateBody is read late.
 type lateBody struct {
 	io.ReadCloser
 	ctx context.Context
@@ -360,7 +353,6 @@ func (b lateBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// alter changes the ports of a service and of its endpoint.
 func (m *member) alter(ctx context.Context, k key) error {
 	service, source := &corev1.Service{}, &discoveryv1.EndpointSlice{}
 	if err := errors.Join(m.Get(ctx, k, service), m.Get(ctx, key{Namespace: k.Namespace, Name: k.Name + "-v4"}, source)); err != nil {

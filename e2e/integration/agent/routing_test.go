@@ -4,19 +4,16 @@
 package agent_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
@@ -176,12 +173,7 @@ func TestRoutingPolicies(t *testing.T) {
 	a.accepted(t, younger, metav1.ConditionTrue, "Accepted", "the policy is in effect")
 	lab.Must(t, a.Delete(t.Context(), younger))
 	a.Endpoints(t, k, ofA, ofB)
-	a.ImportedWith(t, k, func(i *mcsv1beta1.ServiceImport, _ *corev1.Service) error {
-		if c := meta.FindStatusCondition(i.Status.Conditions, conditions.TypePreferred); c != nil {
-			return fmt.Errorf("it still has the condition %+v", c)
-		}
-		return nil
-	})
+	a.WithoutCondition(t, k, conditions.TypePreferred)
 
 	for name, test := range map[string]struct {
 		sources []policyv1alpha1.Source
@@ -202,7 +194,7 @@ func TestRoutingPolicies(t *testing.T) {
 			t.Errorf("%s: %v, want: %s", name, err, test.want)
 		}
 	}
-	lab.Must(t, errors.Join(a.Delete(t.Context(), none), a.Delete(t.Context(), ofHeadless)))
+	world.Delete(t, a, none, ofHeadless)
 }
 
 // TestTrafficExamples: the policies of examples are those of docs/traffic.md, and do what it says.

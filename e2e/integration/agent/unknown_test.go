@@ -59,18 +59,14 @@ func testForgedSettings(t *testing.T, w *env) {
 	b.leavesOut(t, web, `trafficDistribution "PreferSomethingNew"`)
 	b.Event(t, web, "SettingLeftOut", "")
 	b.Endpoints(t, web, "a 10.1.0.1:http:8080")
-	if n := b.refused(t); n != 1 {
-		t.Errorf("the API server refused %d writes, want 1", n)
-	}
+	lab.Equal(t, "writes that the API server refused", 1, b.refused(t))
 
 	// It is not tried again: not for the next look, and not for another service.
 	w.move(t, web, "10.1.0.2")
 	b.Endpoints(t, web, "a 10.1.0.2:http:8080")
 	w.Publish(t, "a", other, newDistribution, "10.1.0.3")
 	b.leavesOut(t, other, `trafficDistribution "PreferSomethingNew"`)
-	if n := b.refused(t); n != 1 {
-		t.Errorf("the API server refused %d writes, want 1", n)
-	}
+	lab.Equal(t, "writes that the API server refused", 1, b.refused(t))
 
 	// A change of the import is no new reason to say it.
 	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.Ports[0].Port = 81 })
@@ -90,9 +86,8 @@ func testForgedSettings(t *testing.T, w *env) {
 	b.Endpoints(t, web, "a 10.1.0.5:http:8080")
 	importAfter, serviceAfter := b.Imported(t, web)
 	lab.Equal(t, "what was written without need", []any{importBefore, serviceBefore}, []any{importAfter, serviceAfter})
-	if n := b.EventCounts(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]; n != 1 {
-		t.Errorf("it was reported %d times that something is left out", n)
-	}
+	reports := b.EventCounts(t, web.Namespace)["SettingLeftOut ServiceImport "+web.Name]
+	lab.Equal(t, "how often it was reported that something is left out", 1, reports)
 	if n := b.refused(t); n < 2 || n > 3 { // both services may be tried at once
 		t.Errorf("the API server refused %d writes, want 2 or 3", n)
 	}
@@ -197,16 +192,15 @@ func (m *member) leavesOut(t *testing.T, k key, settings string) {
 // distributes waits until an import and its derived Service have this traffic distribution, and the import says this.
 func (m *member) distributes(t *testing.T, k key, want, message string) {
 	t.Helper()
-	world.Eventually(t, func(context.Context) error {
-		serviceImport, derived := m.Imported(t, k)
+	m.ImportedWith(t, k, func(serviceImport *mcsv1beta1.ServiceImport, derived *corev1.Service) error {
 		inImport := ""
 		if d := serviceImport.Spec.TrafficDistribution; d != nil {
 			inImport = *d
 		}
 		gotMessage := meta.FindStatusCondition(serviceImport.Status.Conditions, "Ready").Message
 		if inImport != want || distribution(derived) != want || gotMessage != message {
-			return fmt.Errorf("%s: traffic distributions of %s are %q and %q, want %q; message %q\nwant    %q",
-				m.ID, k, inImport, distribution(derived), want, gotMessage, message)
+			return fmt.Errorf("traffic distributions are %q and %q, want %q; message %q\nwant    %q",
+				inImport, distribution(derived), want, gotMessage, message)
 		}
 		return nil
 	})

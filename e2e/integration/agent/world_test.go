@@ -10,6 +10,7 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -45,7 +46,6 @@ type env struct {
 	members map[string]*member
 }
 
-// member is a member of an env.
 type member struct{ *world.Member }
 
 // newPair returns a hub and its members a and b, without agents, which other tests use later.
@@ -67,6 +67,26 @@ func envOf(w *world.World) *env {
 		e.members[id] = &member{m}
 	}
 	return e
+}
+
+// services returns the keys of n services of a namespace, whose names begin with a prefix.
+func services(namespace, prefix string, n int) []key {
+	var keys []key
+	for i := range n {
+		keys = append(keys, key{Namespace: namespace, Name: fmt.Sprintf("%s-%03d", prefix, i)})
+	}
+	return keys
+}
+
+// atOnce calls do for all services, several at a time.
+func atOnce(t *testing.T, keys []key, do func(context.Context, key) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, k := range keys {
+		group.Go(func() error { return do(ctx, k) })
+	}
+	lab.Must(t, group.Wait())
 }
 
 // deleteCRD deletes a CRD and waits until it is gone.

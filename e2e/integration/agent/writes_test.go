@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,10 +36,7 @@ func TestWrites(t *testing.T) {
 	w, a, b := newPair(t)
 	stopA, stopB := a.Start(t), b.Start(t)
 	ns := world.Namespace(t, a, b)
-	var keys []key
-	for i := range exports {
-		keys = append(keys, key{Namespace: ns, Name: fmt.Sprintf("svc-%03d", i)})
-	}
+	keys := services(ns, "svc", exports)
 	sources := 0 // none, one or two slices each
 	for i, k := range keys {
 		service := world.Service(k, world.Port("http", 80))
@@ -109,10 +105,8 @@ func TestWrites(t *testing.T) {
 		[]map[string]int{eventsA, eventsB}, []map[string]int{a.EventCounts(t, ns), b.EventCounts(t, ns)})
 
 	atOnce(t, keys, func(ctx context.Context, k key) error { return a.Delete(ctx, world.Export(k)) })
-	for _, k := range keys {
-		a.Gone(t, k)
-		b.Gone(t, k)
-	}
+	a.Gone(t, keys...)
+	b.Gone(t, keys...)
 	w.settled(t).cost(t, "withdrawn", restarted, writes{
 		"a serviceexports DELETE 200":      exports, // by this test
 		"hub publishedservices DELETE 200": exports, "hub publishedendpoints DELETE 200": sources,
@@ -173,17 +167,6 @@ func (m *member) change(ctx context.Context, k key) error {
 	return m.Update(ctx, second)
 }
 
-// atOnce calls do for all services, several at a time.
-func atOnce(t *testing.T, keys []key, do func(context.Context, key) error) {
-	t.Helper()
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(8)
-	for _, k := range keys {
-		group.Go(func() error { return do(ctx, k) })
-	}
-	lab.Must(t, group.Wait())
-}
-
 // writes are how many requests to write there have been, by cluster, verb, resource and answer.
 type writes map[string]int
 
@@ -221,35 +204,27 @@ var backgroundResources = []string{
 	"subjectaccessreviews", "tokenreviews",
 }
 
-// changing are the verbs of requests that write.
 var changing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 
 // writes asks the API servers of all clusters.
 func (w *env) writes(ctx context.Context) (writes, error) {
-	result := writes{}
-	if err := result.count(ctx, "hub", w.Hub); err != nil {
-		return nil, err
-	}
+	clusters := map[string]*lab.Cluster{"hub": w.Hub}
 	for id, m := range w.members {
-		if err := result.count(ctx, id, m.Cluster); err != nil {
+		clusters[id] = m.Cluster
+	}
+	result := writes{}
+	for name, cluster := range clusters {
+		all, err := cluster.Requests(ctx)
+		if err != nil {
 			return nil, err
+		}
+		for _, r := range all {
+			if slices.Contains(changing, r.Verb) && !slices.Contains(backgroundResources, r.Resource) {
+				result[fmt.Sprintf("%s %s %s %s", name, r.Resource, r.Verb, r.Code)] += r.Count
+			}
 		}
 	}
 	return result, nil
-}
-
-// count adds the writes to one cluster.
-func (w writes) count(ctx context.Context, name string, cluster *lab.Cluster) error {
-	all, err := cluster.Requests(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		if slices.Contains(changing, r.Verb) && !slices.Contains(backgroundResources, r.Resource) {
-			w[fmt.Sprintf("%s %s %s %s", name, r.Resource, r.Verb, r.Code)] += r.Count
-		}
-	}
-	return nil
 }
 
 // settled waits until nothing has been written for two heartbeats of every member, and returns what was written until
