@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,7 +24,6 @@ import (
 // who is measured: agents of members in two networks with gateways, and in one network.
 const viaGateways, flat = "gateways", "flat"
 
-// What is measured.
 const gatewayImports, gatewayChurn, gatewayWithdrawal = "Gateways/imports", "Gateways/churn", "Gateways/withdrawal"
 
 // churnChanges is how many changes of endpoints leave the availability as it is, and withdrawals how many services lose their last
@@ -120,30 +118,18 @@ func (b *bench) withdrawals(ctx context.Context, w *world, sources *sourceSlices
 	if err != nil {
 		return err
 	}
-	latencies := make([]float64, len(sources.slices))
-	for i, slice := range sources.slices {
-		key := goneKey(slice.Labels[discoveryv1.LabelServiceName])
-		expected := o.expect(key, key)
-		err := sources.setReady(ctx, i, false)
-		expected.wasSent(time.Now())
-		if err != nil {
-			return err
-		}
-		if latencies[i], err = o.await(ctx, expected); err != nil {
-			return err
-		}
+	if err := b.measureEach(ctx, gatewayWithdrawal, who, len(sources.slices), func(i int) (float64, error) {
+		key := goneKey(sources.slices[i].Labels[discoveryv1.LabelServiceName])
+		return o.latencyOf(ctx, key, key, func() error { return sources.setReady(ctx, i, false) })
+	}); err != nil {
+		return err
 	}
-	p50, p99 := results.Quantile(latencies, 0.5), results.Quantile(latencies, 0.99)
-	b.log("withdrawal of %s: p50 %.1f ms, p99 %.1f ms", who, p50, p99)
-	b.Add(gatewayWithdrawal, who, "p50-ms", p50)
-	b.Add(gatewayWithdrawal, who, "p99-ms", p99)
 	for i := range sources.slices {
 		err = errors.Join(err, sources.setReady(ctx, i, true))
 	}
 	return err
 }
 
-// setReady sets whether the endpoints of the i-th slice are ready.
 func (c *sourceSlices) setReady(ctx context.Context, i int, ready bool) error {
 	for e := range c.slices[i].Endpoints {
 		c.slices[i].Endpoints[e].Conditions = discoveryv1.EndpointConditions{Ready: new(ready), Serving: new(ready), Terminating: new(false)}

@@ -23,7 +23,6 @@ const latencyWidth = 16
 // the machine sustains, changes are made for rateTime.
 const probes, backgroundServices, backgroundRate, rateTime = 100, 500, 200, 15 * time.Second
 
-// What is measured.
 const latencyIdle, latencyBusy, latencyExport = "Latency/change=endpoints/load=idle", "Latency/change=endpoints/load=busy", "Latency/change=export/load=idle"
 
 // latency measures the time of a change of endpoints from A to the slice in B, idle and with others in the background, and
@@ -91,31 +90,26 @@ func (r *latencyRun) round(ctx context.Context, who string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.measure(ctx, latencyIdle, who, func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) }); err != nil {
+	change := func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) }
+	if err := r.measureEach(ctx, latencyIdle, who, r.size, change); err != nil {
 		return err
 	}
 	stop := startChanges(ctx, r.rate, background.change)
-	err = r.measure(ctx, latencyBusy, who, func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) })
+	err = r.measureEach(ctx, latencyBusy, who, r.size, change)
 	made, stopErr := stop()
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
 	r.Add(latencyBusy, who, "changes/s", made)
-	return r.measure(ctx, latencyExport, who, func(i int) (float64, error) {
-		export := r.exports[i].export.DeepCopy()
-		expected := observer.expect(importKey(export.Name), importKey(export.Name))
-		err := r.w.members[0].admin.Create(ctx, export)
-		expected.wasSent(time.Now())
-		if err != nil {
-			return 0, err
-		}
-		return observer.await(ctx, expected)
+	return r.measureEach(ctx, latencyExport, who, r.size, func(i int) (float64, error) {
+		key := importKey(r.exports[i].export.Name)
+		return observer.latencyOf(ctx, key, key, func() error { return r.w.members[0].admin.Create(ctx, r.exports[i].export.DeepCopy()) })
 	})
 }
 
-// measure makes changes, one after the other, and adds the quantiles of their latencies.
-func (r *latencyRun) measure(ctx context.Context, name, who string, change func(int) (float64, error)) error {
-	latencies := make([]float64, r.size)
+// measureEach makes n changes, one after the other, and adds the quantiles of their latencies.
+func (b *bench) measureEach(ctx context.Context, name, who string, n int, change func(int) (float64, error)) error {
+	latencies := make([]float64, n)
 	for i := range latencies {
 		var err error
 		if latencies[i], err = change(i); err != nil {
@@ -123,10 +117,10 @@ func (r *latencyRun) measure(ctx context.Context, name, who string, change func(
 		}
 	}
 	p50, p99 := results.Quantile(latencies, 0.5), results.Quantile(latencies, 0.99)
-	r.log("%s of %s: p50 %.1f ms, p99 %.1f ms", name, who, p50, p99)
-	r.Add(name, who, "p50-ms", p50)
-	r.Add(name, who, "p99-ms", p99)
-	r.Add(name, who, "max-ms", slices.Max(latencies))
+	b.log("%s of %s: p50 %.1f ms, p99 %.1f ms", name, who, p50, p99)
+	b.Add(name, who, "p50-ms", p50)
+	b.Add(name, who, "p99-ms", p99)
+	b.Add(name, who, "max-ms", slices.Max(latencies))
 	return nil
 }
 
@@ -162,7 +156,6 @@ func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error
 	})
 }
 
-// changeWidth is how many changes may be in flight.
 const changeWidth = 64
 
 // startChanges calls change with 0, 1, 2 and so on, so many times per second, until stop. A busy machine makes fewer: only

@@ -22,7 +22,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// settings are the flags.
 type settings struct {
 	size, rounds int
 	program      string
@@ -42,7 +41,6 @@ type bench struct {
 	log logFunc
 }
 
-// logFunc reports progress.
 type logFunc func(format string, args ...any)
 
 // outFolder has the figures, as bench-<part>.txt, and profiles.
@@ -87,10 +85,7 @@ func main() {
 	lab.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s, flag.Arg(0)); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // what is deferred only ends the handling of signals
-	}
+	results.ExitOn("bench", run(ctx, s, flag.Arg(0)))
 }
 
 // run runs the part of this name, writes its figures and prints its targets. A missed target is no error.
@@ -128,7 +123,6 @@ func run(ctx context.Context, s settings, name string) (err error) {
 	return errors.Join(b.Write(path), b.WriteTargets(os.Stdout))
 }
 
-// newBench returns a run of the part.
 func (p part) newBench(s settings) *bench {
 	began := time.Now()
 	b := &bench{settings: s, log: func(format string, args ...any) {

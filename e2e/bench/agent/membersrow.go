@@ -22,7 +22,6 @@ type membersRow struct {
 	connected, reconnected, rejects float64
 }
 
-// addMembers adds the figures of a row.
 func (b *bench) addMembers(row membersRow) {
 	name := fmt.Sprintf("Members/members=%d", row.members)
 	for program, values := range map[string]map[string]float64{

@@ -41,7 +41,6 @@ type receiver struct {
 	read    map[string]bool // the kinds of which all objects were read since the watch began
 }
 
-// received counts what receivers have read.
 type received struct{ events, bytes atomic.Int64 }
 
 // watchedKinds are the kinds that an agent watches on the hub.

@@ -262,7 +262,6 @@ func (c *connection) changed(state hub.Reachability) {
 	c.state = state
 }
 
-// since returns the reads that began after a time.
 func (c *connection) since(at time.Time) []read {
 	c.mu.Lock()
 	defer c.mu.Unlock()

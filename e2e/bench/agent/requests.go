@@ -28,7 +28,6 @@ var countedResources = []string{
 	"publishedservices", "publishedendpoints",
 }
 
-// add adds the requests to a cluster.
 func (r requests) add(cluster string, all []lab.Requests) {
 	for _, a := range all {
 		if slices.Contains(countedResources, a.Resource) && a.Verb != "WATCH" {

@@ -86,7 +86,6 @@ func (r *restartRun) firstImport(ctx context.Context) error {
 	return errors.Join(err, a.stop(ctx))
 }
 
-// round restarts the agent once.
 func (r *restartRun) round(ctx context.Context) error {
 	listed, err := r.listAll(ctx)
 	if err != nil {

@@ -249,7 +249,6 @@ func (r *scaleRun) addSamples(name string, all []sample) {
 	r.Limit(name, "memory-growth", agent, results.AtMost(mostMemoryGrowth))
 }
 
-// firstAndLast returns the medians of the first and the last fifth.
 func firstAndLast(all []sample, of func(sample) float64) (first, last float64) {
 	var values []float64
 	for _, s := range all {

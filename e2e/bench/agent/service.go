@@ -62,7 +62,6 @@ func serviceName(i int) string {
 // the second half for changes.
 func address(n, at int) string { return fmt.Sprintf("10.%d.%d.%d", n, at>>8&0xff, at&0xff) }
 
-// firstChange is where the second half begins.
 const firstChange = 1 << 15
 
 // nextAddress returns an offset for address that no endpoint of the member has had for long.
@@ -145,7 +144,6 @@ type sourceSlices struct {
 	locks  []sync.Mutex // of each slice
 }
 
-// readSlices reads the slices of services.
 func readSlices(ctx context.Context, m *member, services []*testService) (*sourceSlices, error) {
 	c := &sourceSlices{m: m, locks: make([]sync.Mutex, len(services))}
 	for _, s := range services {
@@ -176,11 +174,5 @@ func (c *sourceSlices) changeTo(ctx context.Context, i int, to string) error {
 // changeSeen is change, and returns the latency in milliseconds once the change has arrived at the observer.
 func (c *sourceSlices) changeSeen(ctx context.Context, i int, o *observer) (float64, error) {
 	to := address(c.m.number, c.m.nextAddress())
-	expected := o.expect(to, to)
-	err := c.changeTo(ctx, i, to)
-	expected.wasSent(time.Now())
-	if err != nil {
-		return 0, err
-	}
-	return o.await(ctx, expected)
+	return o.latencyOf(ctx, to, to, func() error { return c.changeTo(ctx, i, to) })
 }

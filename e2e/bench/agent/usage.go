@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -52,7 +53,6 @@ func (m metrics) sum(name string, label ...string) float64 {
 	return total
 }
 
-// readMetrics reads the agent's metrics.
 func (a *agentProcess) readMetrics(ctx context.Context) (metrics, error) {
 	m, err := readMetrics(ctx, http.DefaultClient, "http://"+a.metrics+"/metrics")
 	return m, a.explain("does not return its metrics", err)
@@ -124,7 +124,6 @@ func cpuOf(pid int) (float64, error) {
 	return stat.CPUTime(), err
 }
 
-// residentMB returns the agent's resident memory in MB.
 func (a *agentProcess) residentMB() (float64, error) {
 	stat, err := results.StatOf(a.PID())
 	return float64(stat.ResidentMemory()) / 1e6, err
@@ -163,22 +162,14 @@ const harness = "harness"
 
 // measureCPU returns the CPU times of the lab's processes and of this one.
 func measureCPU(w *world) (cpuTimes, error) {
-	result := cpuTimes{}
 	own, err := cpuOf(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	result[harness] = own
+	result := cpuTimes{harness: own}
 	for _, c := range w.lab.Clusters() {
-		for _, p := range c.Processes() {
-			if !p.Running() {
-				continue
-			}
-			used, err := cpuOf(p.PID())
-			if err != nil {
-				return nil, err
-			}
-			result[programOf(p)] += used
+		if err := eachProcess(c, func(program string, stat procfs.ProcStat) { result[program] += stat.CPUTime() }); err != nil {
+			return nil, err
 		}
 	}
 	return result, nil
@@ -187,22 +178,24 @@ func measureCPU(w *world) (cpuTimes, error) {
 // memoryOf returns the resident memory of a cluster's processes in MB, by program.
 func memoryOf(c *lab.Cluster) (map[string]float64, error) {
 	result := map[string]float64{}
+	err := eachProcess(c, func(program string, stat procfs.ProcStat) { result[program] += float64(stat.ResidentMemory()) / 1e6 })
+	return result, err
+}
+
+// eachProcess calls do for each running process of a cluster.
+func eachProcess(c *lab.Cluster, do func(program string, stat procfs.ProcStat)) error {
 	for _, p := range c.Processes() {
 		if !p.Running() {
 			continue
 		}
 		stat, err := results.StatOf(p.PID())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		result[programOf(p)] += float64(stat.ResidentMemory()) / 1e6
+		program, _, _ := strings.Cut(p.String(), " ")
+		do(program, stat)
 	}
-	return result, nil
-}
-
-func programOf(p *lab.Process) string {
-	program, _, _ := strings.Cut(p.String(), " ")
-	return program
+	return nil
 }
 
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {

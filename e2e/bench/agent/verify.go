@@ -46,7 +46,6 @@ func (s *scaleService) expected() []string {
 	return lines
 }
 
-// derivedPortName returns the name of a port in the derived Service.
 func (s *scaleService) derivedPortName(i int) string {
 	if s.ports[i].Name == "" {
 		return "unnamed"

@@ -166,6 +166,17 @@ func (o *observer) await(ctx context.Context, c *change) (float64, error) {
 	return c.latency(), err
 }
 
+// latencyOf makes a change of a series, and returns its latency in milliseconds once it has arrived.
+func (o *observer) latencyOf(ctx context.Context, series any, key string, change func() error) (float64, error) {
+	expected := o.expect(series, key)
+	err := change()
+	expected.wasSent(time.Now())
+	if err != nil {
+		return 0, err
+	}
+	return o.await(ctx, expected)
+}
+
 // awaitAll returns all changes that were expected, once all have arrived.
 func (o *observer) awaitAll(ctx context.Context, within time.Duration) ([]*change, error) {
 	o.mu.Lock()

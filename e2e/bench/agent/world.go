@@ -43,10 +43,8 @@ const mostRanges = 99
 // inFlightTime is how long a canceled request may still be processed.
 const inFlightTime = 500 * time.Millisecond
 
-// roundTimeout bounds a round.
 const roundTimeout = 5 * time.Minute
 
-// world is a hub and its members.
 type world struct {
 	lab       *lab.Lab
 	hub       *lab.Cluster

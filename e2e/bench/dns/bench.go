@@ -29,7 +29,6 @@ type bench struct {
 // The plugins, as figures name them.
 const clusterset, kubernetes, constant = "clusterset", "kubernetes", "constant"
 
-// compared are servers with each of the plugins.
 type compared struct{ clusterset, kubernetes, constant *server }
 
 func (c compared) all() []*server { return []*server{c.constant, c.kubernetes, c.clusterset} }
@@ -144,7 +143,6 @@ func (b *bench) rates(ctx context.Context, q *question, c compared, suffix strin
 	return nil
 }
 
-// updateRate is how many slices change per second.
 const updateRate = 100
 
 // latencies measures latencies at a steady rate that no server is busy with, while no slices change and while they do. The

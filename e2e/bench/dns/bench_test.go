@@ -8,12 +8,13 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 func TestMain(m *testing.M) {
 	if corefile, isServer := os.LookupEnv(corefileVariable); isServer {
-		exitOn(serve(corefile))
+		results.ExitOn("bench-dns", serve(corefile))
 		return
 	}
 	lab.Quiet()

@@ -16,10 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// settings are the flags.
 type settings struct {
 	rounds     int
 	duration   time.Duration
@@ -28,7 +28,7 @@ type settings struct {
 
 func main() {
 	if corefile, isServer := os.LookupEnv(corefileVariable); isServer {
-		exitOn(serve(corefile))
+		results.ExitOn("bench-dns", serve(corefile))
 		return
 	}
 	var s settings
@@ -39,14 +39,7 @@ func main() {
 	lab.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exitOn(run(ctx, s))
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-dns:", err)
-		os.Exit(1)
-	}
+	results.ExitOn("bench-dns", run(ctx, s))
 }
 
 func run(ctx context.Context, s settings) (err error) {

@@ -22,7 +22,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
-// question is a kind of question.
 type question struct {
 	name  string // of its figures
 	kind  string // of record

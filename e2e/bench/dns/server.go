@@ -110,7 +110,6 @@ func startServer(ctx context.Context, name, plugins, cpuProfile string) (*server
 	return s, nil
 }
 
-// cpu returns how many seconds of CPU the server has used.
 func (s *server) cpu() (float64, error) {
 	stat, err := results.StatOf(s.cmd.Process.Pid)
 	return stat.CPUTime(), err

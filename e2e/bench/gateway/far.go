@@ -68,7 +68,6 @@ func (s *sites) close() {
 	}
 }
 
-// host returns the address of the side's programs.
 func (s side) host() string {
 	if s.address == "" {
 		return "127.0.0.1"
@@ -76,7 +75,6 @@ func (s side) host() string {
 	return s.address
 }
 
-// command returns a command that runs on the side.
 func (s side) command(ctx context.Context, argv ...string) *exec.Cmd {
 	if s.holder != nil {
 		argv = append([]string{"nsenter", "--target", strconv.Itoa(s.holder.Process.Pid), "--net"}, argv...)

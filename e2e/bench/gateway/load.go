@@ -161,7 +161,6 @@ func (p *pair) echo(ctx context.Context, clients int) ([]time.Duration, error) {
 	})
 }
 
-// repeat runs clients and returns the results of all.
 func repeat(clients int, run func() ([]time.Duration, error)) ([]time.Duration, error) {
 	results := make([][]time.Duration, clients)
 	err := each(clients, func(i int) (err error) {
@@ -171,7 +170,6 @@ func repeat(clients int, run func() ([]time.Duration, error)) ([]time.Duration, 
 	return slices.Concat(results...), err
 }
 
-// each runs n clients at once.
 func each(n int, run func(i int) error) error {
 	errs := make([]error, n)
 	var group sync.WaitGroup

@@ -24,7 +24,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
-// settings are the flags.
 type settings struct {
 	rounds   int
 	duration time.Duration
@@ -35,7 +34,7 @@ type settings struct {
 
 func main() {
 	if role := os.Getenv(roleVariable); role != "" {
-		exitOn(serveRole(role))
+		results.ExitOn("bench-gateway", serveRole(role))
 		return
 	}
 	var s settings
@@ -47,17 +46,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exitOn(run(ctx, s))
+	results.ExitOn("bench-gateway", run(ctx, s))
 }
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-gateway:", err)
-		os.Exit(1)
-	}
-}
-
-// bench is a run of the benchmark.
 type bench struct {
 	settings
 	results.Results
@@ -110,7 +101,6 @@ func run(ctx context.Context, s settings) (err error) {
 	return errors.Join(b.Write(path), b.WriteTargets(os.Stdout))
 }
 
-// measure measures all rows with one pair.
 func (b *bench) measure(ctx context.Context, folder string, kind pairKind) (err error) {
 	for _, r := range rows {
 		if b.rows != "" && !slices.Contains(strings.Split(b.rows, ","), r.name) || r.skip[kind] {

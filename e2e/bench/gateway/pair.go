@@ -64,7 +64,6 @@ type pair struct {
 	errors    []*bytes.Buffer // what each has written
 }
 
-// startPair starts a pair in front of a backend.
 func startPair(ctx context.Context, folder string, kind pairKind, backend string, at *sites) (*pair, error) {
 	if kind == direct {
 		return &pair{kind: kind, client: backend, sites: at}, nil
@@ -107,7 +106,6 @@ func startBackend(ctx context.Context, at side) (*pair, error) {
 	return p.awaitReady(ctx, p.startRole(ctx, at, roleConfig{Listen: address}, backendRole))
 }
 
-// The two clusters.
 const (
 	east clusterset.ClusterID = "east"
 	west clusterset.ClusterID = "west"
@@ -222,7 +220,6 @@ func (p *pair) awaitReady(ctx context.Context, err error) (*pair, error) {
 	return nil, err
 }
 
-// stop ends the processes.
 func (p *pair) stop() {
 	for _, cmd := range p.processes {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // for the profile

@@ -146,7 +146,6 @@ func startProfile(path string) (stop func(), err error) {
 	return stop, nil
 }
 
-// trust reads the certificates.
 func (c roleConfig) trust() (identity.Trust, error) {
 	own, err := os.ReadFile(c.Certificates.Leaf)
 	if err != nil {

@@ -49,29 +49,25 @@ func names() []string {
 	return result
 }
 
-// used runs load for the duration of a round, and returns the CPU seconds of the pair and the time that passed.
-func (b *bench) used(ctx context.Context, p *pair, load func(context.Context) error) (cpu, seconds float64, err error) {
+// used runs load for the duration of a round, and returns its result, the CPU seconds of the pair and the time that passed.
+func used[T any](ctx context.Context, b *bench, p *pair, load func(context.Context) (T, error)) (got T, cpu, seconds float64, err error) {
 	before, err := p.cpu()
 	if err != nil {
-		return 0, 0, err
+		return got, 0, 0, err
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, b.duration)
 	defer cancel()
-	if err := load(ctx); err != nil {
-		return 0, 0, err
+	if got, err = load(ctx); err != nil {
+		return got, 0, 0, err
 	}
 	after, err := p.cpu()
-	return after - before, time.Since(began).Seconds(), err
+	return got, after - before, time.Since(began).Seconds(), err
 }
 
 // bulk measures streams that carry as much as they can.
 func (b *bench) bulk(ctx context.Context, p *pair, name string, streams int) error {
-	bytes := int64(0)
-	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-		bytes, err = p.download(ctx, streams)
-		return err
-	})
+	bytes, cpu, seconds, err := used(ctx, b, p, func(ctx context.Context) (int64, error) { return p.download(ctx, streams) })
 	if err != nil {
 		return err
 	}
@@ -84,11 +80,7 @@ func (b *bench) bulk(ctx context.Context, p *pair, name string, streams int) err
 
 // connectRow measures new connections with one request each, of 32 clients.
 func connectRow(ctx context.Context, b *bench, p *pair) error {
-	var took []time.Duration
-	cpu, seconds, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-		took, err = p.connect(ctx, 32)
-		return err
-	})
+	took, cpu, seconds, err := used(ctx, b, p, func(ctx context.Context) ([]time.Duration, error) { return p.connect(ctx, 32) })
 	if err != nil {
 		return err
 	}
@@ -103,11 +95,7 @@ func connectRow(ctx context.Context, b *bench, p *pair) error {
 // requestRow measures requests on open streams: of one client, and of 50.
 func requestRow(ctx context.Context, b *bench, p *pair) error {
 	for name, clients := range map[string]int{"Request/clients=1": 1, "Request/clients=50": 50} {
-		var took []time.Duration
-		cpu, _, err := b.used(ctx, p, func(ctx context.Context) (err error) {
-			took, err = p.echo(ctx, clients)
-			return err
-		})
+		took, cpu, _, err := used(ctx, b, p, func(ctx context.Context) ([]time.Duration, error) { return p.echo(ctx, clients) })
 		if err != nil {
 			return err
 		}
@@ -121,12 +109,12 @@ func requestRow(ctx context.Context, b *bench, p *pair) error {
 
 // mixedRow measures the requests of one client while four streams carry as much as they can.
 func mixedRow(ctx context.Context, b *bench, p *pair) error {
-	var took []time.Duration
-	_, _, err := b.used(ctx, p, func(ctx context.Context) error {
+	took, _, _, err := used(ctx, b, p, func(ctx context.Context) (took []time.Duration, err error) {
 		var group errgroup.Group
 		group.Go(func() error { _, err := p.download(ctx, 4); return err })
 		group.Go(func() (err error) { took, err = p.echo(ctx, 1); return err })
-		return group.Wait()
+		err = group.Wait()
+		return took, err
 	})
 	if err != nil {
 		return err
@@ -188,7 +176,6 @@ func (b *bench) latencies(name string, p *pair, took []time.Duration) {
 	b.Add(name, string(p.kind), "p99-us", results.Quantile(values, 0.99))
 }
 
-// setTargets sets the goals.
 func (b *bench) setTargets() {
 	us := string(tombolo)
 	for _, name := range []string{"Bulk/streams=1", "Bulk/streams=8"} {

@@ -133,6 +133,14 @@ func Quantile(values []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
+// ExitOn ends the program of a benchmark if there is an error.
+func ExitOn(program string, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, program+":", err)
+		os.Exit(1)
+	}
+}
+
 // StatOf returns what the kernel knows of a process.
 func StatOf(pid int) (procfs.ProcStat, error) {
 	process, err := procfs.NewProc(pid)
