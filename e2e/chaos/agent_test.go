@@ -24,16 +24,20 @@ import (
 // on a busy machine.
 const heartbeat = 5 * time.Second
 
-// program is the agent's executable, built once for all tests.
-var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(programFolder, "tombolo-agent")
-	return path, build(filepath.Join("..", ".."), "tombolo-agent", path)
-})
+// program and coreDNS are the executables of the agent and of CoreDNS.
+var program, coreDNS = built("tombolo-agent"), built("coredns")
+
+// built returns a function that builds a command once for all tests.
+func built(name string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path := filepath.Join(programFolder, name)
+		return path, build(filepath.Join("..", ".."), name, path)
+	})
+}
 
 // programFolder goes with the tests.
 var programFolder string
 
-// build builds a command of the module at root.
 func build(root, name, into string, flags ...string) error {
 	return lab.Build(context.Background(), root, name, into, flags...)
 }
@@ -143,7 +147,6 @@ func (a *agent) end(signal syscall.Signal) error {
 	return nil
 }
 
-// runs reports whether the process is there.
 func (a *agent) runs() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,24 +168,20 @@ func (a *agent) ends() int {
 	return a.restarts
 }
 
-// send sends the process a signal, such as SIGSTOP.
 func (a *agent) send(signal syscall.Signal) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return syscall.Kill(-a.command.Process.Pid, signal)
 }
 
-// alone has an agent serve nothing: another may do so at the same place.
-var alone = []string{"--metrics-bind-address=0", "--pprof-address=0"}
-
-// beside returns an agent for the same cluster, with further arguments, that does not run yet.
+// beside returns an agent for the same cluster, with further arguments, that does not run yet. It serves nothing, since the other one may do so.
 func (a *agent) beside(name string, more ...string) *agent {
+	alone := []string{"--metrics-bind-address=0", "--pprof-address=0"}
 	return &agent{path: a.path, folder: a.folder, name: name, args: slices.Concat(a.args, alone, more)}
 }
 
 func (a *agent) log() string { return filepath.Join(a.folder, a.name+".log") }
 
-// tail returns the last lines of the log.
 func (a *agent) tail(n int) string {
 	text, err := os.ReadFile(a.log())
 	if err != nil {

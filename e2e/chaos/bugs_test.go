@@ -88,7 +88,6 @@ func namedIn[T any](list string, all []T, name func(T) string) []T {
 // dnsBug is the one that is not the agent's.
 const dnsBug = "dns-answers-with-any-endpoint"
 
-// commandOf returns the command that has a bug.
 func commandOf(patch string) string {
 	if patch == dnsBug {
 		return "coredns"
@@ -252,7 +251,6 @@ func (w *world) rest(ctx context.Context) ([]oracle.Finding, error) {
 	return last, err
 }
 
-// cleanUp deletes what scenes have made.
 func (w *world) cleanUp(ctx context.Context) {
 	for _, m := range w.members {
 		for _, name := range []string{"web", "theirs"} {
@@ -312,7 +310,6 @@ func recreatedScene(ctx context.Context, w *world) error {
 	return errors.Join(err, m.Create(ctx, service(k, 0)), w.imported(ctx, k))
 }
 
-// stoppedScene restarts an agent while another is down.
 func stoppedScene(ctx context.Context, w *world) error {
 	down, other := w.members[0], w.members[1]
 	w.watch.will(oracle.Silence, down.id, oracle.Key{})
@@ -343,7 +340,6 @@ func (w *world) obstruct(ctx context.Context, m *member, k oracle.Key) error {
 	return m.Create(ctx, theirs)
 }
 
-// editedScene deletes derived Services by hand.
 func editedScene(ctx context.Context, w *world) error {
 	for i := range stillServices {
 		m, k := w.members[1], stillKey(i)
@@ -366,7 +362,6 @@ func buildBug(t *testing.T, patch, into string) error {
 	return build(filepath.Join("..", ".."), commandOf(patch), into, "-overlay="+file)
 }
 
-// patchOf returns the file of a bug.
 func patchOf(bug string) string { return filepath.Join("bugs", bug+".patch") }
 
 // overlay applies patches to copies of the files that they change, and returns the path of a file from which the compiler reads

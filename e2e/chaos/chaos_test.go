@@ -66,7 +66,7 @@ func TestChaos(t *testing.T) {
 	w := worldWithServices(t, seed)
 	table := w.begin(t)
 	defer func() { t.Logf("CHAOS_SEED=%d\n%s", seed, printed(table)) }()
-	limit, begin := duration(t), time.Now()
+	limit, begin := duration(t, "CHAOS_TIME"), time.Now()
 	over := func() bool { return t.Failed() || limit > 0 && time.Since(begin) > limit }
 	for round := 0; !over() && (round == 0 || limit > 0); round++ {
 		order := chosen(t)
@@ -110,7 +110,7 @@ func (w *world) inject(t *testing.T, f fault, table map[string]*row) {
 	t.Logf("%s: %s", begin.Format(time.TimeOnly), f.name)
 	c := &churn{cancel: func() {}}
 	if !f.calm {
-		c = w.startChurn(t.Context(), "")
+		c = w.startChurn(t.Context())
 		defer c.cancel() // if the fault ends the test
 	}
 	if err := f.during(t.Context(), w); err != nil {
@@ -141,7 +141,6 @@ func (w *world) recover(t *testing.T, name string, table map[string]*row) {
 	table[name].violations += len(never) + len(wrong)
 }
 
-// printed returns the closing table.
 func printed(table map[string]*row) string {
 	lines := []string{fmt.Sprintf("%-55s %8s %12s %12s %10s %8s", "fault", "injected", "recover p50", "recover max", "violations", "lasted")}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
@@ -157,31 +156,24 @@ func printed(table map[string]*row) string {
 // chosen returns the faults that CHAOS_FAULTS names, separated by commas, besides those of gateways; all if it is empty.
 func chosen(t *testing.T) []fault {
 	t.Helper()
-	names := os.Getenv("CHAOS_FAULTS")
-	if names == "" {
-		return faults()
-	}
-	var result []fault
+	names, known := os.Getenv("CHAOS_FAULTS"), faultNames()
 	for name := range strings.SplitSeq(names, ",") {
-		if !slices.ContainsFunc(gatewayFaults(), func(f gatewayFault) bool { return f.name == name }) {
-			result = append(result, named(t, name))
+		if names != "" && !slices.Contains(known, name) {
+			t.Fatalf("CHAOS_FAULTS: there is no fault %q; there are:\n%s", name, strings.Join(known, "\n"))
 		}
 	}
-	return result
+	return namedIn(names, faults(), func(f fault) string { return f.name })
 }
 
-// named returns the fault of a name.
-func named(t *testing.T, name string) fault {
-	t.Helper()
-	var all []string
+// faultNames returns the names of all faults, those of gateways too.
+func faultNames() (names []string) {
 	for _, f := range faults() {
-		if f.name == name {
-			return f
-		}
-		all = append(all, f.name)
+		names = append(names, f.name)
 	}
-	t.Fatalf("CHAOS_FAULTS: there is no fault %q; there are:\n%s", name, strings.Join(all, "\n"))
-	return fault{}
+	for _, f := range gatewayFaults() {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 func seed(t *testing.T) uint64 {
@@ -195,10 +187,10 @@ func seed(t *testing.T) uint64 {
 	return value
 }
 
-// duration returns CHAOS_TIME, the time in which faults are injected; zero if each is injected once.
-func duration(t *testing.T) time.Duration {
+// duration returns the value of CHAOS_TIME or SOAK_TIME, zero if it is empty.
+func duration(t *testing.T, variable string) time.Duration {
 	t.Helper()
-	text := os.Getenv("CHAOS_TIME")
+	text := os.Getenv(variable)
 	if text == "" {
 		return 0
 	}

@@ -34,7 +34,6 @@ const (
 	plain = "plain"
 )
 
-// stillServices is how many there are.
 const stillServices = 12
 
 func namespaces() []string { return []string{moving, still, scratch, plain} }
@@ -89,8 +88,7 @@ func (m *member) slice(s *corev1.Service, family discoveryv1.AddressType, endpoi
 func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random *rand.Rand) error {
 	k := client.ObjectKeyFromObject(s)
 	w.watch.will(oracle.Source, m.id, k)
-	created := s.DeepCopy()
-	if err := m.Create(ctx, created); err != nil {
+	if err := m.Create(ctx, s.DeepCopy()); err != nil {
 		return err
 	}
 	for _, family := range []discoveryv1.AddressType{"IPv4", "IPv6"} {
@@ -145,18 +143,14 @@ type churn struct {
 	w       *world
 	random  *rand.Rand
 	changes atomic.Int64
-	// spared is a member that nothing is changed in.
-	spared string
-
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	failed error
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	failed  error
 }
 
-// startChurn begins; spared, if not empty, is a member that is left alone.
-func (w *world) startChurn(ctx context.Context, spared string) *churn {
+func (w *world) startChurn(ctx context.Context) *churn {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &churn{w: w, random: rand.New(rand.NewPCG(w.random.Uint64(), 1)), spared: spared, cancel: cancel}
+	c := &churn{w: w, random: rand.New(rand.NewPCG(w.random.Uint64(), 1)), cancel: cancel}
 	c.done.Go(func() {
 		for ctx.Err() == nil {
 			if err := c.change(ctx); err != nil && ctx.Err() == nil && !isTransient(err) {
@@ -190,14 +184,10 @@ func isTransient(err error) bool {
 		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsUnauthorized(err)
 }
 
-// change makes one change.
 func (c *churn) change(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	m := c.w.members[c.random.IntN(len(c.w.members))]
-	if m.id == c.spared {
-		return nil
-	}
 	k := oracle.Key{Namespace: moving, Name: fmt.Sprintf("svc-%d", c.random.IntN(8))}
 	c.w.watch.will(oracle.Source, m.id, k)
 	found := &corev1.Service{}

@@ -144,7 +144,6 @@ func (w *world) keepsQuiet(ctx context.Context, m *member) error {
 	return err
 }
 
-// heartbeat returns the version of a member's heartbeat.
 func (w *world) heartbeat(ctx context.Context, m *member) (string, error) {
 	beat := &hubv1alpha1.Heartbeat{}
 	err := w.hubKube.Get(ctx, client.ObjectKey{Namespace: "member-" + m.id, Name: hubv1alpha1.HeartbeatName}, beat)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,12 +21,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
-
-// coreDNS is CoreDNS' executable, built once for all tests.
-var coreDNS = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(programFolder, "coredns")
-	return path, build(filepath.Join("..", ".."), "coredns", path)
-})
 
 // corefile has nothing cached, so that what is asked is answered from what the API server has reported.
 const corefile = `.:%d {
@@ -40,7 +33,6 @@ const corefile = `.:%d {
 }
 `
 
-// resolver is the CoreDNS of a member.
 type resolver struct {
 	*agent // it is run like one
 

@@ -22,7 +22,6 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-// faults returns all of them.
 func faults() []fault {
 	return []fault{
 		{name: "hub restarted", during: hubRestarted},
@@ -122,14 +121,7 @@ func TestFaultsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/reliability.md")
 	lab.Must(t, err)
-	var names []string
-	for _, f := range faults() {
-		names = append(names, f.name)
-	}
-	for _, f := range gatewayFaults() {
-		names = append(names, f.name)
-	}
-	for _, name := range names {
+	for _, name := range faultNames() {
 		if !strings.Contains(string(text), "`chaos: "+name+"`") {
 			t.Errorf("it says nothing about the fault %q", name)
 		}

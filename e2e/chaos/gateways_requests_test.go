@@ -74,19 +74,7 @@ type request struct {
 // serve answers for a service at all addresses of this machine until the test ends, and returns the port.
 func (r *requests) serve(t *testing.T, service string) int32 {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "0.0.0.0:0")
-	lab.Must(t, err)
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go r.answer(conn, service)
-		}
-	}()
-	return int32(listener.Addr().(*net.TCPAddr).Port)
+	return int32(lab.ServeTCP(t, "0.0.0.0:0", func(conn net.Conn) { r.answer(conn, service) }).Port)
 }
 
 func (r *requests) answer(conn net.Conn, service string) {

@@ -45,17 +45,17 @@ const lostWhenFrozen = 16
 // gatewayFaults returns all. a imports, b exports, and each has two gateways.
 func gatewayFaults() []gatewayFault {
 	return []gatewayFault{
-		{name: "a gateway of the exporter is killed", begin: exporterDown(syscall.SIGKILL), end: exporterUp, serves: true},
-		{name: "a gateway of the exporter is frozen", begin: exporterDown(syscall.SIGSTOP), end: exporterUp, serves: true, lost: lostWhenFrozen},
+		{name: "a gateway of the exporter is killed", begin: exporterDown(syscall.SIGKILL), end: gatewayUp("b"), serves: true},
+		{name: "a gateway of the exporter is frozen", begin: exporterDown(syscall.SIGSTOP), end: gatewayUp("b"), serves: true, lost: lostWhenFrozen},
 		{name: "all gateways of the exporter are killed", begin: exporterGateways((*agent).kill), end: exporterGateways((*agent).start)},
-		{name: "a gateway of the importer is killed", begin: importerDown(syscall.SIGKILL), end: importerUp, serves: true},
-		{name: "a gateway of the importer is frozen", begin: importerDown(syscall.SIGSTOP), end: importerUp, serves: true},
+		{name: "a gateway of the importer is killed", begin: importerDown(syscall.SIGKILL), end: gatewayUp("a"), serves: true},
+		{name: "a gateway of the importer is frozen", begin: importerDown(syscall.SIGSTOP), end: gatewayUp("a"), serves: true},
 		{name: "no packet passes between the networks", begin: cutNetworks, end: mendNetworks},
 		{name: "the API servers of both clusters are down", begin: serversDown, end: serversUp, serves: true},
 		{name: "the hub and the agents are down", begin: agentsDown, end: agentsUp, serves: true},
-		{name: "the certificate has expired", begin: expire, end: startExporter},
-		{name: "another authority is published", begin: publishAnother, end: startExporter},
-		{name: "the slices are deleted", begin: deleteSlices, end: startImporter},
+		{name: "the certificate has expired", begin: expire, end: startAgent("b")},
+		{name: "another authority is published", begin: publishAnother, end: startAgent("b")},
+		{name: "the slices are deleted", begin: deleteSlices, end: startAgent("a")},
 		{name: "the exports are deleted", begin: deleteExports, end: createExports},
 		{name: "the namespace of the imports is deleted", begin: deleteNamespace, end: createNamespace},
 		{name: "all listening ports are in use", begin: usePorts, end: freePorts, serves: true},
@@ -81,7 +81,7 @@ func TestGatewayFaults(t *testing.T) {
 	defer stop()
 	n.recover(t, "the start")
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-	limit, first := duration(t)/4, time.Now()
+	limit, first := duration(t, "CHAOS_TIME")/4, time.Now()
 	for _, f := range faults {
 		begin := time.Now()
 		if limit > 0 && begin.Sub(first) > limit {
@@ -115,8 +115,6 @@ func exporterDown(signal syscall.Signal) func(context.Context, *networks) error 
 	return func(_ context.Context, n *networks) error { return n.gateways["b"][0].down(signal) }
 }
 
-func exporterUp(_ context.Context, n *networks) error { return n.gateways["b"][0].up() }
-
 // exporterGateways does something to both gateways of the exporter.
 func exporterGateways(do func(*agent) error) func(context.Context, *networks) error {
 	return func(_ context.Context, n *networks) error {
@@ -134,9 +132,10 @@ func importerDown(signal syscall.Signal) func(context.Context, *networks) error 
 	}
 }
 
-func importerUp(_ context.Context, n *networks) error { return n.gateways["a"][0].up() }
+func gatewayUp(id string) func(context.Context, *networks) error {
+	return func(_ context.Context, n *networks) error { return n.gateways[id][0].up() }
+}
 
-// down ends the process, or freezes it.
 func (a *agent) down(signal syscall.Signal) error {
 	if signal == syscall.SIGKILL {
 		return a.kill()
@@ -144,7 +143,6 @@ func (a *agent) down(signal syscall.Signal) error {
 	return a.send(signal)
 }
 
-// up ends what down began.
 func (a *agent) up() error {
 	if a.runs() {
 		return a.send(syscall.SIGCONT)
@@ -222,9 +220,9 @@ func publishAnother(ctx context.Context, n *networks) error {
 	})
 }
 
-func startExporter(_ context.Context, n *networks) error { return n.agents["b"].start() }
-
-func startImporter(_ context.Context, n *networks) error { return n.agents["a"].start() }
+func startAgent(id string) func(context.Context, *networks) error {
+	return func(_ context.Context, n *networks) error { return n.agents[id].start() }
+}
 
 func serversDown(_ context.Context, n *networks) error {
 	n.Members["a"].Cluster.APIServer.Kill()

@@ -68,7 +68,6 @@ func hubRestored(ctx context.Context, w *world) error {
 	return w.withdraw(ctx, w.members[0], exported)
 }
 
-// backup returns the path of another backup.
 func (w *world) backup() string {
 	w.backups++
 	return filepath.Join(programFolder, fmt.Sprintf("backup-%d", w.backups))

@@ -97,20 +97,15 @@ func (w *world) loseWhileDown(ctx context.Context, exporter *member, records int
 
 // deleteRecords deletes all records of a member of services of the namespace for that, and returns how many there were.
 func (w *world) deleteRecords(ctx context.Context, m *member) (int, error) {
-	services, endpoints, lost := &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}, []client.Object(nil)
-	in := client.InNamespace("member-" + m.id)
-	if err := errors.Join(w.hubKube.List(ctx, services, in), w.hubKube.List(ctx, endpoints, in)); err != nil {
+	var lost []client.Object
+	kinds := []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}}
+	if err := framework.Each(ctx, w.hubKube, kinds, func(record client.Object) error {
+		if strings.HasPrefix(record.GetName(), scratch+".") {
+			lost = append(lost, record)
+		}
+		return nil
+	}, client.InNamespace("member-"+m.id)); err != nil {
 		return 0, err
-	}
-	for i, r := range services.Items {
-		if r.Spec.Namespace == scratch {
-			lost = append(lost, &services.Items[i])
-		}
-	}
-	for i, r := range endpoints.Items {
-		if r.Spec.Namespace == scratch {
-			lost = append(lost, &endpoints.Items[i])
-		}
 	}
 	return len(lost), atOnce(len(lost), func(i int) error { return client.IgnoreNotFound(w.hubKube.Delete(ctx, lost[i])) })
 }

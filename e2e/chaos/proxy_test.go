@@ -21,8 +21,7 @@ import (
 
 // line is a wire between an agent and an API server. It can be cut, kept cut, and made slow.
 type line struct {
-	listener net.Listener
-	target   string
+	target string
 	// delay is for how long, in nanoseconds, whatever is sent is on its way, in either direction.
 	delay atomic.Int64
 	// down says that nothing gets through.
@@ -37,27 +36,13 @@ func newLine(t *testing.T, config *rest.Config) (*line, *rest.Config) {
 	t.Helper()
 	target, err := url.Parse(config.Host)
 	lab.Must(t, err)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	lab.Must(t, err)
-	l := &line{listener: listener, target: target.Host, conns: map[net.Conn]bool{}}
-	t.Cleanup(func() {
-		_ = listener.Close() // nothing follows from it
-		l.cut()
-	})
-	go l.serve(context.WithoutCancel(t.Context()))
+	l := &line{target: target.Host, conns: map[net.Conn]bool{}}
+	ctx := context.WithoutCancel(t.Context())
+	address := lab.ServeTCP(t, "127.0.0.1:0", func(conn net.Conn) { l.carry(ctx, conn) })
+	t.Cleanup(func() { l.cut() })
 	through := rest.CopyConfig(config)
-	through.Host = "https://" + listener.Addr().String()
+	through.Host = "https://" + address.String()
 	return l, through
-}
-
-func (l *line) serve(ctx context.Context) {
-	for {
-		conn, err := l.listener.Accept()
-		if err != nil {
-			return // closed
-		}
-		go l.carry(ctx, conn)
-	}
 }
 
 func (l *line) carry(ctx context.Context, from net.Conn) {

@@ -163,16 +163,7 @@ func (w *world) readsWhatItCan(ctx context.Context) error {
 		err = errors.Join(err, other.refuses(ctx, tomorrow))
 	}
 	w.watch.will(oracle.Source, m.id, today)
-	err = errors.Join(err, m.agent.start())
-	for _, other := range w.members[:2] {
-		err = errors.Join(err, eventually(ctx, func(ctx context.Context) error {
-			if err := other.Get(ctx, today, &mcsv1beta1.ServiceImport{}); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s in %s: %w", today, other.id, err)
-			}
-			return nil
-		}))
-	}
-	return err
+	return errors.Join(err, m.agent.start(), gone(ctx, w.members[:2], today))
 }
 
 // recordToCome returns a record as the next version's agent writes it.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +33,10 @@ var allowances = map[string]struct{ share, little float64 }{
 // TestSoak makes random faults and changes for SOAK_TIME, and finds nothing wrong, and that agents that never end need no
 // more memory and goroutines in the end than in the beginning. It runs with make soak.
 func TestSoak(t *testing.T) {
-	if os.Getenv("SOAK_TIME") == "" {
+	length := duration(t, "SOAK_TIME")
+	if length == 0 {
 		t.Skip("make soak runs it")
 	}
-	length, err := time.ParseDuration(os.Getenv("SOAK_TIME"))
-	lab.Must(t, err)
 	seed := seed(t)
 	t.Logf("CHAOS_SEED=%d", seed)
 	w := worldWithServices(t, seed)

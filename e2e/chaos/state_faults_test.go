@@ -76,7 +76,6 @@ type importState struct {
 	derived   types.UID
 }
 
-// imports returns the state of imports.
 func (m *member) imports(ctx context.Context, keys []oracle.Key) (map[oracle.Key]importState, error) {
 	result := map[oracle.Key]importState{}
 	for _, k := range keys {
@@ -93,7 +92,6 @@ func (m *member) imports(ctx context.Context, keys []oracle.Key) (map[oracle.Key
 	return result, nil
 }
 
-// restores returns when imports are as they were before.
 func (m *member) restores(ctx context.Context, before map[oracle.Key]importState) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

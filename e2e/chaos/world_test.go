@@ -58,7 +58,6 @@ type world struct {
 	resolver *resolver
 }
 
-// member is a member cluster.
 type member struct {
 	client.Client
 	id                             string
@@ -124,7 +123,6 @@ func (w *world) join(t *testing.T, cluster *lab.Cluster, n int) *member {
 	return m
 }
 
-// options are those that the member joins with.
 func (m *member) options() manifests.MemberOptions {
 	return manifests.MemberOptions{PodCIDRs: membership.PodCIDRs(m.index), MaxServices: 1000, MaxEndpoints: 2000}
 }
@@ -161,7 +159,6 @@ func (w *world) must(errs ...error) {
 	lab.Must(w.t, errors.Join(errs...))
 }
 
-// look reads everything that exists.
 func (w *world) look(ctx context.Context) (oracle.World, error) {
 	var result oracle.World
 	members, records := &hubv1alpha1.MemberList{}, &hubv1alpha1.PublishedServiceList{}

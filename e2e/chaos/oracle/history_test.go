@@ -13,7 +13,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// seen returns a History that has seen all of a world.
 func seen(w World) *History {
 	h := NewHistory()
 	for _, c := range w.Clusters {

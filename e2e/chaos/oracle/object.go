@@ -53,7 +53,6 @@ func find[T any, P interface {
 	return nil
 }
 
-// filter returns the items that match.
 func filter[T any](items []T, match func(T) bool) []T {
 	var found []T
 	for _, item := range items {

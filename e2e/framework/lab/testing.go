@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,6 +94,24 @@ func FreeAddress(t testing.TB) string {
 	free, err := FreeAddresses(1)
 	Must(t, err)
 	return free[0]
+}
+
+// ServeTCP calls handle for each connection to an address, as a goroutine, until the test ends. It returns the address with its port.
+func ServeTCP(t testing.TB, address string, handle func(net.Conn)) *net.TCPAddr {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			go handle(conn)
+		}
+	}()
+	return listener.Addr().(*net.TCPAddr)
 }
 
 // Eventually ends the test unless check succeeds within waitLimit; then with check's last error.

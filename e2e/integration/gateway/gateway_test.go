@@ -136,25 +136,13 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 // backend answers each line with a name, and returns its port on this machine.
 func (e *env) backend(t *testing.T, name string) (port int) {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(e.host, "0"))
-	lab.Must(t, err)
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				lines := bufio.NewScanner(conn)
-				for lines.Scan() {
-					fmt.Fprintf(conn, "%s: %s\n", name, lines.Text())
-				}
-			}()
+	return lab.ServeTCP(t, net.JoinHostPort(e.host, "0"), func(conn net.Conn) {
+		defer conn.Close()
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() {
+			fmt.Fprintf(conn, "%s: %s\n", name, lines.Text())
 		}
-	}()
-	return listener.Addr().(*net.TCPAddr).Port
+	}).Port
 }
 
 // export exports a Service with one backend.
