@@ -68,16 +68,15 @@ func localName(s *scene, service string) string {
 // expectItsOwn fails the story unless the addresses of a service in cluster.local are these.
 func (p *place) expectItsOwn(service string, addresses []netip.Addr) {
 	p.Helper()
-	var v4, v6 []string
-	for _, address := range addresses {
-		if address.Is4() {
-			v4 = append(v4, address.String())
-		} else {
-			v6 = append(v6, address.String())
+	for kind := range families {
+		var want []string
+		for _, address := range addresses {
+			if address.Is4() == (kind == "A") {
+				want = append(want, address.String())
+			}
 		}
+		p.expectRecords(kind, localName(p.scene, service), "NOERROR", want...)
 	}
-	p.expectRecords("A", localName(p.scene, service), "NOERROR", v4...)
-	p.expectRecords("AAAA", localName(p.scene, service), "NOERROR", v6...)
 }
 
 // expectRecords asks the cluster's DNS. The story fails unless this is all that it says.
@@ -89,7 +88,6 @@ func (p *place) expectRecords(kind, name, rcode string, want ...string) {
 	}
 }
 
-// clusterIPs returns the addresses of a Service.
 func (p *place) clusterIPs(service string) []netip.Addr {
 	p.Helper()
 	var o corev1.Service

@@ -40,20 +40,14 @@ func headlessAcrossNetworks(s *scene) {
 			}
 		}
 	}
-	hasTargets := func(from *place, want ...string) {
-		for i := range want {
-			want[i] = "8080 " + want[i] + "." + s.name("db") + "."
-		}
-		from.await("SRV", "_http._tcp."+s.name("db"), "NOERROR "+strings.Join(want, " "), func(r records) string { return formatReply(r.Rcode, targets(r.Answers)) })
-	}
 	for _, from := range []*place{a, b} {
-		hasTargets(from, "db-0.a", "db-0.b", "db-1.a", "db-1.b")
+		from.awaitTargets("_http._tcp.", "db", "db-0.a", "db-0.b", "db-1.a", "db-1.b")
 	}
 	b.shell("db-0", "touch /tmp/unready")
-	hasTargets(a, "db-0.a", "db-1.a", "db-1.b")
+	a.awaitTargets("_http._tcp.", "db", "db-0.a", "db-1.a", "db-1.b")
 	a.awaitDNS("A", "db-0.b."+s.name("db"), "NXDOMAIN")
 	b.shell("db-0", "rm /tmp/unready")
-	hasTargets(a, "db-0.a", "db-0.b", "db-1.a", "db-1.b")
+	a.awaitTargets("_http._tcp.", "db", "db-0.a", "db-0.b", "db-1.a", "db-1.b")
 	for kind := range families {
 		if before, after := first[kind+"adb-0.b."+s.name("db")], a.virtualIP(kind, "db-0.b."+s.name("db")); before != after {
 			s.Errorf("%s of db-0 of cluster b is %s, before %s", kind, after, before)

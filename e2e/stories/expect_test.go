@@ -26,6 +26,14 @@ func (p *place) awaitAnswers(network, host string, port int, clusters ...string)
 	})
 }
 
+// awaitAllAnswers is awaitAnswers at port 80 over all networks.
+func (p *place) awaitAllAnswers(host string, clusters ...string) {
+	p.Helper()
+	for _, network := range networks {
+		p.awaitAnswers(network, host, 80, clusters...)
+	}
+}
+
 // awaitAnyAnswer waits until requests to a port are answered, whoever answers.
 func (p *place) awaitAnyAnswer(network, host string, port int) {
 	p.Helper()

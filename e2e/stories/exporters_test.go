@@ -17,9 +17,7 @@ func twoExporters(s *scene) {
 	b.offer("web", 2)
 	for _, p := range s.members() {
 		p.awaitImport("web", "a", "b")
-		for _, network := range networks {
-			p.awaitAnswers(network, s.name("web"), 80, "a", "b")
-		}
+		p.awaitAllAnswers(s.name("web"), "a", "b")
 	}
 
 	var loads []*load
@@ -34,9 +32,7 @@ func twoExporters(s *scene) {
 	a.withdraw("web")
 	for _, p := range s.members() {
 		p.awaitImport("web", "b")
-		for _, network := range networks {
-			p.awaitAnswers(network, s.name("web"), 80, "b")
-		}
+		p.awaitAllAnswers(s.name("web"), "b")
 	}
 	for _, l := range loads {
 		total := l.endClean()

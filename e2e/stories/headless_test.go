@@ -5,8 +5,10 @@ package stories
 
 import (
 	"bytes"
-	"slices"
+	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,6 +82,35 @@ func statefulPodsHaveNamesOfTheirOwn(s *scene) {
 	s.everywhereSays("db-all", append(a.pods("db"), s.in("b").pods("db")...))
 }
 
+// exampleOfAStatefulSet: examples/statefulset-headless, in a and b. A pod of b reaches each pod of a by its name, and a pod of a
+// those of b.
+func exampleOfAStatefulSet(s *scene) {
+	rendered, err := s.Kubectl(s.Context(), "", "kustomize", "examples/statefulset-headless")
+	lab.Must(s, err)
+	rendered = strings.ReplaceAll(rendered, "namespace: shop", "namespace: "+s.namespace)
+	for _, p := range s.members() {
+		_, err := s.Kubectl(s.Context(), rendered, "--context", p.cluster.Name, "apply", "-f", "-")
+		lab.Must(s, err)
+	}
+	for from, to := range map[string]string{"a": "b", "b": "a"} {
+		p := s.in(from)
+		p.awaitPods("db", 2)
+		p.awaitImport("db", "a", "b")
+		for _, pod := range []string{"db-0", "db-1"} {
+			name := fmt.Sprintf("%s.%s.%s", pod, to, s.name("db"))
+			p.within(podWaitLimit, "an answer of "+name+" in cluster "+from, func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				got, err := s.Kubectl(ctx, "", "--context", from, "-n", s.namespace, "exec", "db-0", "--", "socat", "-u", "TCP4:"+name+":5432", "-")
+				if err == nil && strings.TrimSpace(got) != pod {
+					err = fmt.Errorf("it is %q", got)
+				}
+				return err
+			})
+		}
+	}
+}
+
 // eachPodHasItsName waits until, from every cluster, the name of each pod of a StatefulSet is the pod's addresses, and then
 // asks it: the very pod answers.
 func (s *scene) eachPodHasItsName(set string) {
@@ -103,16 +134,21 @@ func (s *scene) serviceHasTargets(service string, endpoints ...string) {
 	s.Helper()
 	for _, p := range s.members() {
 		for _, port := range []string{"_http._tcp.", "_udp._udp."} {
-			var want []string
-			for _, e := range endpoints {
-				want = append(want, "8080 "+e+"."+s.name(service)+".")
-			}
-			slices.Sort(want)
-			p.await("SRV", port+s.name(service), "NOERROR "+strings.Join(want, " "), func(r records) string {
-				return formatReply(r.Rcode, targets(r.Answers))
-			})
+			p.awaitTargets(port, service, endpoints...)
 		}
 	}
+}
+
+// awaitTargets waits until the SRV records of a port of a headless service are these endpoints, at the ports of the pods.
+func (p *place) awaitTargets(port, service string, endpoints ...string) {
+	p.Helper()
+	var want []string
+	for _, e := range endpoints {
+		want = append(want, "8080 "+e+"."+p.name(service)+".")
+	}
+	p.await("SRV", port+p.name(service), formatReply("NOERROR", want), func(r records) string {
+		return formatReply(r.Rcode, targets(r.Answers))
+	})
 }
 
 // targets returns port and target of SRV records, without priority and weight.
@@ -141,7 +177,6 @@ func (p *place) deployStateful(name string, replicas int32) {
 	p.awaitPods(name, int(replicas))
 }
 
-// shell runs a command in a pod.
 func (p *place) shell(pod, command string) {
 	p.Helper()
 	var out bytes.Buffer

@@ -25,9 +25,7 @@ func podsOnTheMachinesNetwork(s *scene) {
 	a.create(service("web"), export("web"))
 	for _, p := range s.members() {
 		p.awaitImport("web", "a")
-		for _, network := range networks {
-			p.awaitAnswers(network, s.name("web"), 80, "a")
-		}
+		p.awaitAllAnswers(s.name("web"), "a")
 	}
 	b.expectEndpoints("web", a.cluster.MachineAddresses()...)
 }
@@ -52,7 +50,6 @@ func (p *place) expectEndpoints(name string, want ...netip.Addr) {
 	}
 }
 
-// podAddresses returns the addresses of a Deployment's pods.
 func (p *place) podAddresses(deployment string) []netip.Addr {
 	p.Helper()
 	var pods corev1.PodList
@@ -87,9 +84,7 @@ func servicesForTheOutside(s *scene) {
 				s.Errorf("cluster %s: %s became an import of type %s and a Service of type %s, want ClusterSetIP and ClusterIP",
 					p.cluster.Name, name, imported.Spec.Type, derived.Spec.Type)
 			}
-			for _, network := range networks {
-				p.awaitAnswers(network, s.name(name), 80, "a")
-			}
+			p.awaitAllAnswers(s.name(name), "a")
 		}
 		b.reachesNodePorts(outside)
 		meanwhile.endClean()
@@ -122,7 +117,6 @@ func machineAddress(p *place, network string) string {
 	return ""
 }
 
-// keeps fails the story unless a Service is as it was.
 func (p *place) keeps(name string, before *corev1.ServiceSpec) {
 	p.Helper()
 	var now corev1.Service

@@ -7,11 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -19,10 +14,8 @@ import (
 // service and has its share of the traffic. Then it leaves: no member sends it a request any more, and nothing that was imported
 // is left in it. Its own Service continues to work, and no request fails anywhere.
 func aMemberJoinsThenLeaves(s *scene) {
-	a, b, c := s.in("a"), s.in("b"), s.in("c")
+	a, b, c := s.in("a"), s.in("b"), s.third()
 	a.offer("web", 2)
-	c.open()
-	c.awaitClient()
 	c.deploy("web", 1)
 	c.create(service("web"))     // not exported yet
 	a.awaitAnswer(s.name("web")) // its own API server, the hub's, may have been restarted just before
@@ -48,7 +41,7 @@ func aMemberJoinsThenLeaves(s *scene) {
 		p.awaitImport("web", "a")
 		p.awaitOnly("web", "a")
 	}
-	c.awaitNothingImported()
+	c.awaitNothingOf("")
 	if total := local.endClean(); total.ByCluster["c"] == 0 {
 		s.Errorf("cluster c's own Service was answered by %v", total.ByCluster)
 	}
@@ -61,26 +54,6 @@ func (p *place) awaitOnly(service, cluster string) {
 	p.eventually("answers of cluster "+cluster+" alone in cluster "+p.cluster.Name, func(context.Context) error {
 		if got := p.from(p.ask("tcp", p.name(service), 80, 40)); got[cluster] != 40 {
 			return fmt.Errorf("%v answered", got)
-		}
-		return nil
-	})
-}
-
-// awaitNothingImported waits until nothing of any import is in the scene's namespace.
-func (p *place) awaitNothingImported() {
-	p.Helper()
-	p.eventually("the end of all imports in cluster "+p.cluster.Name, func(ctx context.Context) error {
-		derived := client.HasLabels{mcsv1beta1.LabelServiceName}
-		var imports mcsv1beta1.ServiceImportList
-		var services corev1.ServiceList
-		var mirrored discoveryv1.EndpointSliceList
-		for list, options := range map[client.ObjectList][]client.ListOption{&imports: nil, &services: {derived}, &mirrored: {derived}} {
-			if err := p.client.List(ctx, list, append(options, client.InNamespace(p.namespace))...); err != nil {
-				return err
-			}
-		}
-		if left := len(imports.Items) + len(services.Items) + len(mirrored.Items); left > 0 {
-			return fmt.Errorf("there are %d imports, %d derived Services, %d mirrored slices", len(imports.Items), len(services.Items), len(mirrored.Items))
 		}
 		return nil
 	})

@@ -16,17 +16,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// records are what DNS says: see e2e/framework/probe.
-type records struct {
-	Name    string   `json:"name"`
-	Type    string   `json:"type"`
-	Rcode   string   `json:"rcode"`
-	Answers []string `json:"answers"`
-	Extra   []string `json:"extra"`
-	TTL     uint32   `json:"ttl"`
-	Error   string   `json:"error"`
-}
-
 // resolve asks the cluster's DNS, from the client pod, for exactly this name.
 func (p *place) resolve(kind, name string) records {
 	p.Helper()

@@ -4,17 +4,19 @@
 package stories
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -55,32 +57,22 @@ func (p *place) awaitImport(name string, exporters ...string) *mcsv1beta1.Servic
 	return &imported
 }
 
-// remains returns what a cluster has of an import: ServiceImport, derived Service and EndpointSlices.
+// remains returns what a cluster has of an import, or of all if none is named: ServiceImports, derived Services and EndpointSlices.
 func (p *place) remains(ctx context.Context, name string) ([]string, error) {
 	var found []string
-	err := p.client.Get(ctx, p.key(name), &mcsv1beta1.ServiceImport{})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err == nil {
-		found = append(found, "ServiceImport "+name)
-	}
-	ours := client.MatchingLabels{mcsv1beta1.LabelServiceName: name}
-	var services corev1.ServiceList
-	if err := p.client.List(ctx, &services, client.InNamespace(p.namespace), ours); err != nil {
-		return nil, err
-	}
-	for _, s := range services.Items {
-		found = append(found, "Service "+s.Name)
-	}
-	slices, err := p.mirrored(ctx, name)
-	for _, s := range slices {
-		found = append(found, "EndpointSlice "+s.Name)
-	}
+	err := framework.Each(ctx, p.client, framework.OfImports(), func(o client.Object) error {
+		service := o.GetLabels()[mcsv1beta1.LabelServiceName]
+		if _, isImport := o.(*mcsv1beta1.ServiceImport); isImport {
+			service = o.GetName()
+		}
+		if service != "" && (name == "" || name == service) {
+			found = append(found, fmt.Sprintf("%T %s", o, o.GetName()))
+		}
+		return nil
+	}, client.InNamespace(p.namespace))
 	return found, err
 }
 
-// mirrored returns the EndpointSlices of an import.
 func (p *place) mirrored(ctx context.Context, name string) ([]discoveryv1.EndpointSlice, error) {
 	var list discoveryv1.EndpointSliceList
 	err := p.client.List(ctx, &list, client.InNamespace(p.namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: name})
@@ -91,14 +83,20 @@ func (p *place) mirrored(ctx context.Context, name string) ([]discoveryv1.Endpoi
 // cache has an answer to: it was not asked before.
 func (p *place) awaitGone(name string) {
 	p.Helper()
-	p.eventually("the end of the import of "+name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {
+	p.awaitNothingOf(name)
+	p.awaitNoName(name)
+}
+
+// awaitNothingOf waits until this cluster has no object of an import, or of all if none is named.
+func (p *place) awaitNothingOf(name string) {
+	p.Helper()
+	p.eventually("the end of imports ("+cmp.Or(name, "all")+") in cluster "+p.cluster.Name, func(ctx context.Context) error {
 		found, err := p.remains(ctx, name)
 		if err == nil && len(found) > 0 {
 			err = fmt.Errorf("there are still %v", found)
 		}
 		return err
 	})
-	p.awaitNoName(name)
 }
 
 // awaitNoName waits until the port http of a service has no name in the clusterset.
@@ -115,26 +113,13 @@ func (p *place) awaitNoName(name string) {
 // awaitRecordsDeleted waits until the hub has no record of a service.
 func (s *scene) awaitRecordsDeleted(name string) {
 	s.Helper()
-	hub := s.clients[s.Hub.Name]
 	s.eventually("the hub to delete the records of "+name, func(ctx context.Context) error {
-		var services hubv1alpha1.PublishedServiceList
-		if err := hub.List(ctx, &services); err != nil {
-			return err
-		}
-		for _, r := range services.Items {
-			if string(r.Spec.Namespace) == s.namespace && string(r.Spec.Service) == name {
-				return fmt.Errorf("there is PublishedService %s/%s", r.Namespace, r.Name)
+		records := []client.ObjectList{&hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{}}
+		return framework.Each(ctx, s.clients[s.Hub.Name], records, func(r client.Object) error {
+			if strings.HasPrefix(r.GetName()+".", s.namespace+"."+name+".") {
+				return fmt.Errorf("there is %T %s/%s", r, r.GetNamespace(), r.GetName())
 			}
-		}
-		var endpoints hubv1alpha1.PublishedEndpointsList
-		if err := hub.List(ctx, &endpoints); err != nil {
-			return err
-		}
-		for _, r := range endpoints.Items {
-			if string(r.Spec.Namespace) == s.namespace && string(r.Spec.Service) == name {
-				return fmt.Errorf("there is PublishedEndpoints %s/%s", r.Namespace, r.Name)
-			}
-		}
-		return nil
+			return nil
+		})
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,20 +130,15 @@ func clientsPreferTheirZone(s *scene) {
 	for _, p := range s.members() {
 		for name := range values {
 			p.awaitImport(name, "a", "b")
-			for _, network := range networks {
-				p.awaitAnswers(network, s.name(name), 80, p.cluster.Name)
-			}
+			p.awaitAllAnswers(s.name(name), p.cluster.Name)
 		}
 	}
 	a.hintsAreKubernetesOwn("close")
 	a.hintsAreKubernetesOwn("zone")
 
-	none := int32(0)
-	change(a, "web", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = &none })
+	a.scale("web", 0)
 	for name := range values {
-		for _, network := range networks {
-			a.awaitAnswers(network, s.name(name), 80, "b")
-		}
+		a.awaitAllAnswers(s.name(name), "b")
 	}
 }
 
@@ -197,10 +191,9 @@ func (p *place) slicesOf(service string) []discoveryv1.EndpointSlice {
 
 // userSlice returns an EndpointSlice that a user writes, with the ports of service.
 func userSlice(service string, family discoveryv1.AddressType, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
-	port := int32(8080)
 	var ports []discoveryv1.EndpointPort
 	for name, protocol := range map[string]corev1.Protocol{"http": corev1.ProtocolTCP, "udp": corev1.ProtocolUDP} {
-		ports = append(ports, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &port})
+		ports = append(ports, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: new(int32(8080))})
 	}
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

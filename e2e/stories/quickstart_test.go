@@ -5,13 +5,13 @@ package stories
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -60,7 +60,7 @@ func newcomerFollowsTheQuickstart(t *testing.T, st *stage) {
 	west := st.Cluster("west")
 	t.Cleanup(func() { thaw(t, west) }) // so that the lab can end
 	lab.Must(t, west.Node.Freeze(t.Context()))
-	st.awaitStatus(t, "west", "SILENT")
+	st.awaitStatus(t, regexp.MustCompile(`west.*SILENT`))
 	if _, err := st.Kubectl(t.Context(), "", strings.Fields("clusterset leave --from hub --cluster-id west --hub-context east --yes")...); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,6 @@ func (s *stage) document(t *testing.T, name string) (string, *walk.Shell) {
 	return string(text), shell
 }
 
-// follow runs the commands of a text.
 func follow(t *testing.T, shell *walk.Shell, text string) {
 	t.Helper()
 	steps, err := walk.Steps(text)
@@ -97,36 +96,19 @@ func follow(t *testing.T, shell *walk.Shell, text string) {
 	}
 }
 
-// awaitStatus waits until a line of "kubectl clusterset status" has all of these words.
-func (s *stage) awaitStatus(t *testing.T, wanted ...string) {
+// awaitStatus waits until a line of "kubectl clusterset status" matches.
+func (s *stage) awaitStatus(t *testing.T, line *regexp.Regexp) {
 	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, waitLimit, true, func(ctx context.Context) (bool, error) {
+	lab.Must(t, lab.Await(t.Context(), time.Second, waitLimit, func(ctx context.Context) error {
 		out, err := s.Kubectl(ctx, "", strings.Fields("clusterset status --hub-context east --contexts east")...)
-		last = out
-		return err == nil && hasLine(out, wanted), nil
-	})
-	if err != nil {
-		t.Fatalf("kubectl clusterset status has no line with %q:\n%s", wanted, last)
-	}
-}
-
-func hasLine(text string, wanted []string) bool {
-	for line := range strings.Lines(text) {
-		all := true
-		for _, word := range wanted {
-			all = all && strings.Contains(line, word)
+		if err == nil && !line.MatchString(out) {
+			err = fmt.Errorf("kubectl clusterset status has no line with %q:\n%s", line, out)
 		}
-		if all {
-			return true
-		}
-	}
-	return false
+		return err
+	}))
 }
 
 func thaw(t testing.TB, cluster *lab.Cluster) {
 	t.Helper()
-	if err := cluster.Node.Thaw(context.Background()); err != nil {
-		t.Error(err)
-	}
+	lab.Must(t, cluster.Node.Thaw(context.Background()))
 }

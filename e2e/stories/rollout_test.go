@@ -14,8 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // rollingUpdateLosesNoRequest: an exported Deployment is updated under load from another cluster. No request fails, as none
@@ -81,16 +82,14 @@ func (p *place) rollOut(namespace, deployment string) {
 		append(at[:len(at):len(at)], "restart", "deployment/"+deployment),
 		append(at[:len(at):len(at)], "status", "deployment/"+deployment, "--timeout=120s"),
 	} {
-		if _, err := p.Kubectl(p.Context(), "", args...); err != nil {
-			p.Fatal(err)
-		}
+		_, err := p.Kubectl(p.Context(), "", args...)
+		lab.Must(p, err)
 	}
 	for _, pod := range before {
 		p.awaitEnd(pod)
 	}
 }
 
-// awaitEnd waits until a pod has gone.
 func (p *place) awaitEnd(pod corev1.Pod) {
 	p.Helper()
 	p.eventually("the end of pod "+pod.Name+" in cluster "+p.cluster.Name, func(ctx context.Context) error {

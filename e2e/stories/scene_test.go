@@ -6,7 +6,6 @@ package stories
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
 
 const (
@@ -53,7 +53,6 @@ func newScene(t *testing.T, st *stage) *scene {
 	return s
 }
 
-// openMembers makes the namespace in all members.
 func (s *scene) openMembers() {
 	s.Helper()
 	for _, name := range s.Options.Members {
@@ -105,7 +104,6 @@ func (s *scene) eventually(what string, check func(context.Context) error) {
 	s.within(waitLimit, what, check)
 }
 
-// within is eventually with another limit.
 func (s *scene) within(limit time.Duration, what string, check func(context.Context) error) {
 	s.Helper()
 	if err := lab.Await(s.Context(), interval, limit, check); err != nil {
@@ -120,7 +118,6 @@ type place struct {
 	client  client.WithWatch
 }
 
-// in returns the place of the cluster of that name.
 func (s *scene) in(name string) *place {
 	s.Helper()
 	c := s.Cluster(name)
@@ -130,7 +127,6 @@ func (s *scene) in(name string) *place {
 	return &place{scene: s, cluster: c, client: s.clients[name]}
 }
 
-// members returns the places of all members.
 func (s *scene) members() []*place {
 	s.Helper()
 	var all []*place
@@ -143,14 +139,12 @@ func (s *scene) members() []*place {
 // clientPod is the pod that asks, in each place.
 const clientPod = "client"
 
-// open makes the namespace and its client pod.
 func (p *place) open() {
 	p.Helper()
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})
 	p.createClient()
 }
 
-// createClient creates the pod from which requests are sent.
 func (p *place) createClient() {
 	p.Helper()
 	pod := &corev1.Pod{
@@ -175,11 +169,7 @@ func (p *place) renewClient() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: clientPod}}
 	lab.Must(p, p.client.Delete(p.Context(), pod))
 	p.eventually("the end of the client pod of cluster "+p.cluster.Name, func(ctx context.Context) error {
-		err := p.client.Get(ctx, p.key(clientPod), pod)
-		if err == nil {
-			return errors.New("it is still there")
-		}
-		return client.IgnoreNotFound(err)
+		return framework.Absent(p.client.Get(ctx, p.key(clientPod), pod))
 	})
 	p.createClient()
 	p.awaitClient()
@@ -252,7 +242,6 @@ func (p *place) shows(what, name string, o client.Object, check func() error) {
 	})
 }
 
-// remove deletes objects of the scene's namespace.
 func (p *place) remove(objects ...client.Object) {
 	p.Helper()
 	for _, o := range objects {

@@ -12,16 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/complete"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
 // stage is a clusterset on which stories run.
@@ -72,25 +67,10 @@ func startStage(t *testing.T, o complete.Options) *stage {
 	}
 	set, err := complete.Start(t.Context(), o)
 	lab.Must(t, err)
-	t.Cleanup(func() {
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { lab.Must(t, set.Close()) })
 	s := &stage{Clusterset: set, clients: map[string]client.WithWatch{}}
 	for _, c := range set.Clusters() {
-		if s.clients[c.Name], err = c.Client(scheme(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func scheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, mcsv1beta1.Install, hubv1alpha1.AddToScheme, gatewayv1alpha1.AddToScheme, policyv1alpha1.AddToScheme} {
-		lab.Must(t, add(s))
+		s.clients[c.Name] = membership.Client(t, c)
 	}
 	return s
 }
@@ -108,7 +88,6 @@ type row struct {
 	result   string
 }
 
-// run runs a story and records it.
 func (s *summary) run(t *testing.T, st *stage, story story) {
 	ended := s.time(t, st)
 	on := newScene(t, st)

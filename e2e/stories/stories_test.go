@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// story is one of a user's.
 type story struct {
 	name string
 	run  func(*scene)
@@ -86,7 +85,6 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// runOn starts clusters and runs the stories on them.
 func (s *summary) runOn(t *testing.T, start func(*testing.T) *stage, parallel, serial []story) {
 	if len(parallel)+len(serial) == 0 {
 		return
@@ -105,7 +103,6 @@ func (s *summary) runOn(t *testing.T, start func(*testing.T) *stage, parallel, s
 	}
 }
 
-// choose returns the stories of such names.
 func choose(name *regexp.Regexp, from []story) []story {
 	return slices.DeleteFunc(slices.Clone(from), func(s story) bool { return !name.MatchString(s.name) })
 }

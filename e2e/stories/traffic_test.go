@@ -13,7 +13,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,20 +20,15 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/probe/output"
 )
 
-// answer is what became of one request: see e2e/framework/probe.
-type answer struct {
-	Time    time.Time `json:"time"`
-	MS      float64   `json:"ms"`
-	Cluster string    `json:"cluster"`
-	Pod     string    `json:"pod"`
-	Node    string    `json:"node"`
-	Port    int       `json:"port"`
-	Client  string    `json:"client"`
-	Address string    `json:"address"`
-	Error   string    `json:"error"`
-}
+// What the client pod prints.
+type (
+	answer  = output.Result
+	records = output.Reply
+	totals  = output.Figures
+)
 
 // exec runs a command in a pod of the scene's namespace until it ends.
 func (p *place) exec(ctx context.Context, pod string, in io.Reader, out io.Writer, command ...string) error {
@@ -83,7 +77,6 @@ func (p *place) ask(network, host string, port, count int) []answer {
 	return p.parse(p.probe("ask", "-network", network, "-timeout", requestTimeout, "-count", strconv.Itoa(count), net.JoinHostPort(host, strconv.Itoa(port))))
 }
 
-// parse returns the answers that the probe has printed.
 func (p *place) parse(lines []string) []answer {
 	p.Helper()
 	answers := make([]answer, len(lines))
@@ -122,7 +115,6 @@ func (p *place) from(answers []answer) map[string]int {
 	return clusters
 }
 
-// load is continuous traffic.
 type load struct {
 	place   *place
 	what    string
@@ -130,19 +122,6 @@ type load struct {
 	done    chan error
 	started chan struct{}
 	lines   []string // valid once done is closed
-}
-
-// totals are what a load came to.
-type totals struct {
-	Requests     int            `json:"requests"`
-	Failed       int            `json:"failed"`
-	Skipped      int            `json:"skipped"`
-	ByCluster    map[string]int `json:"byCluster"`
-	ByPod        map[string]int `json:"byPod"`
-	ByRcode      map[string]int `json:"byRcode"`
-	Changes      int            `json:"changes"`
-	LongestGapMS float64        `json:"longestGapMs"`
-	P99MS        float64        `json:"p99ms"`
 }
 
 // load sends requests from the client pod at a constant rate, each with a lookup and a connection of its own. It returns
@@ -210,24 +189,16 @@ func (l *load) endUnbroken(cluster string) {
 // endAnswers stops requests that are sent one after the other, and returns their answers.
 func (l *load) endAnswers() []answer {
 	l.place.Helper()
-	if err := l.stop(); err != nil {
-		l.place.Fatal(err)
-	}
-	if err := <-l.done; err != nil {
-		l.place.Fatal(err)
-	}
+	lab.Must(l.place, l.stop())
+	lab.Must(l.place, <-l.done)
 	return l.place.parse(l.lines)
 }
 
 // end stops the load and returns what it came to, with a line for each failed request.
 func (l *load) end() (totals, []string) {
 	l.place.Helper()
-	if err := l.stop(); err != nil {
-		l.place.Fatal(err)
-	}
-	if err := <-l.done; err != nil {
-		l.place.Fatal(err)
-	}
+	lab.Must(l.place, l.stop())
+	lab.Must(l.place, <-l.done)
 	var result struct {
 		Summary *totals `json:"summary"`
 	}

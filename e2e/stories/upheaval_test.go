@@ -78,9 +78,7 @@ func (s *scene) stopHub() (start func()) {
 	lab.Must(s, s.Hub.APIServer.Stop(s.Context()))
 	start = func() {
 		if !s.Hub.APIServer.Running() {
-			if err := s.Hub.APIServer.Start(context.Background()); err != nil {
-				s.Error(err)
-			}
+			lab.Must(s, s.Hub.APIServer.Start(context.Background()))
 		}
 	}
 	s.Cleanup(start)
@@ -218,13 +216,12 @@ func (p *place) awaitSources(service string, clusters ...string) {
 // sources returns the clusters, sorted, of whose endpoints one at least is ready.
 func (p *place) sources(service string, family discoveryv1.AddressType) []string {
 	p.Helper()
-	var list discoveryv1.EndpointSliceList
-	err := p.client.List(p.Context(), &list, client.InNamespace(p.namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: service})
+	all, err := p.mirrored(p.Context(), service)
 	if err != nil {
 		p.Fatalf("cluster %s: list the slices of %s: %v", p.cluster.Name, service, err)
 	}
 	var clusters []string
-	for _, slice := range list.Items {
+	for _, slice := range all {
 		ready := slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready != nil && *e.Conditions.Ready })
 		if ready && slice.AddressType == family && len(slice.Ports) > 0 {
 			clusters = append(clusters, slice.Labels[mcsv1beta1.LabelSourceCluster])

@@ -137,11 +137,10 @@ func (p *place) podsOf(namespace, deployment string) []corev1.Pod {
 // service returns a Service for the pods of a Deployment of the same name, with all IP families of its cluster: TCP 80 to 8080, named
 // http, and UDP 80 to 8080, named udp. Change it before it is created.
 func service(name string) *corev1.Service {
-	both := corev1.IPFamilyPolicyPreferDualStack
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{
-			IPFamilyPolicy: &both,
+			IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack),
 			Selector:       map[string]string{"app": name},
 			Ports: []corev1.ServicePort{
 				{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)},
@@ -169,7 +168,6 @@ func (p *place) offer(name string, replicas int32) {
 	p.create(service(name), export(name))
 }
 
-// withdraw deletes an export.
 func (p *place) withdraw(name string) {
 	p.Helper()
 	p.remove(export(name))
@@ -188,7 +186,6 @@ func (p *place) imported(name string) *mcsv1beta1.ServiceImport {
 	return &si
 }
 
-// derived returns the derived Service of an import.
 func (p *place) derived(name string) *corev1.Service {
 	p.Helper()
 	var s corev1.Service

@@ -82,9 +82,10 @@ func (k *kept) request(ctx context.Context) result {
 				k.broken = err
 				return err
 			}
+			l.kept = true
 			k.link = l
 		}
-		err := k.target.exchange(ctx, k.link, r, keeping)
+		err := k.target.exchange(ctx, k.link, r)
 		if err != nil && !k.target.overUDP() {
 			k.broken = err
 		}

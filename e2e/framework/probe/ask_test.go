@@ -60,7 +60,6 @@ func (s *scripted) count(t *testing.T) int {
 	return <-s.connections
 }
 
-// reply reads one request and answers it as pod.
 func httpReply(conn net.Conn, reader *bufio.Reader, pod string) {
 	if request, err := http.ReadRequest(reader); err == nil {
 		body := `{"pod":"` + pod + `"}`

@@ -64,24 +64,6 @@ func loaded(ctx context.Context, t target, p pace, lines *json.Encoder) error {
 // tooMany says why a request was not begun.
 func tooMany(p pace) string { return fmt.Sprintf("not begun: %d are under way", p.limit) }
 
-// figures are what all requests of a run come to.
-type figures struct {
-	Requests int `json:"requests"`
-	// Failed counts those that got no answer, those that could not be begun among them.
-	Failed int `json:"failed"`
-	// Skipped counts requests that this program did not begin because its machine stood still.
-	Skipped   int            `json:"skipped,omitempty"`
-	ByCluster map[string]int `json:"byCluster,omitzero"`
-	ByPod     map[string]int `json:"byPod,omitzero"`
-	ByRcode   map[string]int `json:"byRcode,omitzero"`
-	// Changes counts the answers that differed from the one before, the first not among them.
-	Changes int `json:"changes,omitempty"`
-	// LongestGapMS is the longest time without an answer: between two, before the first or after the last.
-	LongestGapMS float64 `json:"longestGapMs"`
-	// P99MS is what 99 of 100 answers took at most.
-	P99MS float64 `json:"p99ms"`
-}
-
 // summary is a run's last line.
 type summary struct {
 	Summary figures `json:"summary"`

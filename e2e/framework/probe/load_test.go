@@ -66,7 +66,6 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// line is any line of load.
 type line struct {
 	result
 	started

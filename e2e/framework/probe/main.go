@@ -33,6 +33,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/probe/output"
 )
 
 const usage = `usage: probe COMMAND [flags] [operand]
@@ -42,6 +44,13 @@ const usage = `usage: probe COMMAND [flags] [operand]
   resolve NAME       ask a nameserver for exactly this name
   lookup NAME        look a name up as an application does
 "probe COMMAND -help" lists the flags.`
+
+// What the commands print, one a line.
+type (
+	result  = output.Result
+	reply   = output.Reply
+	figures = output.Figures
+)
 
 // world is all that a command knows of where it runs.
 type world struct {

@@ -25,28 +25,12 @@ import (
 // maxAnswer bounds what is read of an answer over HTTP, in bytes.
 const maxAnswer = 64 << 10
 
-// result is what became of one request.
-type result struct {
-	Time time.Time `json:"time"`
-	// MS is how long lookup, connection and answer took together, in milliseconds.
-	MS      float64 `json:"ms"`
-	Cluster string  `json:"cluster"`
-	Pod     string  `json:"pod"`
-	Node    string  `json:"node"`
-	Port    int     `json:"port"`
-	Client  string  `json:"client"`
-	// Address is the one dialled, empty where the lookup failed.
-	Address string `json:"address"`
-	Error   string `json:"error,omitempty"`
-}
-
 // networks are the ones that a target may have, with the types of address that they look up.
 var networks = map[string][]uint16{
 	"tcp": {dns.TypeA, dns.TypeAAAA}, "tcp4": {dns.TypeA}, "tcp6": {dns.TypeAAAA},
 	"udp": {dns.TypeA, dns.TypeAAAA}, "udp4": {dns.TypeA}, "udp6": {dns.TypeAAAA},
 }
 
-// target is what requests are sent to.
 type target struct {
 	network  string
 	host     string
@@ -83,6 +67,7 @@ func (t target) overUDP() bool { return strings.HasPrefix(t.network, "udp") }
 type link struct {
 	conn   net.Conn
 	reader *bufio.Reader
+	kept   bool // for further requests
 }
 
 // single sends one request on a connection of its own.
@@ -92,7 +77,7 @@ func (t target) single(ctx context.Context) result {
 		if err != nil {
 			return err
 		}
-		err = t.exchange(ctx, l, r, closing)
+		err = t.exchange(ctx, l, r)
 		return errors.Join(err, l.conn.Close())
 	})
 }
@@ -128,16 +113,7 @@ func (t target) connect(ctx context.Context, r *result) (link, error) {
 	return link{conn: conn, reader: bufio.NewReader(conn)}, nil
 }
 
-// life says whether a connection is of use after a request.
-type life int
-
-const (
-	closing life = iota
-	keeping
-)
-
-// exchange sends a request and reads its answer.
-func (t target) exchange(ctx context.Context, l link, r *result, connection life) error {
+func (t target) exchange(ctx context.Context, l link, r *result) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := l.conn.SetDeadline(deadline); err != nil {
 			return err
@@ -148,20 +124,20 @@ func (t target) exchange(ctx context.Context, l link, r *result, connection life
 	if t.overUDP() {
 		a, err = l.datagram()
 	} else {
-		a, err = l.http(ctx, t, connection)
+		a, err = l.http(ctx, t)
 	}
 	r.Cluster, r.Pod, r.Node, r.Port, r.Client = a.Cluster, a.Pod, a.Node, a.Port, a.Client
 	return err
 }
 
 // http sends a request as HTTP has it.
-func (l link) http(ctx context.Context, t target, connection life) (answer, error) {
+func (l link) http(ctx context.Context, t target) (answer, error) {
 	url := "http://" + net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) + "/"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return answer{}, err
 	}
-	request.Close = connection == closing
+	request.Close = !l.kept
 	if err := request.Write(l.conn); err != nil {
 		return answer{}, err
 	}

@@ -16,25 +16,6 @@ import (
 	"github.com/miekg/dns"
 )
 
-// reply is what a nameserver answered to a question.
-type reply struct {
-	Time  time.Time `json:"time"`
-	Name  string    `json:"name"`
-	Type  string    `json:"type"`
-	Rcode string    `json:"rcode"`
-	// Answers are the data of the answer's records, sorted; those of another type than asked for, as CNAME, with their type.
-	Answers []string `json:"answers"`
-	// Extra are the additional records, sorted, each with its owner and type.
-	Extra []string `json:"extra"`
-	// TTL is the lowest of the answer's records in seconds, or, if there are none, how long the absence may be cached (RFC
-	// 2308, section 5).
-	TTL uint32 `json:"ttl"`
-	// Truncated is whether the answer was cut off.
-	Truncated bool    `json:"truncated,omitempty"`
-	MS        float64 `json:"ms"`
-	Error     string  `json:"error,omitempty"`
-}
-
 // kinds are the types that may be asked for.
 var kinds = map[string]uint16{
 	"A": dns.TypeA, "AAAA": dns.TypeAAAA, "SRV": dns.TypeSRV, "PTR": dns.TypePTR, "TXT": dns.TypeTXT,
@@ -141,7 +122,7 @@ func (q question) watched(ctx context.Context, p pace, lines *json.Encoder) erro
 		if before == nil {
 			return r
 		}
-		if r.says(before.value) {
+		if same(r, before.value) {
 			return nil
 		}
 		sum.figures.Changes++
@@ -157,12 +138,11 @@ func (q question) empty() reply {
 	return reply{Time: time.Now().UTC(), Name: q.name, Type: dns.TypeToString[q.kind], Answers: []string{}, Extra: []string{}}
 }
 
-// says reports whether two replies are equal; their TTLs go down by themselves.
-func (r reply) says(other reply) bool {
-	return r.Rcode == other.Rcode && slices.Equal(r.Answers, other.Answers) && slices.Equal(r.Extra, other.Extra)
+// same reports whether two replies are equal; their TTLs go down by themselves.
+func same(a, b reply) bool {
+	return a.Rcode == b.Rcode && slices.Equal(a.Answers, b.Answers) && slices.Equal(a.Extra, b.Extra)
 }
 
-// ask asks once.
 func (q question) ask(ctx context.Context) reply {
 	r := q.empty()
 	message, err := q.exchange(ctx)

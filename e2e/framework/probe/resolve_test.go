@@ -86,7 +86,6 @@ func startNameserver(t *testing.T, records ...string) *nameserver {
 	return n
 }
 
-// set replaces all records.
 func (n *nameserver) set(t *testing.T, records ...string) {
 	t.Helper()
 	var parsed []dns.RR
@@ -107,7 +106,6 @@ func (n *nameserver) fail(rcodes map[string]int, silent string) {
 	n.rcodes, n.silent = rcodes, silent
 }
 
-// questions returns what was asked so far, in order.
 func (n *nameserver) questions() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

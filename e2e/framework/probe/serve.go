@@ -96,7 +96,6 @@ func serve(ctx context.Context, args []string, w world) error {
 	return s.run(ctx)
 }
 
-// open opens all ports.
 func (s *server) open(ctx context.Context, tcp, udp []int) (serving, error) {
 	var listening serving
 	for _, port := range tcp {
@@ -178,7 +177,6 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// readyz answers the kubelet.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, err := os.Stat(unready)
 	switch {
@@ -285,7 +283,6 @@ func closeAll[S io.Closer](sockets []S) error {
 	return errors.Join(errs...)
 }
 
-// portOf returns the port of an address of TCP or UDP.
 func portOf(address net.Addr) int {
 	if a, ok := address.(interface{ AddrPort() netip.AddrPort }); ok {
 		return int(a.AddrPort().Port())
