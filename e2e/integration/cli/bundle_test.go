@@ -138,7 +138,6 @@ func (s *surveyed) runAgentPod(t *testing.T, log string) {
 	s.create(t, "east", pod)
 }
 
-// unpack returns the files of an archive by name.
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)

@@ -38,7 +38,6 @@ type openedDashboard struct {
 	updates *bufio.Scanner
 }
 
-// dashboardUpdate is what the page receives.
 type dashboardUpdate struct {
 	Members  []survey.MemberStatus
 	Problems []survey.Problem

@@ -68,7 +68,6 @@ func (w *world) testSurvey(t *testing.T) {
 	t.Run("pending deletions", s.testPendingDeletions)
 }
 
-// serve creates a Service with one endpoint.
 func (s *surveyed) serve(t *testing.T, cluster, name, address string, port int32) {
 	t.Helper()
 	service := framework.Service(framework.Key{Namespace: "shop", Name: name}, framework.Port("http", port))
@@ -137,34 +136,6 @@ func (s *surveyed) endsWith(t *testing.T, command string, code int, texts ...str
 		return nil
 	})
 	return out
-}
-
-func (s *surveyed) testExport(t *testing.T) {
-	s.serve(t, "east", "web", "10.1.0.1", 80)
-	s.serve(t, "west", "web", "10.2.0.1", 8080)
-	s.serve(t, "west", "cart", "10.2.0.2", 80)
-	s.refused(t, "export --context hub -n shop web", cli.ExitFailed, "does not know ServiceExports")
-	s.refused(t, "export --context east -n shop web wbe", cli.ExitFailed, "Service wbe: there is none of that name in namespace shop", "nothing has been changed")
-	s.says(t, "export --context east -n shop web --dry-run", "serviceexport.multicluster.x-k8s.io/web created (server dry run)")
-	s.printsExport(t)
-	s.completes(t, "export --context east -n shop we", "web\n")
-	s.completes(t, "status --context we", "west\n")
-	s.completes(t, "trace --hub-context hub --from ea", "east\n")
-	s.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 0)
-	s.create(t, "west", &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias", Labels: map[string]string{"tier": "front"}},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
-	})
-	s.refused(t, "export --context west -n shop alias", cli.ExitFailed, "Service alias is of type ExternalName, which cannot be exported")
-	s.says(t, "export --context east -n shop web --wait 3m", "serviceexport.multicluster.x-k8s.io/web created", "web: The service is exported to the clusterset.")
-	s.says(t, "export --context east -n shop web --wait 3m", "serviceexport.multicluster.x-k8s.io/web unchanged")
-	s.says(t, "export --context west -n shop -l tier=front --wait 3m", "Service alias is left out: ", "serviceexport.multicluster.x-k8s.io/cart created", "serviceexport.multicluster.x-k8s.io/web created")
-	s.awaitCount(t, "west", &mcsv1beta1.ServiceExportList{}, 2)
-	s.stop["east"]()
-	s.serve(t, "east", "slow", "10.1.0.3", 80)
-	s.refused(t, "export --context east -n shop slow --wait 100ms", cli.ExitFailed, "slow: its agent has not reported a condition", "the ServiceExports are there, but not all are ready")
-	s.startAgent("east")
-	s.says(t, "export --context east -n shop slow --wait 3m", "slow: The service is exported to the clusterset.")
 }
 
 func (s *surveyed) testStatus(t *testing.T) {
@@ -264,15 +235,6 @@ func (s *surveyed) testSilence(t *testing.T) {
 	if code := <-ended; code != cli.ExitOK || strings.Count(out.String(), "MEMBERS (") != 1 {
 		t.Errorf("an interrupted watch has exit code %d and has printed\n%s", code, out.String())
 	}
-}
-
-func (s *surveyed) testUnexport(t *testing.T) {
-	s.refused(t, "unexport --context west -n shop web wbe", cli.ExitFailed, "there is no ServiceExport wbe in namespace shop", "nothing has been changed")
-	s.says(t, "unexport --context west -n shop -l tier=front --dry-run", "serviceexport.multicluster.x-k8s.io/web deleted from shop namespace (server dry run)")
-	s.refused(t, "unexport --context west -n shop --all", cli.ExitFailed, "2 ServiceExports of namespace shop are deleted", "Continue? [y/N]", "nothing has been changed")
-	s.says(t, "unexport --context west -n shop --all --yes", "serviceexport.multicluster.x-k8s.io/cart deleted from shop namespace\n", "serviceexport.multicluster.x-k8s.io/web deleted from shop namespace\n")
-	s.says(t, "unexport --context west -n shop --all", "no ServiceExport of namespace shop is picked")
-	s.awaitCount(t, "hub", &hubv1alpha1.PublishedServiceList{}, 0, client.InNamespace("member-west"))
 }
 
 // testPendingDeletions: if the hub loses the records of a stopped member, the other members keep the imports. That is reported

@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
@@ -109,7 +108,6 @@ func (w *world) runUntil(ctx context.Context, command string) (string, int) {
 	return out.String(), code
 }
 
-// must runs a command that must succeed.
 func (w *world) must(t *testing.T, command string) string {
 	t.Helper()
 	out, code := w.run(t, command)
@@ -212,9 +210,5 @@ func (w *world) awaitCount(t *testing.T, cluster string, list client.ObjectList,
 // edit changes an object that has other writers, too.
 func (w *world) edit(t *testing.T, cluster string, object client.Object, change func()) {
 	t.Helper()
-	lab.Must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		w.get(t, cluster, object)
-		change()
-		return w.client(t, cluster).Update(t.Context(), object)
-	}))
+	framework.Update(t, w.client(t, cluster), client.ObjectKeyFromObject(object), object, change)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
 
@@ -52,9 +53,7 @@ func (c cluster) installCRDs(t *testing.T) {
 
 func (c cluster) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
-	for _, o := range objects {
-		lab.Must(t, c.client.Create(t.Context(), o))
-	}
+	framework.Create(t, c.client, objects...)
 }
 
 func (c cluster) delete(t *testing.T, o client.Object) {

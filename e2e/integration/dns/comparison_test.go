@@ -79,14 +79,12 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// difference is how two replies to a query differ.
 type difference struct {
 	shape        shape
 	qtype        string
 	ours, theirs string
 }
 
-// documentedDifferences returns the differences of the entries.
 func documentedDifferences(t *testing.T) map[difference]bool {
 	t.Helper()
 	all := map[difference]bool{}

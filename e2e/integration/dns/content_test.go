@@ -36,7 +36,6 @@ type content struct {
 	names      int
 }
 
-// service is a service of the content.
 type service struct {
 	shape           shape
 	namespace, name string
@@ -106,7 +105,6 @@ func (c *content) service(s shape, namespace string) service {
 
 func (s service) dns() string { return s.name + "." + s.namespace + ".svc." + zone }
 
-// address returns a unique address.
 func (c *content) address(family discoveryv1.AddressType) string {
 	c.addresses++
 	if family == v4 {
@@ -156,7 +154,6 @@ func (c *content) headless(namespace string) {
 	}
 }
 
-// clusters returns the IDs of one to four clusters.
 func (c *content) clusters() []string {
 	all := []string{"east", "west", "3rd", "a-very-long-name-for-a-cluster-yet-a-label-of-63-characters-yes"}
 	c.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

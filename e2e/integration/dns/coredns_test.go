@@ -60,7 +60,6 @@ const corefileVariable = "TOMBOLO_TEST_COREFILE"
 // freePort is replaced in a Corefile by a free port of 127.0.0.1, another one at each place.
 const freePort = "{free port}"
 
-// TestMain runs the tests, or CoreDNS.
 func TestMain(m *testing.M) {
 	corefile, isCoreDNS := os.LookupEnv(corefileVariable)
 	if !isCoreDNS {
@@ -175,7 +174,6 @@ func (c *coreDNS) readLine(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// command returns the reply to a command.
 func (c *coreDNS) command(t *testing.T, command string) string {
 	t.Helper()
 	_, err := fmt.Fprintln(c.input, command)
@@ -183,7 +181,6 @@ func (c *coreDNS) command(t *testing.T, command string) string {
 	return c.readLine(t)
 }
 
-// goroutines returns the number of its goroutines.
 func (c *coreDNS) goroutines(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(c.command(t, goroutines))

@@ -118,7 +118,6 @@ func (c cluster) testNotFound(t *testing.T) {
 	s.await(t, "db.default.svc.clusterset.local. A", "NOERROR 10.1.0.3 10.1.0.4")
 }
 
-// proxy forwards requests to an API server.
 type proxy struct {
 	*httptest.Server
 	gate            sync.RWMutex // requests wait while it is locked
@@ -274,7 +273,6 @@ func (c cluster) testReload(t *testing.T) {
 	})
 }
 
-// serial returns the zone's serial number.
 func (c *coreDNS) serial(t *testing.T) uint32 {
 	t.Helper()
 	_, reply := c.ask(t, zone+" SOA", "udp")

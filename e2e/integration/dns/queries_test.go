@@ -17,7 +17,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// queryTypes are the types of the queries for each name.
 var queryTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypePTR, dns.TypeNS, dns.TypeSOA, dns.TypeANY, dns.TypeHTTPS,
 }
@@ -78,7 +77,6 @@ func (c *content) mixed(name string) string {
 	}, name)
 }
 
-// shape returns the shape of a name.
 func (c *content) shape(name string) shape {
 	lower := strings.ToLower(name)
 	found, ok := c.shapes[lower]
