@@ -156,15 +156,9 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	}
 	events, bytes := seen.events.Load(), seen.bytes.Load()
 	stop := startChanges(ctx, rate, r.change(o))
-	group, groupCtx := errgroup.WithContext(ctx)
-	if r.cpuProfile {
-		group.Go(func() error {
-			return r.importer.agent.writeProfile(groupCtx, fmt.Sprintf("profile?seconds=%.0f", length.Seconds()), filepath.Join(outFolder, "bench-agent-cpu.pprof"))
-		})
-	}
-	sampled, err := r.importer.agent.sample(ctx, length)
+	sampled, err := r.sample(ctx, length)
 	made, stopErr := stop()
-	if err := errors.Join(err, stopErr, group.Wait()); err != nil {
+	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
 	after, err := measureCPU(r.w)
@@ -191,6 +185,22 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	r.addSamples(name, sampled)
 	r.addCPU(name, after.since(before).percent())
 	return nil
+}
+
+// sample samples the importer's agent, and writes a profile of its CPU if that is asked for.
+func (r *scaleRun) sample(ctx context.Context, length time.Duration) (all []sample, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	if r.cpuProfile {
+		group.Go(func() error {
+			return r.importer.agent.writeProfile(ctx, fmt.Sprintf("profile?seconds=%.0f", length.Seconds()), filepath.Join(outFolder, "bench-agent-cpu.pprof"))
+		})
+	}
+	group.Go(func() (err error) {
+		all, err = r.importer.agent.sample(ctx, length)
+		return err
+	})
+	err = group.Wait()
+	return all, err
 }
 
 // change returns a function that changes all slices that an import uses, in an order that differs from that of their
