@@ -56,6 +56,15 @@ func listen(t testing.TB) *net.TCPListener {
 	return listener
 }
 
+// refusing returns an address that refuses connections. It is that of an open connection, so that nobody else can listen there meanwhile.
+func refusing(t testing.TB) net.Addr {
+	t.Helper()
+	conn, err := net.Dial("tcp", listen(t).Addr().String())
+	check.Must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn.LocalAddr()
+}
+
 // serve calls handle for each connection that a listener accepts.
 func serve(listener *net.TCPListener, handle func(*net.TCPConn)) {
 	go func() {

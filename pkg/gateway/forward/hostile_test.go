@@ -112,9 +112,7 @@ func TestHostileDialer(t *testing.T) {
 		})
 	}
 	t.Run("a service whose endpoints do not accept", func(t *testing.T) {
-		gone := listen(t)
-		gone.Close()
-		_, gateway := exporter(t, both["west"], gone.Addr())
+		_, gateway := exporter(t, both["west"], refusing(t))
 		conn := peer(t, both["east"], gateway)
 		check.Must(t, conn.SendFrames(open))
 		frame, err := conn.Next()

@@ -133,13 +133,12 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	listener := listen(t)
 	serve(listener, echo)
-	gone := listen(t)
-	gone.Close()
+	gone := refusing(t)
 	both := trusts(t, "east", "west")
 	_, works := exporter(t, both["west"], listener.Addr())
-	_, unreachable := exporter(t, both["west"], gone.Addr())
+	_, unreachable := exporter(t, both["west"], gone)
 	_, empty := exporter(t, both["west"])
-	_, oneOfTwo := exporter(t, both["west"], gone.Addr(), listener.Addr())
+	_, oneOfTwo := exporter(t, both["west"], gone, listener.Addr())
 	for name, test := range map[string]struct {
 		gateways []string
 		want     string
@@ -149,7 +148,7 @@ func TestRefused(t *testing.T) {
 		"by a gateway whose endpoint does not accept, then not": {[]string{unreachable, works}, "request", ""},
 		"by one of two endpoints":                               {[]string{oneOfTwo}, "request", ""},
 		"by all":                                                {[]string{empty, empty}, "", "NoEndpoint"},
-		"because the port is closed":                            {[]string{gone.Addr().String()}, "", "Unreachable"},
+		"because the port is closed":                            {[]string{gone.String()}, "", "Unreachable"},
 		"because there is no gateway":                           {nil, "", "Unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
