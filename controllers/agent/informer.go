@@ -45,11 +45,15 @@ type namespacedIndexes struct{ toolscache.SharedIndexInformer }
 
 // AddIndexers adds indexers without their entries for all namespaces.
 func (i namespacedIndexes) AddIndexers(indexers toolscache.Indexers) error {
-	for name, all := range indexers {
-		indexers[name] = func(object any) ([]string, error) {
-			entries, err := all(object)
+	namespaced := toolscache.Indexers{}
+	for name, entriesOf := range indexers {
+		namespaced[name] = func(object any) ([]string, error) {
+			entries, err := entriesOf(object)
+			if len(entries) < 2 { // an object without a namespace has no other entry
+				return entries, err
+			}
 			return slices.DeleteFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, "__all_namespaces/") }), err
 		}
 	}
-	return i.SharedIndexInformer.AddIndexers(indexers)
+	return i.SharedIndexInformer.AddIndexers(namespaced)
 }

@@ -5,6 +5,7 @@ package imports
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // ownWrites finds the watch events that only report what the last reconciliation of a service has written: nobody has to reconcile the service
@@ -45,12 +47,19 @@ func (w *ownWrites) begin(key clusterset.ServiceKey) {
 	w.services[key] = &serviceWrites{running: true, versions: sets.Set[string]{}, received: map[string]func(){}}
 }
 
-// add stores written slices, as the API server has returned them, during a reconciliation.
-func (w *ownWrites) add(key clusterset.ServiceKey, written []*discoveryv1.EndpointSlice) {
+// add stores the slices that a reconciliation has written, as the API server has returned them. If one differs from the desired slice, because a
+// policy of the cluster changes it, its event enqueues the service.
+func (w *ownWrites) add(key clusterset.ServiceKey, desired, written []*discoveryv1.EndpointSlice) {
+	differ := map[string]bool{}
+	for _, change := range plan.EndpointSlices(desired, written) {
+		differ[change.Object.Name] = change.Verb != plan.Create
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, slice := range written {
-		w.services[key].versions.Insert(slice.ResourceVersion)
+		if !differ[slice.Name] {
+			w.services[key].versions.Insert(slice.ResourceVersion)
+		}
 	}
 }
 
@@ -58,7 +67,6 @@ func (w *ownWrites) add(key clusterset.ServiceKey, written []*discoveryv1.Endpoi
 func (w *ownWrites) end(key clusterset.ServiceKey) {
 	w.mu.Lock()
 	s := w.services[key]
-	s.running = false
 	var others []func()
 	for version, process := range s.received {
 		if !s.versions.Has(version) {
@@ -66,6 +74,7 @@ func (w *ownWrites) end(key clusterset.ServiceKey) {
 		}
 		s.versions.Delete(version)
 	}
+	s.running, s.received = false, nil
 	w.forgetComplete(key)
 	w.mu.Unlock()
 	for _, process := range others {
@@ -98,18 +107,20 @@ func (w *ownWrites) forgetComplete(key clusterset.ServiceKey) {
 	}
 }
 
-// without returns a handler of the events of mirrored slices that ignores the updates which only report own writes.
+// without returns a handler of the events of mirrored slices that ignores the updates which only report own writes. It does not ignore those of
+// gateways' slices, from which the listening ports may just have been read, nor changes of labels, by which others find a slice.
 func (w *ownWrites) without(all handler.TypedEventHandler[*discoveryv1.EndpointSlice, reconcile.Request]) handler.TypedEventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
 	return handler.TypedFuncs[*discoveryv1.EndpointSlice, reconcile.Request]{
 		CreateFunc: all.Create, DeleteFunc: all.Delete, GenericFunc: all.Generic,
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*discoveryv1.EndpointSlice], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			process := func() { all.Update(ctx, e, q) }
-			before, _ := caches.MirroredService(e.ObjectOld)
-			if now, ok := caches.MirroredService(e.ObjectNew); ok && now == before {
-				w.receive(now, e.ObjectNew.ResourceVersion, process)
+			process := func() { all.Update(context.WithoutCancel(ctx), e, q) }
+			key, ok := caches.MirroredService(e.ObjectNew)
+			isResync := e.ObjectOld.ResourceVersion == e.ObjectNew.ResourceVersion
+			if !ok || isResync || isGatewaySlice(e.ObjectNew) || !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
+				process()
 				return
 			}
-			process()
+			w.receive(key, e.ObjectNew.ResourceVersion, process)
 		},
 	}
 }

@@ -29,37 +29,45 @@ func TestOwnWrites(t *testing.T) {
 			Labels: map[string]string{discoveryv1.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: service},
 		}}
 	}
-	type step = func(w *ownWrites, receive func(old, updated *discoveryv1.EndpointSlice))
-	begin := func(w *ownWrites, _ func(_, _ *discoveryv1.EndpointSlice)) { w.begin(web) }
-	end := func(w *ownWrites, _ func(_, _ *discoveryv1.EndpointSlice)) { w.end(web) }
-	write := func(w *ownWrites, _ func(_, _ *discoveryv1.EndpointSlice)) {
-		w.add(web, []*discoveryv1.EndpointSlice{version("web", "2")})
+	atGateway := func(version *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+		version.Labels[clusterset.LabelGateway] = "true"
+		return version
 	}
-	own := func(_ *ownWrites, receive func(_, _ *discoveryv1.EndpointSlice)) {
-		receive(version("web", "1"), version("web", "2"))
+	type receiver = func(old, updated *discoveryv1.EndpointSlice)
+	type step = func(*ownWrites, receiver)
+	begin := func(w *ownWrites, _ receiver) { w.begin(web) }
+	end := func(w *ownWrites, _ receiver) { w.end(web) }
+	write := func(desired *discoveryv1.EndpointSlice) step {
+		return func(w *ownWrites, _ receiver) {
+			w.add(web, []*discoveryv1.EndpointSlice{desired}, []*discoveryv1.EndpointSlice{version("web", "2")})
+		}
 	}
-	foreign := func(_ *ownWrites, receive func(_, _ *discoveryv1.EndpointSlice)) {
-		receive(version("web", "2"), version("web", "3"))
+	writes := write(version("web", ""))
+	receives := func(old, updated *discoveryv1.EndpointSlice) step {
+		return func(_ *ownWrites, receive receiver) { receive(old, updated) }
 	}
-	moved := func(_ *ownWrites, receive func(_, _ *discoveryv1.EndpointSlice)) {
-		receive(version("api", "1"), version("web", "2"))
-	}
+	own, foreign := receives(version("web", "1"), version("web", "2")), receives(version("web", "2"), version("web", "3"))
 	for name, test := range map[string]struct {
 		steps    []step
 		enqueued bool
 		left     int
 	}{
-		"a write":                      {steps: []step{begin, write, end, own}},
-		"an event before the response": {steps: []step{begin, own, write, end}},
-		"no event yet":                 {steps: []step{begin, write, end}, left: 1},
-		"another reconciliation before the event":  {steps: []step{begin, write, end, begin, own, end}, enqueued: true},
-		"another one has ended before the event":   {steps: []step{begin, write, end, begin, end, own}, enqueued: true},
-		"a change of another":                      {steps: []step{begin, write, end, own, foreign}, enqueued: true},
-		"a change of another instead of the event": {steps: []step{begin, write, end, foreign}, enqueued: true, left: 1},
-		"a change of another meanwhile":            {steps: []step{begin, write, foreign, end, own}, enqueued: true},
-		"it waits for the end":                     {steps: []step{begin, foreign}, left: 1},
-		"a slice of another service":               {steps: []step{begin, write, end, moved}, enqueued: true, left: 1},
-		"before the first reconciliation":          {steps: []step{own}, enqueued: true},
+		"a write":                      {steps: []step{begin, writes, end, own}},
+		"an event before the response": {steps: []step{begin, own, writes, end}},
+		"no event yet":                 {steps: []step{begin, writes, end}, left: 1},
+		"another reconciliation before the event":  {steps: []step{begin, writes, end, begin, own, end}, enqueued: true},
+		"another one has ended before the event":   {steps: []step{begin, writes, end, begin, end, own}, enqueued: true},
+		"a change of another":                      {steps: []step{begin, writes, end, own, foreign}, enqueued: true},
+		"a change of another instead of the event": {steps: []step{begin, writes, end, foreign}, enqueued: true, left: 1},
+		"a change of another meanwhile":            {steps: []step{begin, writes, foreign, end, own}, enqueued: true},
+		"the event waits for the end":              {steps: []step{begin, foreign}, left: 1},
+		"a policy changes what is written":         {steps: []step{begin, write(version("api", "")), end, own}, enqueued: true},
+		"a slice of another service":               {steps: []step{begin, writes, end, receives(version("api", "1"), version("web", "2"))}, enqueued: true, left: 1},
+		"a slice of gateways": {
+			steps: []step{begin, writes, end, receives(atGateway(version("web", "1")), atGateway(version("web", "2")))}, enqueued: true, left: 1,
+		},
+		"a resync":                        {steps: []step{begin, writes, end, receives(version("web", "2"), version("web", "2"))}, enqueued: true, left: 1},
+		"before the first reconciliation": {steps: []step{own}, enqueued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,7 +70,7 @@ func (r *Reconciler) writeSlices(ctx context.Context, v view, d decision) error 
 	removed, lastErr := apply.Do(ctx, r.Writer, last)
 	all := slices.Concat(v.sources.Hub.Slices, v.localSlices)
 	changed := slices.Concat(written, removed)
-	r.own.add(v.sources.Key, changed)
+	r.own.add(v.sources.Key, desired, changed)
 	r.Metrics.observePropagation(r.Sources.Cluster, v.sources.Key, all, changed, r.Clock.Now())
 	if err = apply.Join(err, lastErr); err == nil {
 		r.Metrics.written(v.sources.Key, all)

@@ -136,8 +136,10 @@ func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 			defer cancel()
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.client.List(ctx, into, &client.ListOptions{Raw: &options, Limit: options.Limit, Continue: options.Continue}) // the client ignores those in Raw
-			c.handleResult(k, err)
-			listed = listed || err == nil
+			if err != nil || !rewind.IsCheck(options) {
+				c.handleResult(k, err)
+				listed = listed || err == nil
+			}
 			return into, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

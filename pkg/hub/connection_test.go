@@ -127,3 +127,12 @@ func TestListOptions(t *testing.T) {
 	check.Must(t, err)
 	check.Equal(t, "options of the list before a watch", &metav1.ListOptions{Limit: 1}, stub.listed)
 }
+
+// TestCheckIsNoList: the hub is not reachable because it answers the list of one object.
+func TestCheckIsNoList(t *testing.T) {
+	t.Parallel()
+	c := NewConnection(NewStore("own", clusterset.AddressRanges{}), &hubStub{}, logr.Discard(), func(Reachability) {})
+	_, err := c.source(kindService, &hubv1alpha1.PublishedServiceList{}).ListWithContext(t.Context(), metav1.ListOptions{Limit: 1})
+	check.Must(t, err)
+	check.Equal(t, "kinds that were read", map[kind]bool{}, c.succeeded)
+}

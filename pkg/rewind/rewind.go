@@ -47,6 +47,9 @@ func Source(from *cache.ListWatch, notice func()) *cache.ListWatch {
 	}
 }
 
+// IsCheck reports whether a list is the check of a Source. That it succeeds does not mean that a list of all objects would.
+func IsCheck(options metav1.ListOptions) bool { return options.Limit == 1 }
+
 // check returns an Expired error if the API server is at an earlier resource version than one that was seen.
 func check(ctx context.Context, from *cache.ListWatch, seen string) error {
 	if seen == "" || seen == "0" {
