@@ -173,9 +173,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 			}
 			before := test.imported.DeepCopy()
 			d := decide(v)
-			if d.state != test.verdict {
-				t.Fatalf("the verdict is %s, want %s", d.state, test.verdict)
-			}
+			check.Equal(t, "verdict", test.verdict, d.state)
 			check.Equal(t, "exporters", test.exporter, d.merged.Clusters)
 			check.Equal(t, "ports", test.ports, d.merged.Ports)
 			check.Equal(t, "ports that the own cluster serves", test.serves, d.merged.PortNames["own"])
@@ -209,9 +207,7 @@ func TestServiceImportIsDeletedLast(t *testing.T) {
 	} {
 		v := view{sources: sources.Sources{Key: key}, serviceImport: importOf(held80, "a"), services: test.derived, mirrored: test.mirrored}
 		endpoints, derived, imported := v.deletions()
-		if got := [3]int{len(endpoints), len(derived), len(imported)}; got != test.want {
-			t.Errorf("%s: %v slices, Services and ServiceImports are deleted, want %v", name, got, test.want)
-		}
+		check.Equal(t, name+": deleted slices, Services and ServiceImports", test.want, [3]int{len(endpoints), len(derived), len(imported)})
 	}
 }
 
@@ -273,9 +269,7 @@ func TestOwnSlicesBesideASelector(t *testing.T) {
 	v.sources.Hub = hub.Service{}
 	v.serviceImport, v.selection = importOf(held80, "a"), selection
 	v.missing = map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}
-	if got := decide(v).merged.Selection; got != selection {
-		t.Errorf("while the oldest is held, the selection is %v, want %v", got, selection)
-	}
+	check.Equal(t, "selection while the oldest is held", selection, decide(v).merged.Selection)
 }
 
 // TestAddressesAfterServiceDeletion: name, families and addresses of an import come from the existing objects.

@@ -71,9 +71,8 @@ func TestKeptSliceWithoutReadyEndpoints(t *testing.T) {
 				}
 			}
 			check.Equal(t, "sources that serve", test.want, got)
-			if c := v.routing.condition(d); c.Reason != test.reason {
-				t.Errorf("condition %s: %s, want %s", c.Reason, c.Message, test.reason)
-			}
+			c := v.routing.condition(d)
+			check.Equal(t, "reason of condition "+c.Message, test.reason, c.Reason)
 		})
 	}
 }
@@ -92,9 +91,8 @@ func TestPreferredFamilies(t *testing.T) {
 	v.routing = prefer(v, clusters("a"), policyv1alpha1.Source{Any: true})
 	d := decide(v)
 	const want = "ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"
-	if c := v.routing.condition(d); c.Reason != conditions.ReasonFirstSource || c.Message != want {
-		t.Errorf("condition %s: %s, want: %s", c.Reason, c.Message, want)
-	}
+	c := v.routing.condition(d)
+	check.Equal(t, "condition", []string{conditions.ReasonFirstSource, want}, []string{c.Reason, c.Message})
 }
 
 // The time for which a source has been available does not count for another one that an edited policy has at its place.
@@ -108,9 +106,7 @@ func TestReturnsOfAnEditedPolicy(t *testing.T) {
 	returns.update(key, before, []preference.Return{first}, now)
 	now = now.Add(preference.ReturnDelay)
 	check.Equal(t, "the source has been available for", preference.ReturnDelay, returns.available(key, before, now)[first])
-	if got := returns.available(key, edited, now)[first]; got != 0 {
-		t.Errorf("another source at its place has been available for %s", got)
-	}
+	check.Equal(t, "another source at its place has been available for", time.Duration(0), returns.available(key, edited, now)[first])
 	returns.update(key, edited, []preference.Return{first}, now)
 	now = now.Add(time.Second)
 	check.Equal(t, "after the edit the source has been available for", time.Second, returns.available(key, edited, now)[first])

@@ -81,9 +81,8 @@ func TestOpeningPorts(t *testing.T) {
 	adopted, allocated := ports.Owner{Service: key, Cluster: "a", Port: 80}, ports.Owner{Service: key, Cluster: "b", Port: 80}
 	both := []ports.Owner{adopted, allocated}
 	g.allocator.Adopt(adopted, ports.First)
-	if _, err := g.allocator.Assign(key, both, passed.Now(), func(ports.State) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	_, err := g.allocator.Assign(key, both, passed.Now(), func(ports.State) error { return nil })
+	check.Must(t, err)
 	passed.Step(listenLag / 4)
 	if opening, left := g.opening(both); !opening.Equal(sets.New(allocated)) || left != 3*listenLag/4 {
 		t.Errorf("opening are %v, for %s", opening, left)

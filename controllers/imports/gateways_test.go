@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -103,9 +102,7 @@ func TestGatewaySource(t *testing.T) {
 func TestGatewaysThatMayNotListen(t *testing.T) {
 	t.Parallel()
 	v := behindGateway()
-	if unlisted := v.unlisted(); len(unlisted) > 0 {
-		t.Errorf("with no slice, ports %v must wait", unlisted)
-	}
+	check.Equal(t, "ports that must wait with no slice", []ports.Owner(nil), v.unlisted())
 	other := v
 	other.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {}}
 	other.sources.Hub.Slices = append(slices.Clone(v.sources.Hub.Slices), clusterset.Slice{
@@ -132,17 +129,11 @@ func TestGatewaysThatMayNotListen(t *testing.T) {
 	check.Equal(t, "when they listen", map[string][]string{"a": direct, "b": toGateways}, served(listening))
 	v.mirrored = listening
 	v.opening = sets.New(ports.Owner{Service: key, Cluster: "b", Port: 81})
-	if v.awaitsGateways("b") {
-		t.Error("a further port of a source that has moved keeps its addresses")
-	}
-	if unlisted := v.unlisted(); len(unlisted) > 0 {
-		t.Errorf("listed ports %v must wait", unlisted)
-	}
+	check.Equal(t, "a further port of a source that has moved keeps its addresses", false, v.awaitsGateways("b"))
+	check.Equal(t, "listed ports that must wait", []ports.Owner(nil), v.unlisted())
 	v.mirrored = slices.DeleteFunc(listening, func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "a" })
 	v.ports = map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10001}
-	if unlisted := v.unlisted(); len(unlisted) > 0 {
-		t.Errorf("port %v must wait, though only the one that it replaces is listed", unlisted)
-	}
+	check.Equal(t, "ports that must wait, if only those that they replace are listed", []ports.Owner(nil), v.unlisted())
 }
 
 // spec: G2, W4
@@ -209,18 +200,14 @@ func TestKeptGatewaySource(t *testing.T) {
 	v.choose(map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000})
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"http", "10.9.0.2", "80=10000"}}
 	check.Equal(t, "slices while the exports are missing", want, served(desiredSlices(decide(v))))
-	if len(v.ports) != 1 {
-		t.Errorf("ports %v, want that of b", v.ports)
-	}
+	check.Equal(t, "ports", map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10000}, v.ports)
 
 	moved := exportOf("a", 1, http)
 	v.sources.Hub.Exports = []clusterset.Export{moved}
 	v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {Network: "elsewhere"}}
 	v.missing["a"] = hub.Missing{Slices: []string{"0"}}
 	v.choose(nil)
-	if got := served(desiredSlices(decide(v))); got["a"] != nil {
-		t.Errorf("addresses of another network are kept: %v", got)
-	}
+	check.Equal(t, "addresses of another network", []string(nil), served(desiredSlices(decide(v)))["a"])
 }
 
 // An exporter that has come from another network is reached through gateways until its addresses are on the hub. A service without
@@ -255,9 +242,8 @@ func TestSourceThatCameFromAnotherNetwork(t *testing.T) {
 			v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Gateway: true}}
 			test.change(&v)
 			v.choose(allocated)
-			if diff := cmp.Diff(test.want, served(desiredSlices(decide(v)))); diff != "" || len(v.obstacles) > 0 {
-				t.Errorf("slices (-want +got):\n%s\nobstacles %v", diff, v.obstacles)
-			}
+			check.Equal(t, "slices", test.want, served(desiredSlices(decide(v))))
+			check.Equal(t, "obstacles", []string(nil), check.Messages(v.obstacles))
 		})
 	}
 }
@@ -280,18 +266,14 @@ func TestSourceThatNoGatewayReaches(t *testing.T) {
 	v.chooseGateways(known)
 	want := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}
 	check.Equal(t, "another source serves", want, served(desiredSlices(decide(v))))
-	if v.states["a"] != liveness.Live || v.states["b"] != liveness.Silent {
-		t.Errorf("states %v, want that b alone is silent", v.states)
-	}
+	check.Equal(t, "states", map[clusterset.ClusterID]liveness.State{"a": liveness.Live, "b": liveness.Silent}, v.states)
 	v.mirrored = desiredSlices(decide(v))
 	v.sources.Hub.Exporters["b"] = route.Cluster{} // it has moved into the network of this cluster
 	v.sources.Hub.Slices = append(v.sources.Hub.Slices, clusterset.Slice{Cluster: "b", ID: "0", AddressType: "IPv4"})
 	v.states["b"] = liveness.Live
 	v.choosePaths()
 	v.chooseGateways(known)
-	if v.states["b"] != liveness.Live {
-		t.Error("b is silent, although it is reached directly")
-	}
+	check.Equal(t, "state of b, which is reached directly", liveness.Live, v.states["b"])
 }
 
 // If no other source serves, a source that no gateway reaches stays.

@@ -182,9 +182,7 @@ func TestVirtualIPsStay(t *testing.T) {
 			for _, slice := range d.virtual.slices {
 				ends += len(slice.Endpoints)
 			}
-			if len(d.virtual.services) != test.services || ends != test.ends {
-				t.Errorf("%d Services and %d endpoints, want %d and %d", len(d.virtual.services), ends, test.services, test.ends)
-			}
+			check.Equal(t, "Services and endpoints", [2]int{test.services, test.ends}, [2]int{len(d.virtual.services), ends})
 			check.Equal(t, "addresses", test.resolved, resolved(desiredSlices(d)))
 		})
 	}
@@ -214,9 +212,7 @@ func TestHostnameWithoutListeningPort(t *testing.T) {
 	delete(c.allocator, ports.Owner{Service: key, Cluster: "b", Hostname: "db-0", Port: 80})
 	c.view.choose(c.allocator)
 	d := decide(c.view)
-	if got := resolved(desiredSlices(d)); len(got) != 1 || got["db-1"] == "" {
-		t.Errorf("addresses %v, want that of db-1", got)
-	}
+	check.Equal(t, "addresses", map[string]string{"db-1": "10.96.0.3"}, resolved(desiredSlices(d)))
 	const want = "port 80/TCP of cluster b is left out: the gateways' 20000 listening ports are all in use, or that cluster already uses its share of the last quarter. Import fewer services through gateways"
 	if got := unusable(c.view, d); len(got) != 2 || got[1].Error() != want && got[0].Error() != want {
 		t.Errorf("unusable: %v, want %s", got, want)
@@ -317,17 +313,13 @@ func TestVirtualIPs(t *testing.T) {
 			for ip, service := range before {
 				if again := after[ip]; again != nil {
 					kept++
-					if !slices.Equal(again.Spec.ClusterIPs, service.Spec.ClusterIPs) {
-						t.Fatalf("%s had %v and has %v", ip.Hostname, service.Spec.ClusterIPs, again.Spec.ClusterIPs)
-					}
+					check.Equal(t, "addresses of "+ip.Hostname, service.Spec.ClusterIPs, again.Spec.ClusterIPs)
 				}
 			}
 			if len(after) > clusterset.MaxHostnames || kept < len(before) && len(after) < clusterset.MaxHostnames {
 				t.Fatalf("%d of %d virtual IPs were kept, and there are %d", kept, len(before), len(after))
 			}
-			if got := slices.Sorted(maps.Keys(resolved(c.view.mirrored))); !slices.Equal(got, slices.Sorted(maps.Keys(hostnames))) {
-				t.Fatalf("hostnames %v, want %v", got, hostnames)
-			}
+			check.Equal(t, "hostnames", slices.Sorted(maps.Keys(hostnames)), slices.Sorted(maps.Keys(resolved(c.view.mirrored))))
 			seen := map[string]string{}
 			for hostname, slice := range byHostname(d.virtual.slices) {
 				for _, number := range portsOf(slice) {
@@ -343,9 +335,7 @@ func TestVirtualIPs(t *testing.T) {
 				seen[address] = hostname
 			}
 			again := c.reconcile(t)
-			if changes := plan.EndpointSlices(again.virtual.slices, d.virtual.slices); len(changes) > 0 {
-				t.Fatalf("the same input changes %d slices", len(changes))
-			}
+			check.Equal(t, "slices that the same input changes", 0, len(plan.EndpointSlices(again.virtual.slices, d.virtual.slices)))
 		}
 	})
 }

@@ -6,6 +6,7 @@ package imports
 import (
 	"testing"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
@@ -54,9 +55,7 @@ func TestGatewaysOfTheOnlySource(t *testing.T) {
 					}
 				}
 			}
-			if len(got) != len(test.want) {
-				t.Errorf("gateways %v, want %v", got, test.want)
-			}
+			check.Equal(t, "gateways", test.want, got)
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"pgregory.net/rapid"
@@ -111,15 +110,12 @@ func TestPreferredSources(t *testing.T) {
 			v.routing = prefer(v, test.sources...)
 			d := decide(v)
 			check.Equal(t, "slices", test.want, served(desiredSlices(d)))
-			if v.routing.applies(d.merged) != (test.reason != "") {
-				t.Fatal("the policy applies, or does not")
-			}
+			check.Equal(t, "the policy applies", test.reason != "", v.routing.applies(d.merged))
 			if test.reason == "" {
 				return
 			}
-			if c := v.routing.condition(d); c.Reason != test.reason || c.Message != test.message {
-				t.Errorf("condition %s: %s, want %s: %s", c.Reason, c.Message, test.reason, test.message)
-			}
+			c := v.routing.condition(d)
+			check.Equal(t, "condition", []string{test.reason, test.message}, []string{c.Reason, c.Message})
 		})
 	}
 }
@@ -149,9 +145,7 @@ func TestPreferredKeptSlices(t *testing.T) {
 		v.routing = prefer(v, step.sources...)
 		v.routing.available = map[preference.Return]time.Duration{{Port: preference.Port{Name: "http", Family: "IPv4"}, Level: 0}: preference.ReturnDelay}
 		d := decide(v)
-		if diff := cmp.Diff(step.want, served(desiredSlices(d))); diff != "" {
-			t.Fatalf("%v (-want +got):\n%s", step.sources, diff)
-		}
+		check.Equal(t, fmt.Sprint(step.sources), step.want, served(desiredSlices(d)))
 		v.mirrored = desiredSlices(d)
 	}
 }
@@ -172,9 +166,8 @@ func TestReturn(t *testing.T) {
 		v.routing.available = returns.available(key, v.routing.sources, now)
 		d := decide(v)
 		returns.update(key, v.routing.sources, d.choice.Waiting, now)
-		if diff := cmp.Diff(want, served(desiredSlices(d))); diff != "" || d.choice.Wait != wait {
-			t.Errorf("after %s: wait %s, want %s; slices (-want +got):\n%s", after, d.choice.Wait, wait, diff)
-		}
+		check.Equal(t, fmt.Sprintf("slices after %s", after), want, served(desiredSlices(d)))
+		check.Equal(t, fmt.Sprintf("after %s: wait", after), wait, d.choice.Wait)
 		return d
 	}
 	onlyA, onlyB := map[string][]string{"a": {"http", "10.1.0.1", ""}, "b": {"10.9.0.1", "80=10000"}}, map[string][]string{"b": {"http", "10.9.0.1", "80=10000"}}
@@ -303,8 +296,6 @@ func TestRoutingProperties(t *testing.T) {
 		}
 		slices.Reverse(v.sources.Hub.Slices)
 		slices.Reverse(v.mirrored)
-		if diff := cmp.Diff(got, desiredSlices(decide(v))); diff != "" {
-			t.Fatalf("the order matters (-first +second):\n%s", diff)
-		}
+		check.Equal(t, "slices of the same sources in another order", got, desiredSlices(decide(v)))
 	})
 }
