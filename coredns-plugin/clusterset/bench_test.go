@@ -65,9 +65,7 @@ func (*sink) WriteMsg(m *dns.Msg) error { return nil }
 // query returns a function that sends a query once, as CoreDNS' server does.
 func query(t testing.TB, w *world, name, qtype string) func() {
 	s := &sink{from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}
-	m := new(dns.Msg)
-	m.SetQuestion(name, dns.StringToType[qtype])
-	m.SetEdns0(4096, false)
+	m := new(dns.Msg).SetQuestion(name, dns.StringToType[qtype]).SetEdns0(4096, false)
 	ctx := t.Context()
 	return func() {
 		if _, err := w.cs.ServeDNS(ctx, s, m); err != nil {

@@ -21,9 +21,7 @@ import (
 
 // next is the next plugin. It answers YXDOMAIN, which ours never does.
 var next = plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	m := new(dns.Msg)
-	m.SetRcode(r, dns.RcodeYXDomain)
-	return dns.RcodeYXDomain, w.WriteMsg(m)
+	return dns.RcodeYXDomain, w.WriteMsg(new(dns.Msg).SetRcode(r, dns.RcodeYXDomain))
 })
 
 func TestOtherNamesAreLeftToTheNextPlugin(t *testing.T) {
@@ -58,12 +56,10 @@ func TestFallthrough(t *testing.T) {
 	w.cs.Next = next
 	for zones, through := range map[string]bool{"": true, "shop.svc.clusterset.local": true, "cluster.local": false} {
 		w.cs.Fall.SetZonesFromArgs(strings.Fields(zones))
-		if got := w.ask("nope.shop.svc.clusterset.local.", dns.TypeA).Rcode == dns.RcodeYXDomain; got != through {
-			t.Errorf("fallthrough %s: a name that does not exist falls through: %t, want %t", zones, got, through)
-		}
-		if w.ask("web.shop.svc.clusterset.local.", dns.TypeTXT).Rcode != dns.RcodeSuccess {
-			t.Errorf("fallthrough %s: a name that exists falls through", zones)
-		}
+		falls := w.ask("nope.shop.svc.clusterset.local.", dns.TypeA).Rcode == dns.RcodeYXDomain
+		check.Equal(t, fmt.Sprintf("fallthrough %s: a name that does not exist falls through", zones), through, falls)
+		exists := w.ask("web.shop.svc.clusterset.local.", dns.TypeTXT)
+		check.Equal(t, fmt.Sprintf("fallthrough %s: rcode of a name that exists", zones), dns.RcodeSuccess, exists.Rcode)
 	}
 }
 
@@ -83,12 +79,8 @@ func TestUnsyncedIsServfailBeforeFallthrough(t *testing.T) {
 				t.Errorf("%s: %s: %s", state, name, text(got))
 			}
 		}
-		if w.ask("cluster.local.", dns.TypeA).Rcode != dns.RcodeYXDomain {
-			t.Errorf("%s: another zone is affected", state)
-		}
-		if w.cs.Ready() != ready {
-			t.Errorf("%s: ready: %t, want %t", state, w.cs.Ready(), ready)
-		}
+		check.Equal(t, state+": rcode of another zone", dns.RcodeYXDomain, w.ask("cluster.local.", dns.TypeA).Rcode)
+		check.Equal(t, state+": ready", ready, w.cs.Ready())
 	}
 	w.publish()
 	expect("nothing listed", dns.RcodeServerFailure, false)
@@ -112,16 +104,11 @@ func TestRefusals(t *testing.T) {
 		dns.RcodeNotImplemented: func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify },
 		dns.RcodeRefused:        func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS },
 	} {
-		m := new(dns.Msg)
-		m.SetQuestion("web.shop.svc.clusterset.local.", dns.TypeA)
+		m := new(dns.Msg).SetQuestion("web.shop.svc.clusterset.local.", dns.TypeA)
 		change(m)
-		if got := w.send(m, &net.UDPAddr{}); got.Rcode != want {
-			t.Errorf("rcode %d, want %d", got.Rcode, want)
-		}
+		check.Equal(t, "rcode", want, w.send(m, &net.UDPAddr{}).Rcode)
 	}
-	if got := w.ask("clusterset.local.", dns.TypeAXFR); got.Rcode != dns.RcodeRefused {
-		t.Errorf("AXFR without plugin transfer: rcode %d", got.Rcode)
-	}
+	check.Equal(t, "AXFR without plugin transfer: rcode", dns.RcodeRefused, w.ask("clusterset.local.", dns.TypeAXFR).Rcode)
 }
 
 // Each record is the first one in some answers, and another plugin that appends to an answer does not write into shared memory.
@@ -129,32 +116,24 @@ func TestRotation(t *testing.T) {
 	w := shop(t)
 	first := map[string]bool{}
 	for range 400 {
-		m := new(dns.Msg)
-		m.SetQuestion("db.shop.svc.clusterset.local.", dns.TypeA)
+		m := new(dns.Msg).SetQuestion("db.shop.svc.clusterset.local.", dns.TypeA)
 		answered := &writer{from: &net.UDPAddr{}}
-		if _, err := w.cs.ServeDNS(t.Context(), answered, m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.cs.ServeDNS(t.Context(), answered, m)
+		check.Must(t, err)
 		first[answered.m.Answer[0].(*dns.A).A.String()] = true
 		if cap(answered.m.Answer) != 4 || len(answered.m.Answer) != 4 {
 			t.Fatalf("%d records, room for %d", len(answered.m.Answer), cap(answered.m.Answer))
 		}
 	}
-	if len(first) != 4 {
-		t.Errorf("the first of 4 is always one of %v", first)
-	}
+	check.Equal(t, fmt.Sprintf("number of records that came first, %v", first), 4, len(first))
 	for _, question := range []string{"clusterset.local. NS", "_http._tcp.db.shop.svc.clusterset.local. SRV", "nope.clusterset.local. A"} {
 		name, typ, _ := strings.Cut(question, " ")
-		m := new(dns.Msg)
-		m.SetQuestion(name, dns.StringToType[typ])
+		m := new(dns.Msg).SetQuestion(name, dns.StringToType[typ])
 		answered := &writer{from: &net.TCPAddr{}}
-		if _, err := w.cs.ServeDNS(t.Context(), answered, m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.cs.ServeDNS(t.Context(), answered, m)
+		check.Must(t, err)
 		for _, section := range [][]dns.RR{answered.m.Answer, answered.m.Ns, answered.m.Extra} {
-			if len(section) != cap(section) {
-				t.Errorf("%s: a section has room for %d more records, shared by all", question, cap(section)-len(section))
-			}
+			check.Equal(t, question+": room of a section, which is shared by all", len(section), cap(section))
 		}
 	}
 }
@@ -173,9 +152,7 @@ func TestTruncation(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for size := 512; size <= 4500; size += 3 {
-		m := new(dns.Msg)
-		m.SetQuestion(name, dns.TypeSRV)
-		m.SetEdns0(uint16(size), false)
+		m := new(dns.Msg).SetQuestion(name, dns.TypeSRV).SetEdns0(uint16(size), false)
 		reply := w.send(m, &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1)})
 		reply.Compress = true
 		if reply.Len() > size {

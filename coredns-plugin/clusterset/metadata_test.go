@@ -29,9 +29,8 @@ func TestMetadata(t *testing.T) {
 		"east.db.shop.svc.clusterset.local.":        "cluster=east kind=svc namespace=shop service=db",
 		"db-0.east.db.shop.svc.clusterset.local.":   "cluster=east endpoint=db-0 kind=svc namespace=shop service=db",
 	} {
-		m := new(dns.Msg)
-		m.SetQuestion(name, dns.TypeA)
-		ctx := w.cs.Metadata(metadata.ContextWithMetadata(t.Context()), request.Request{Req: m})
+		question := request.Request{Req: new(dns.Msg).SetQuestion(name, dns.TypeA)}
+		ctx := w.cs.Metadata(metadata.ContextWithMetadata(t.Context()), question)
 		var got []string
 		for _, label := range []string{"cluster", "endpoint", "kind", "namespace", "port-name", "protocol", "service"} {
 			f := metadata.ValueFunc(ctx, "clusterset/"+label)

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin/transfer"
-	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -141,9 +140,7 @@ func TestTransferEqualsAskingEveryName(t *testing.T) {
 		}
 		for key, texts := range listed {
 			slices.Sort(texts)
-			if len(slices.Compact(slices.Clone(texts))) != len(texts) {
-				rt.Errorf("%s is listed twice: %v", key, texts)
-			}
+			check.Equal(rt, key+" without repeated records", slices.Compact(slices.Clone(texts)), texts)
 		}
 		for name := range exists {
 			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypeNS, dns.TypeMX} {
@@ -154,17 +151,14 @@ func TestTransferEqualsAskingEveryName(t *testing.T) {
 				}
 				slices.Sort(got)
 				key := name + " " + dns.TypeToString[qtype]
-				if diff := cmp.Diff(listed[key], got); diff != "" || reply.Rcode != dns.RcodeSuccess {
-					rt.Errorf("%s: rcode %d (-listed +asked):\n%s", key, reply.Rcode, diff)
-				}
+				check.Equal(rt, key+": rcode", dns.RcodeSuccess, reply.Rcode)
+				check.Equal(rt, key+", as listed (want) and as asked", listed[key], got)
 			}
 		}
 		for _, below := range []string{"x", "_tcp", "_http._tcp", "east", "h-0.east", "10-1-0-1.west", "fd00--1.east"} {
 			for name := range maps.Clone(exists) {
 				if deeper := below + "." + name; !exists[deeper] && dns.CountLabel(deeper) < 12 && deeper != "svc."+testZone {
-					if got := w.ask(deeper, dns.TypeA); got.Rcode != dns.RcodeNameError {
-						rt.Errorf("%s is not listed, and exists: %s", deeper, text(got))
-					}
+					check.Equal(rt, deeper+", which is not listed", nxdomain, text(w.ask(deeper, dns.TypeA)))
 				}
 			}
 		}
@@ -189,9 +183,7 @@ func TestAnyOrderEndsInTheSameZone(t *testing.T) {
 			}
 		}
 		w.publish()
-		if diff := cmp.Diff(want, w.whole()); diff != "" {
-			rt.Errorf("listed at once (-) and bit by bit (+):\n%s", diff)
-		}
+		check.Equal(rt, "zone that was listed at once (want) and bit by bit (got)", want, w.whole())
 	})
 }
 
@@ -209,34 +201,22 @@ func TestNamesExistForAllTypesInAnyCase(t *testing.T) {
 			code := w.ask(name, dns.TypeA).Rcode
 			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeANY, dns.TypeHTTPS} {
 				lower, reply, again := w.ask(name, qtype), w.ask(mixed, qtype), w.ask(name, qtype)
-				if lower.Rcode != code {
-					rt.Errorf("%s: rcode %d for A, %d for %s", name, code, lower.Rcode, dns.TypeToString[qtype])
-				}
+				check.Equal(rt, fmt.Sprintf("%s: rcode for A (want) and for %s", name, dns.TypeToString[qtype]), code, lower.Rcode)
 				for _, r := range reply.Answer {
-					if r.Header().Name != mixed {
-						rt.Errorf("%s: owner %s", mixed, r.Header().Name)
-					}
+					check.Equal(rt, "owner", mixed, r.Header().Name)
 					r.Header().Name = name
 				}
-				if diff := cmp.Diff(text(lower), text(reply)); diff != "" {
-					rt.Errorf("%s (-lower case +mixed):\n%s", mixed, diff)
-				}
-				if diff := cmp.Diff(text(lower), text(again)); diff != "" {
-					rt.Errorf("%s has changed the shared records of %s:\n%s", mixed, name, diff)
-				}
+				check.Equal(rt, mixed+", in lower case (want) and mixed", text(lower), text(reply))
+				check.Equal(rt, fmt.Sprintf("records of %s, which %s shares", name, mixed), text(lower), text(again))
 			}
 			if code == dns.RcodeNameError {
 				for _, label := range []string{"x", "_tcp", "east", "a", "10-1-0-1"} {
-					if below := w.ask(label+"."+name, dns.TypeA); below.Rcode != dns.RcodeNameError {
-						rt.Errorf("%s does not exist, and %s below it does: %s", name, label, text(below))
-					}
+					check.Equal(rt, fmt.Sprintf("%s, below %s, which does not exist", label, name), nxdomain, text(w.ask(label+"."+name, dns.TypeA)))
 				}
 				continue
 			}
 			for parent := name; dns.IsSubDomain(testZone, parent); _, parent, _ = strings.Cut(parent, ".") {
-				if got := w.ask(parent, dns.TypeAAAA).Rcode; got != dns.RcodeSuccess {
-					rt.Errorf("%s exists, and %s has rcode %d", name, parent, got)
-				}
+				check.Equal(rt, fmt.Sprintf("%s exists, and %s has rcode", name, parent), dns.RcodeSuccess, w.ask(parent, dns.TypeAAAA).Rcode)
 			}
 		}
 	})
@@ -295,9 +275,8 @@ func TestTransferOfOthers(t *testing.T) {
 		for batch := range out {
 			records += len(batch)
 		}
-		if got := map[bool]string{true: "SOA", false: "all"}[records == 1]; got != want {
-			t.Errorf("to a secondary at %d of %d: %s (%d records), want %s", known, serial, got, records, want)
-		}
+		got := map[bool]string{true: "SOA", false: "all"}[records == 1]
+		check.Equal(t, fmt.Sprintf("to a secondary at %d of %d, in %d records", known, serial, records), want, got)
 	}
 }
 
@@ -315,9 +294,7 @@ func FuzzQuestion(f *testing.F) {
 		if _, ok := dns.IsDomainName(name); !ok || name == "" || qtype == dns.TypeAXFR || qtype == dns.TypeIXFR {
 			return
 		}
-		m := new(dns.Msg)
-		m.SetQuestion(dns.Fqdn(name), qtype)
-		m.SetEdns0(size, false)
+		m := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype).SetEdns0(size, false)
 		packed, err := m.Pack()
 		if err != nil || m.Unpack(packed) != nil {
 			return // it cannot be sent
@@ -327,19 +304,14 @@ func FuzzQuestion(f *testing.F) {
 		if reply.Rcode == dns.RcodeYXDomain {
 			return // another plugin's
 		}
-		lower := new(dns.Msg)
-		lower.SetQuestion(strings.ToLower(m.Question[0].Name), qtype)
+		lower := new(dns.Msg).SetQuestion(strings.ToLower(m.Question[0].Name), qtype)
 		again := w.send(lower, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
-		if reply.Rcode != again.Rcode {
-			t.Errorf("%s: rcode %d, in lower case %d", name, reply.Rcode, again.Rcode)
-		}
+		check.Equal(t, name+": rcode in lower case (want) and as it is", again.Rcode, reply.Rcode)
 		if len(reply.Answer) == 0 && !reply.Truncated && len(reply.Ns) != 1 {
 			t.Errorf("%s: neither an answer nor an SOA record:\n%s", name, reply)
 		}
 		for _, r := range reply.Answer {
-			if r.Header().Name != m.Question[0].Name {
-				t.Errorf("%s: owner %s", m.Question[0].Name, r.Header().Name)
-			}
+			check.Equal(t, "owner", m.Question[0].Name, r.Header().Name)
 		}
 		if reply.Rcode == dns.RcodeSuccess {
 			for parent := lower.Question[0].Name; parent != testZone; _, parent, _ = strings.Cut(parent, ".") {
@@ -381,9 +353,7 @@ func TestLabelsOfAddresses(t *testing.T) {
 		}
 		set.sort()
 		for a := range set.all() {
-			if !set.contains(a) {
-				rt.Errorf("%v is not found", a)
-			}
+			check.Equal(rt, fmt.Sprintf("%v is found", a), true, set.contains(a))
 		}
 	})
 }

@@ -140,9 +140,7 @@ func TestSerialAfterReload(t *testing.T) {
 	s.advance(now)
 	before := s.load()
 	serialOf(zone).advance(now)
-	if after := serialOf(zone).load(); after != before+1 {
-		t.Errorf("serial %d after %d", after, before)
-	}
+	check.Equal(t, "serial after the reload", before+1, serialOf(zone).load())
 	check.Equal(t, "after the fourth change of a tick, the next waits", 4*tick, s.advance(now))
 	for range 100 {
 		if wait := s.advance(now.Add(-time.Hour)); wait > 10*tick {
@@ -152,7 +150,5 @@ func TestSerialAfterReload(t *testing.T) {
 	var wraps serial
 	wraps.last.Store(1<<32 - 1)
 	wraps.advance(time.UnixMilli(0).Add(-10 * tick))
-	if wraps.load() != 0 {
-		t.Errorf("after the greatest number comes %d", wraps.load())
-	}
+	check.Equal(t, "serial after the greatest number", uint32(0), wraps.load())
 }

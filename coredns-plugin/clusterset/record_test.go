@@ -69,9 +69,8 @@ func TestRefusedObjects(t *testing.T) {
 			counted[r.reason]++
 		}
 		for _, r := range reasons {
-			if got := testutil.ToFloat64(refusedGauge.WithLabelValues(testZone, string(r))); int(got) != counted[r] {
-				t.Errorf("%s: metric for %s is %v, want %d", name, r, got, counted[r])
-			}
+			got := testutil.ToFloat64(refusedGauge.WithLabelValues(testZone, string(r)))
+			check.Equal(t, fmt.Sprintf("%s: metric for %s", name, r), float64(counted[r]), got)
 		}
 	}
 }
@@ -93,9 +92,7 @@ func TestLongestNames(t *testing.T) {
 		}
 		check.Equal(t, fmt.Sprintf("%d octets: rcode", len(name)+1+spare), want, w.ask(name, dns.TypeA).Rcode)
 		srv := w.ask(label(63)+"."+label(63)+".svc."+testZone, dns.TypeSRV)
-		if len(srv.Answer) != 2-spare {
-			t.Errorf("%d SRV records, want %d", len(srv.Answer), 2-spare)
-		}
+		check.Equal(t, "SRV records", 2-spare, len(srv.Answer))
 	}
 }
 
@@ -128,9 +125,7 @@ func TestHostileNumbers(t *testing.T) {
 	if again, _ := w.cs.zones[0].find("_p-0999._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); again == last {
 		t.Error("a million records would be kept if a client queries each port")
 	}
-	if reply := w.ask("_p-1000._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV); reply.Rcode != dns.RcodeNameError {
-		t.Errorf("a port too many: %s", text(reply))
-	}
+	check.Equal(t, "a port too many", nxdomain, text(w.ask("_p-1000._tcp.db.shop.svc.clusterset.local.", dns.TypeSRV)))
 	refused := slices.Collect(w.cs.zones[0].services.node("db.shop").mirrors())[0].refused()
 	check.Equal(t, "refused", []refusal{{refusedPort, "2000 ports: the first 1000 are served"}}, refused, cmp.AllowUnexported(refusal{}))
 	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); len(reply.Answer) != 1000 || reply.Truncated {
@@ -160,29 +155,21 @@ func TestFeed(t *testing.T) {
 	if again, err := f.Transformer()(r); err != nil || again != r {
 		t.Errorf("a record became %v, %v", again, err)
 	}
-	if err := f.Add(r); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, f.Add(r))
 	if again, err := f.record(clusterSetIP("shop", "web", []string{"10.0.0.1"})); err != nil || f.table.put(kindImport, again) {
 		t.Errorf("a known object counts as changed (or %v): each list would log its refusals again", err)
 	}
-	if err := f.Bookmark("1"); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, f.Bookmark("1"))
 	w.publish()
 	check.Equal(t, "added: rcode", dns.RcodeSuccess, w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode)
-	if err := f.Delete(cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: r}); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, f.Delete(cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: r}))
 	w.publish()
 	check.Equal(t, "deleted: rcode", dns.RcodeNameError, w.ask("web.shop.svc.clusterset.local.", dns.TypeA).Rcode)
 	const want = "a string is neither a ServiceImport nor an EndpointSlice"
 	for _, try := range []func() error{
 		func() error { return f.Add("x") }, func() error { return f.Delete("x") }, func() error { return f.Replace([]any{"x"}, "") },
 	} {
-		if err := try(); err == nil || err.Error() != want {
-			t.Errorf("error %v", err)
-		}
+		check.Equal(t, "error", want, check.Message(try()))
 	}
 }
 
@@ -190,9 +177,7 @@ func TestMetrics(t *testing.T) {
 	zone := freshZone()
 	w := unsynced(t, options{zones: []string{zone}})
 	synced := func() float64 { return testutil.ToFloat64(syncedGauge.WithLabelValues(zone)) }
-	if synced() != 0 {
-		t.Error("synced before anything was listed")
-	}
+	check.Equal(t, "synced before anything was listed", 0.0, synced())
 	w.list(clusterSetIP("shop", "web", []string{"10.0.0.1"}), headless("shop", "db"), headless("shop", "none"),
 		slice("shop/db/1", "east", nil, end("10.1.0.1"), host("h", "10.1.0.2"), host("h", "10.1.0.2"), unready("10.1.0.3")))
 	w.publish()
@@ -206,9 +191,7 @@ func TestMetrics(t *testing.T) {
 	if at := testutil.ToFloat64(eventGauge.WithLabelValues(zone, "endpointslices")); at < 1.7e9 {
 		t.Errorf("last event at %v", at)
 	}
-	if at := testutil.ToFloat64(watchErrorsCounter.WithLabelValues(zone, "endpointslices")); at != 0 {
-		t.Errorf("%v watch errors", at)
-	}
+	check.Equal(t, "watch errors", 0.0, testutil.ToFloat64(watchErrorsCounter.WithLabelValues(zone, "endpointslices")))
 }
 
 // The README lists all metrics, and they follow Prometheus' conventions.
@@ -226,9 +209,7 @@ func TestReadmeMetrics(t *testing.T) {
 	check.Must(t, err)
 	documented := regexp.MustCompile("coredns_clusterset_[a-z_]+").FindAllString(string(text), -1)
 	slices.Sort(documented)
-	if diff := cmp.Diff(exported, documented); diff != "" {
-		t.Errorf("exported (-) and in the README (+):\n%s", diff)
-	}
+	check.Equal(t, "metrics that are exported (want) and in the README (got)", exported, documented)
 	problems, err := testutil.GatherAndLint(prometheus.DefaultGatherer, exported...)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)

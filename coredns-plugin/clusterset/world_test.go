@@ -91,9 +91,7 @@ func kindOf(object any) kind {
 // ask sends a query as over TCP.
 func (w *world) ask(name string, qtype uint16) *dns.Msg {
 	w.t.Helper()
-	m := new(dns.Msg)
-	m.SetQuestion(name, qtype)
-	return w.send(m, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1})
+	return w.send(new(dns.Msg).SetQuestion(name, qtype), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1})
 }
 
 // send sends a message from an address, which must not be changed. The reply is scrubbed as CoreDNS' server does it, packed, and
