@@ -49,9 +49,8 @@ func TestAddressesOfFamilies(t *testing.T) {
 	} {
 		all := []discoveryv1.EndpointSlice{slice("IPv4", "10.1.0.1", test.ready4), slice("IPv6", "fd00::1", test.ready6)}
 		service := &corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: test.families}}
-		if got := fmt.Sprint(addressesIn(service, port, "", all)); got != test.want {
-			t.Errorf("families %v, ready %t and %t: %s, want %s", test.families, test.ready4, test.ready6, got, test.want)
-		}
+		what := fmt.Sprintf("families %v, ready %t and %t", test.families, test.ready4, test.ready6)
+		check.Equal(t, what, test.want, fmt.Sprint(addressesIn(service, port, "", all)))
 	}
 }
 
@@ -75,9 +74,7 @@ func TestAddressesOfHostname(t *testing.T) {
 	for hostname, want := range map[string]string{
 		"db-0": "[10.1.0.1:8080]", "db-1": "[10.1.0.2:8080]", "db": "[]", "db-2": "[]", "": "[10.1.0.3:8080 10.1.0.4:8080]",
 	} {
-		if got := fmt.Sprint(addressesIn(&corev1.Service{Spec: headless}, port, hostname, all)); got != want {
-			t.Errorf("hostname %q: %s, want %s", hostname, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("hostname %q", hostname), want, fmt.Sprint(addressesIn(&corev1.Service{Spec: headless}, port, hostname, all)))
 	}
 }
 
@@ -102,9 +99,8 @@ func TestIsExported(t *testing.T) {
 		"it is not allowed":   {[]metav1.Condition{valid, condition("Ready", "False", "NotAllowed")}, false},
 		"not valid":           {[]metav1.Condition{condition("Valid", "False", "NoService"), condition("Ready", "False", "Pending")}, false},
 	} {
-		if got := isExported(&mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.conditions}}); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		export := &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.conditions}}
+		check.Equal(t, name, test.want, isExported(export))
 	}
 }
 
@@ -119,9 +115,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	compacted, err := compactNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now, Labels: map[string]string{"a": "b"}}})
 	check.Must(t, err)
 	going := compacted.(*corev1.Namespace)
-	if sameNamespace(going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}) {
-		t.Error("the deletion of a namespace is no change")
-	}
+	before := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Labels: going.Labels}}
+	check.Equal(t, "the deletion of a namespace is no change", false, sameNamespace(going, before))
 	going.Finalizers = []string{"kubernetes"} // the fake client keeps no other
 	objects, err := caches.AccessObjects(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		going, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build())

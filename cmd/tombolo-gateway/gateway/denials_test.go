@@ -52,9 +52,7 @@ func TestDenialEvents(t *testing.T) {
 	for i := range 1000 {
 		d.send("export", cart, access.Client{Cluster: "east", Namespace: "shop", ServiceAccount: fmt.Sprint("a", i)}, byGrant)
 	}
-	if n := len(recorder.Events); n != maxDenials-1 {
-		t.Errorf("%d Events about the clients of cluster east, want %d", n, maxDenials-1)
-	}
+	check.Equal(t, "Events about the clients of cluster east", maxDenials-1, len(recorder.Events))
 	for len(recorder.Events) > 0 {
 		<-recorder.Events
 	}

@@ -70,7 +70,7 @@ func TestChangesWhileDraining(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- g.run(ctx) }()
 		synctest.Wait()
-		check := func(when string) {
+		change := func(when string) {
 			t.Helper()
 			for _, allowed := range []bool{false, true} {
 				cluster.policies, cluster.remotes = nil, nil
@@ -87,21 +87,18 @@ func TestChangesWhileDraining(t *testing.T) {
 				if refusal := g.rules.exporting.Denied("west", wire.Open{Namespace: "shop", Service: "web"}); (refusal == nil) != allowed {
 					t.Errorf("%s: %+v, want allowed: %v", when, refusal, allowed)
 				}
-				if _, trusted := (*g.remotes.Load())["west"]; trusted != allowed {
-					t.Errorf("%s: trusted: %v, want %v", when, trusted, allowed)
-				}
+				_, trusted := (*g.remotes.Load())["west"]
+				check.Equal(t, when+": trusted", allowed, trusted)
 			}
 		}
 		streamEnds := make(chan struct{})
 		g.clients.running.Go(func() { <-streamEnds })
 		stop()
 		synctest.Wait()
-		check("while a slice lists the gateway")
+		change("while a slice lists the gateway")
 		time.Sleep(options.DrainTimeout/2 + time.Second) //nolint:forbidigo // the clock of a synctest bubble
-		check("while streams end")
+		change("while streams end")
 		close(streamEnds)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		check.Must(t, <-ended)
 	})
 }

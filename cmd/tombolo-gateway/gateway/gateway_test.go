@@ -86,9 +86,7 @@ func TestListening(t *testing.T) {
 			leads := map[int32]string{}
 			for number, owner := range got {
 				leads[number] = fmt.Sprintf("%s:%d", owner.Service, owner.Port)
-				if owner.Cluster != "west" {
-					t.Errorf("port %d leads to cluster %s", number, owner.Cluster)
-				}
+				check.Equal(t, fmt.Sprintf("port %d leads to cluster", number), clusterset.ClusterID("west"), owner.Cluster)
 			}
 			check.Equal(t, "listeners", test.want, leads)
 			check.Equal(t, "refused", test.errs, check.Messages(refused))
@@ -181,9 +179,7 @@ func TestRemotes(t *testing.T) {
 			before, _ := remotesOf(test.before)
 			after, err := remotesOf(test.after)
 			check.Equal(t, "ended", test.ended, ended(before, after))
-			if got := fmt.Sprint(errors.Join(err)); err != nil && got != test.err || (err != nil) != (test.err != "") {
-				t.Errorf("error %q, want %q", got, test.err)
-			}
+			check.Equal(t, "error", test.err, check.Message(err))
 			if r, ok := after["west"]; ok && strings.Join(r.addresses, " ") != "[2001:db8::1]:443" {
 				t.Errorf("addresses %v", r.addresses)
 			}

@@ -144,21 +144,15 @@ func TestIdentityOfNewPods(t *testing.T) {
 	waits()
 	add(other)
 	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))
-	if got := <-first; got != "web" {
-		t.Errorf("the first client is %q, want web", got)
-	}
+	check.Equal(t, "the first client", "web", <-first)
 	add(other)
 	second := ask()
 	waits()
 	clock.Step(podTimeout)
 	check.Equal(t, "a client of no pod", "", <-second)
-	if got := <-ask(); got != "" { // without waiting: the clock does not advance
-		t.Errorf("the next client is %q", got)
-	}
+	check.Equal(t, "the next client, without waiting: the clock does not advance", "", <-ask())
 	add(podAt("web", "web", corev1.PodRunning, "10.1.0.1"))
-	if got := <-ask(); got != "web" {
-		t.Errorf("the client of a new pod is %q, want web", got)
-	}
+	check.Equal(t, "the client of a new pod", "web", <-ask())
 	add(other)
 	third := ask() // waits again, because a pod has had the address
 	waits()

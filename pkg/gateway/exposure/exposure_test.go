@@ -105,9 +105,8 @@ func TestParseAddress(t *testing.T) {
 		"gateway:1:2":              {err: invalid("gateway:1:2")},
 	} {
 		got, err := ParseAddress(text)
-		if got.Host != test.host || got.Port != test.port || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		check.Equal(t, fmt.Sprintf("%q", text), hubv1alpha1.GatewayAddress{Host: test.host, Port: test.port}, got)
+		check.Equal(t, fmt.Sprintf("error of %q", text), test.err, check.Message(err))
 	}
 }
 

@@ -69,8 +69,7 @@ func TestAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener := listen(t)
-			serve(listener, test.backend)
+			listener := serve(t, test.backend)
 			both := trusts(t, "east", "west")
 			importLog, imported := logTo()
 			exportLog, exported := logTo()
@@ -102,9 +101,7 @@ func TestAccessRefused(t *testing.T) {
 	_, gateway := exporterWith(t, func(e *Exporter) { e.Access = exportLog }, both["west"])
 	_, address := importerWith(t, func(i *Importer) { i.Access = importLog }, both["east"], gateway)
 	_, err := request(t, address)
-	if !isReset(err) {
-		t.Errorf("the client got %v", err)
-	}
+	checkReset(t, "the client", err)
 	if got := imported(); got.Result != "NoEndpoint" || got.Received != 0 || got.Peer == "" {
 		t.Errorf("at the gateway of the client: %+v", got)
 	}
@@ -129,9 +126,7 @@ func TestAccessOff(t *testing.T) { //nolint:paralleltest // allocations are coun
 		record.counting(count)(1, 1)
 		record.finish(nil, ResultDone)
 	})
-	if allocations != 0 {
-		t.Errorf("%v allocations", allocations)
-	}
+	check.Equal(t, "allocations", 0.0, allocations)
 }
 
 func TestResultOf(t *testing.T) {

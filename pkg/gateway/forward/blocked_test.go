@@ -23,8 +23,8 @@ import (
 func TestFinBehindFullConnection(t *testing.T) {
 	t.Parallel()
 	both := trusts(t, "east", "west")
-	listener, full := listen(t), make(chan struct{})
-	serve(listener, func(tcp *net.TCPConn) {
+	full := make(chan struct{})
+	listener := serve(t, func(tcp *net.TCPConn) {
 		if _, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1)); err == nil {
 			_, _ = tcp.Read(make([]byte, 1))
 			close(full)
@@ -33,8 +33,7 @@ func TestFinBehindFullConnection(t *testing.T) {
 	conn := peer(t, both["east"], listener.Addr().String())
 	go conn.SendFrames(make([]byte, 64<<20)) // it fails when the test ends
 	<-full
-	client := listen(t)
-	serve(client, func(*net.TCPConn) {})
+	client := serve(t, func(*net.TCPConn) {})
 	local, err := tunnel.NewLocal(dial(t, client.Addr().String()), tunnel.NewBuffers(1))
 	check.Must(t, err)
 	s := &stream{conn: conn, number: 1, local: local, state: open, over: make(chan struct{})}

@@ -65,8 +65,10 @@ func refusing(t testing.TB) net.Addr {
 	return conn.LocalAddr()
 }
 
-// serve calls handle for each connection that a listener accepts.
-func serve(listener *net.TCPListener, handle func(*net.TCPConn)) {
+// serve returns a listener that calls handle for each connection, until the end of the test.
+func serve(t testing.TB, handle func(*net.TCPConn)) *net.TCPListener {
+	t.Helper()
+	listener := listen(t)
 	go func() {
 		for {
 			conn, err := listener.AcceptTCP()
@@ -76,6 +78,7 @@ func serve(listener *net.TCPListener, handle func(*net.TCPConn)) {
 			go handle(conn)
 		}
 	}()
+	return listener
 }
 
 func dial(t testing.TB, address string) *net.TCPConn {
@@ -149,8 +152,7 @@ func importerWith(t testing.TB, change func(*Importer), trust identity.Trust, ga
 	}
 	change(i)
 	t.Cleanup(i.Pool.Close)
-	listener := listen(t)
-	serve(listener, func(client *net.TCPConn) {
+	listener := serve(t, func(client *net.TCPConn) {
 		_ = i.Serve(context.Background(), client, "west", web)
 	})
 	return i, listener.Addr().String()
@@ -165,11 +167,7 @@ func echo(conn *net.TCPConn) {
 // spec: G6
 func TestForward(t *testing.T) {
 	t.Parallel()
-	backend := listen(t)
-	serve(backend, echo)
-	both := trusts(t, "east", "west")
-	_, gateway := exporter(t, both["west"], backend.Addr())
-	_, address := importer(t, both["east"], gateway)
+	_, _, address := pair(t, echo)
 	for range 3 { // on one connection between the gateways
 		client := dial(t, address)
 		sent := make([]byte, 3<<20)

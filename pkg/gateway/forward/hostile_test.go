@@ -66,8 +66,7 @@ func answers(t *testing.T, conn *tunnel.Conn) (result string) {
 //nolint:tparallel // they share a stream that must not be affected
 func TestHostileDialer(t *testing.T) {
 	t.Parallel()
-	listener := listen(t)
-	serve(listener, echo)
+	listener := serve(t, echo)
 	both := trusts(t, "east", "west")
 	e, gateway := exporter(t, both["west"], listener.Addr())
 	_, beside := importer(t, both["east"], gateway)
@@ -168,8 +167,7 @@ func TestHostileExporter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener := listen(t)
-			serve(listener, func(tcp *net.TCPConn) {
+			listener := serve(t, func(tcp *net.TCPConn) {
 				conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1))
 				if err != nil {
 					return
@@ -228,9 +226,8 @@ func TestLimits(t *testing.T) {
 				before := *limit
 				*limit = 0
 				limits.mu.Unlock()
-				if _, err := request(t, address); !isReset(err) {
-					t.Errorf("beyond the limit: %v, want a reset", err)
-				}
+				_, err := request(t, address)
+				checkReset(t, "the client beyond the limit", err)
 				limits.mu.Lock()
 				*limit = before
 				limits.mu.Unlock()
@@ -257,9 +254,8 @@ func TestCloseWhere(t *testing.T) {
 			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "north" })
 			say(t, client)
 			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "west" || id == "east" })
-			if _, err := readAll(t, client); !isReset(err) {
-				t.Errorf("the client got %v, want a reset", err)
-			}
+			_, err := readAll(t, client)
+			checkReset(t, "the client", err)
 		})
 	}
 }
@@ -273,7 +269,5 @@ func TestUnknownCodes(t *testing.T) {
 	for code := range 1000 {
 		m.refused("west", wire.Code(1000+code))
 	}
-	if got := testutil.CollectAndCount(m.refusedTotal); got != 1 {
-		t.Errorf("there are %d series, want 1", got)
-	}
+	check.Equal(t, "series", 1, testutil.CollectAndCount(m.refusedTotal))
 }

@@ -136,14 +136,12 @@ func TestOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			backend := &counter{greeting: greeting, seen: map[string]int{}}
-			listener := listen(t)
-			serve(listener, backend.serve)
+			listener := serve(t, backend.serve)
 			_, gateway := exporter(t, both["west"], listener.Addr())
 			// try sends a request over a path that is cut, and reports whether the stream was open.
 			try := func(p *path, id string) (opened bool, err error) {
-				front := listen(t)
+				front := serve(t, p.serve)
 				defer front.Close()
-				serve(front, p.serve)
 				i, address := importer(t, both["east"], front.Addr().String())
 				defer i.Pool.Close()
 				err = ask(address, greeting, id)

@@ -30,8 +30,7 @@ func TestPermissions(t *testing.T) {
 				}
 				return nil
 			}}
-			backend, both := listen(t), trusts(t, "east", "west")
-			serve(backend, echo)
+			backend, both := serve(t, echo), trusts(t, "east", "west")
 			_, gateway := exporterWith(t, func(e *Exporter) {
 				if !importing {
 					e.Permissions = permissions
@@ -49,15 +48,12 @@ func TestPermissions(t *testing.T) {
 			denied.Store(true)
 			say(t, client) // until the rules are read
 			permissions.Recheck()
-			if _, err := readAll(t, client); !isReset(err) {
-				t.Errorf("the open client got %v, want a reset", err)
-			}
-			if _, err := request(t, address); !isReset(err) {
-				t.Errorf("the new client got %v, want a reset", err)
-			}
-			if n := testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", "Denied")); n != 1 {
-				t.Errorf("%v refusals, want 1: a stream that is denied is not tried again", n)
-			}
+			_, err := readAll(t, client)
+			checkReset(t, "the open client", err)
+			_, err = request(t, address)
+			checkReset(t, "the new client", err)
+			denials := testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", "Denied"))
+			check.Equal(t, "refusals of a stream, which is not tried again", 1.0, denials)
 			denied.Store(false)
 			if got, err := request(t, address); got != "request" || err != nil {
 				t.Errorf("received %q, error %v", got, err)
@@ -80,8 +76,7 @@ func TestEndedStreamIsNotDenied(t *testing.T) {
 	t.Run("after DONE", func(t *testing.T) {
 		t.Parallel()
 		permissions := &Permissions{Denied: func(clusterset.ClusterID, wire.Open) *wire.Refusal { return nil }}
-		backend, both := listen(t), trusts(t, "east", "west")
-		serve(backend, echo)
+		backend, both := serve(t, echo), trusts(t, "east", "west")
 		_, gateway := exporterWith(t, func(e *Exporter) { e.Permissions = permissions }, both["west"], backend.Addr())
 		conn := peer(t, both["east"], gateway)
 		for number := uint32(1); number <= 100; number++ {

@@ -98,12 +98,11 @@ func TestSilentPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			backend := &counter{greeting: greeting, seen: map[string]int{}}
-			listener := listen(t)
-			serve(listener, backend.serve)
+			listener := serve(t, backend.serve)
 			both := trusts(t, "east", "west")
 			_, gateway := exporter(t, both["west"], listener.Addr())
-			front, box := listen(t), &middlebox{to: gateway}
-			serve(front, box.serve)
+			box := &middlebox{to: gateway}
+			front := serve(t, box.serve)
 			i, address := importerWith(t, func(i *Importer) { i.openTimeout = within }, both["east"], front.Addr().String())
 			i.connect(t, idle)
 			box.drop()

@@ -34,8 +34,7 @@ func readAll(t *testing.T, conn *net.TCPConn) (string, error) {
 // pair starts two gateways, and returns how clients reach a backend through them.
 func pair(t *testing.T, backend func(*net.TCPConn)) (*Importer, *Exporter, string) {
 	t.Helper()
-	listener := listen(t)
-	serve(listener, backend)
+	listener := serve(t, backend)
 	both := trusts(t, "east", "west")
 	e, gateway := exporter(t, both["west"], listener.Addr())
 	i, address := importer(t, both["east"], gateway)
@@ -74,9 +73,7 @@ func TestHalfClose(t *testing.T) {
 				}
 				client.Close()
 			}
-			if n := testutil.ToFloat64(i.Metrics.openedTotal.WithLabelValues("west")); n != 2 {
-				t.Errorf("%v streams, want 2", n)
-			}
+			check.Equal(t, "streams", 2.0, testutil.ToFloat64(i.Metrics.openedTotal.WithLabelValues("west")))
 		})
 	}
 }
@@ -100,9 +97,7 @@ func TestReset(t *testing.T) {
 			_, err := client.Read(make([]byte, 1))
 			check.Must(t, err)
 			abort(client)
-			if err := <-result; !isReset(err) {
-				t.Errorf("the backend got %v", err)
-			}
+			checkReset(t, "the backend", <-result)
 		})
 		t.Run("of a backend, to a client "+name, func(t *testing.T) {
 			t.Parallel()
@@ -113,9 +108,7 @@ func TestReset(t *testing.T) {
 			client := dial(t, address)
 			_, err := client.Write([]byte("x"))
 			check.Must(t, err)
-			if err := body(client); !isReset(err) {
-				t.Errorf("the client got %v", err)
-			}
+			checkReset(t, "the client", body(client))
 		})
 	}
 }
@@ -128,12 +121,18 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ENOTCONN)
 }
 
+// checkReset fails the test if who did not get a reset.
+func checkReset(t *testing.T, who string, err error) {
+	t.Helper()
+	if !isReset(err) {
+		t.Errorf("%s got %v, want a reset", who, err)
+	}
+}
+
 // spec: G7
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	listener := listen(t)
-	serve(listener, echo)
-	gone := refusing(t)
+	listener, gone := serve(t, echo), refusing(t)
 	both := trusts(t, "east", "west")
 	_, works := exporter(t, both["west"], listener.Addr())
 	_, unreachable := exporter(t, both["west"], gone)
@@ -161,9 +160,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			if test.reason != "" {
-				if n := testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", test.reason)); n != 4 {
-					t.Errorf("%v refusals %s, want 4", n, test.reason)
-				}
+				check.Equal(t, "refusals "+test.reason, 4.0, testutil.ToFloat64(i.Metrics.refusedTotal.WithLabelValues("west", test.reason)))
 			}
 		})
 	}
@@ -204,12 +201,11 @@ func TestReuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener := listen(t)
-			serve(listener, echo)
+			listener := serve(t, echo)
 			both := trusts(t, "east", "west")
 			_, gateway := exporter(t, both["west"], listener.Addr())
-			front, counted := listen(t), &path{to: gateway}
-			serve(front, counted.serve)
+			counted := &path{to: gateway}
+			front := serve(t, counted.serve)
 			_, address := importer(t, both["east"], front.Addr().String())
 			for range 6 {
 				client := dial(t, address)
@@ -231,9 +227,8 @@ func TestWarm(t *testing.T) {
 	t.Parallel()
 	both := trusts(t, "east", "west")
 	_, gateway := exporter(t, both["west"])
-	front, accepted := listen(t), make(chan struct{}, 100)
-	counted := &path{to: gateway}
-	serve(front, func(conn *net.TCPConn) {
+	accepted, counted := make(chan struct{}, 100), &path{to: gateway}
+	front := serve(t, func(conn *net.TCPConn) {
 		accepted <- struct{}{}
 		counted.serve(conn)
 	})
@@ -251,8 +246,7 @@ func TestWarm(t *testing.T) {
 // A gateway that shuts down ends no stream, and gets no new one. spec: G8
 func TestShutdown(t *testing.T) {
 	t.Parallel()
-	listener := listen(t)
-	serve(listener, echo)
+	listener := serve(t, echo)
 	both := trusts(t, "east", "west")
 	first, one := exporter(t, both["west"], listener.Addr())
 	_, other := exporter(t, both["west"], listener.Addr())
@@ -292,8 +286,7 @@ func TestOpenTimeout(t *testing.T) {
 	}{"a stream that is open": {"", true}, "a stream that is not": {stuck.Addr().String(), false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener := listen(t)
-			serve(listener, echo)
+			listener := serve(t, echo)
 			both := trusts(t, "east", "west")
 			_, gateway := exporter(t, both["west"], listener.Addr())
 			_, address := importerWith(t, func(i *Importer) { i.openTimeout = time.Second }, both["east"], cmp.Or(test.gateway, gateway))
@@ -308,8 +301,8 @@ func TestOpenTimeout(t *testing.T) {
 					t.Fatalf("the client got %v", err)
 				}
 				say(t, client)
-			} else if !isReset(err) {
-				t.Errorf("the client got %v, want a reset", err)
+			} else {
+				checkReset(t, "the client", err)
 			}
 		})
 	}

@@ -77,8 +77,7 @@ func TestTrustIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var reached atomic.Int32
-			listener := listen(t)
-			serve(listener, func(conn *net.TCPConn) {
+			listener := serve(t, func(conn *net.TCPConn) {
 				reached.Add(1)
 				echo(conn)
 			})
@@ -92,9 +91,7 @@ func TestTrustIsLost(t *testing.T) {
 			if got, err := request(t, address); !isReset(err) {
 				t.Errorf("during the fault, a new client got %q, %v, want a reset", got, err)
 			}
-			if n := reached.Load(); n != 1 {
-				t.Errorf("%d connections to the backend, want that of the open stream", n)
-			}
+			check.Equal(t, "connections to the backend, of which the open stream has one", int32(1), reached.Load())
 			say(t, open)
 			repair()
 			if got, err := request(t, address); got != "request" || err != nil {
@@ -111,12 +108,10 @@ func TestTrustIsLost(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	c := &counter{seen: map[string]int{}}
-	backend, both := listen(t), trusts(t, "east", "west")
-	serve(backend, c.serve)
+	backend, both := serve(t, c.serve), trusts(t, "east", "west")
 	_, gateway := exporter(t, both["west"], backend.Addr())
-	attacker := listen(t)
 	recorded := make(chan []byte, 1)
-	serve(attacker, func(conn *net.TCPConn) { // the only connection
+	attacker := serve(t, func(conn *net.TCPConn) { // the only connection
 		upstream, err := net.Dial("tcp", gateway)
 		if err != nil {
 			t.Error(err)
@@ -134,9 +129,7 @@ func TestReplay(t *testing.T) {
 	check.Must(t, err)
 	answer, err := bufio.NewReader(client).ReadString('\n')
 	check.Must(t, err)
-	if answer != "once\n" {
-		t.Fatalf("the answer is %q", answer)
-	}
+	check.Equal(t, "answer", "once\n", answer)
 	i.Pool.Close()
 	client.Close()
 	again := dial(t, gateway)
@@ -146,7 +139,5 @@ func TestReplay(t *testing.T) {
 	if _, err := io.Copy(io.Discard, again); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the gateway does not close the connection")
 	}
-	if n := c.count("once"); n != 1 {
-		t.Errorf("the backend has received the request %d times", n)
-	}
+	check.Equal(t, "requests that the backend has received", 1, c.count("once"))
 }

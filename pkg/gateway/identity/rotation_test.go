@@ -107,9 +107,8 @@ func TestRotationTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, at := test.rotation, test.at
-			if signer, stages, needs := r.Signer(at), len(r.Pruned(at)), r.NeedsAuthority(at); signer != test.signer || stages != test.stages || needs != test.needs {
-				t.Errorf("signer %d of %d stages, needs %t; want %d, %d, %t", signer, stages, needs, test.signer, test.stages, test.needs)
-			}
+			check.Equal(t, "signer and number of stages", [2]int{test.signer, test.stages}, [2]int{r.Signer(at), len(r.Pruned(at))})
+			check.Equal(t, "an authority is needed", test.needs, r.NeedsAuthority(at))
 			if next := r.Next(at); next.Sub(test.next).Abs() > time.Second {
 				t.Errorf("next is %s, want %s", next, test.next)
 			}
@@ -129,9 +128,7 @@ func TestLeaf(t *testing.T) {
 	if begin, end := leaf.NotBefore, leaf.NotAfter; !begin.Equal(now.Add(-10*time.Minute)) || !end.Equal(now.Add(7*24*time.Hour)) {
 		t.Errorf("a leaf is valid from %s to %s", begin, end)
 	}
-	if at := RenewAt(leaf); !at.Equal(now.Add(24 * time.Hour)) {
-		t.Errorf("a leaf is renewed at %s", at)
-	}
+	check.Equal(t, "a leaf is renewed at", now.Add(24*time.Hour), RenewAt(leaf))
 	if last := newLeaf(t, decoded, Name{"set", "a"}, now.Add(AuthorityLifetime-time.Hour)).Leaf; last.NotAfter.After(authority.Certificate.NotAfter) {
 		t.Errorf("a leaf is valid until %s, longer than its authority", last.NotAfter)
 	}
@@ -202,9 +199,8 @@ func TestDecodeBundle(t *testing.T) {
 		"RSA":               {signed(rsaKey.Public(), rsaKey), "has a key of another kind"},
 		"P-384":             {signed(p384.Public(), p384), "has a key of another kind"},
 	} {
-		if _, err := DecodeBundle(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: the error is %v, want %q", name, err, test.want)
-		}
+		_, err := DecodeBundle(test.text)
+		checkRefusal(t, name, err, test.want)
 	}
 }
 
@@ -244,8 +240,7 @@ func TestRotationEndToEnd(t *testing.T) {
 	}
 	for _, leaf := range []*tls.Certificate{old, fresh} {
 		options := x509.VerifyOptions{Roots: bundle, CurrentTime: now.Add(overlap + 48*time.Hour)}
-		if _, err := leaf.Leaf.Verify(options); err != nil {
-			t.Error(err)
-		}
+		_, err := leaf.Leaf.Verify(options)
+		check.Must(t, err)
 	}
 }

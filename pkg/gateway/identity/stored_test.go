@@ -28,9 +28,8 @@ func TestStoredRotation(t *testing.T) {
 	if err != nil || encodeRotation(t, got) != text || !got[0].Published.Equal(now) || !got[1].Published.IsZero() {
 		t.Errorf("%q is decoded as %v, %v", text, got, err)
 	}
-	if _, _, err := got[1].Issue(Name{"set", "a"}, now); err != nil {
-		t.Error(err)
-	}
+	_, _, err = got[1].Issue(Name{"set", "a"}, now)
+	check.Must(t, err)
 	other := encodeRotation(t, Rotation{{Authority: newAuthority(t, "a", now)}})
 	key := func(text string) string { return text[strings.Index(text, `"key"`):strings.Index(text, `-----END EC`)] }
 	for name, test := range map[string]struct{ text, want string }{

@@ -88,6 +88,14 @@ func shake(t *testing.T, client, server *tls.Config) (peer tls.ConnectionState, 
 	return peer, clientErr, serverErr
 }
 
+// checkRefusal fails the test if there is no error, or one without a text.
+func checkRefusal(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: the error is %v, want %q", what, err, want)
+	}
+}
+
 // trusts are what the gateways of a and b trust: each other.
 func trusts(t *testing.T) (a, b Trust, authorities map[clusterset.ClusterID]Authority) {
 	t.Helper()
@@ -117,9 +125,7 @@ func TestHandshake(t *testing.T) {
 	if peer, err := PeerCluster(state); err != nil || peer != "a" {
 		t.Errorf("the peer is %q, %v", peer, err)
 	}
-	if state.ServerName != "" {
-		t.Errorf("the client sends server name %q", state.ServerName)
-	}
+	check.Equal(t, "server name that the client sends", "", state.ServerName)
 	if _, err := PeerCluster(tls.ConnectionState{}); err == nil {
 		t.Error("a connection without a handshake has a peer")
 	}
@@ -181,12 +187,10 @@ func TestRefusedCertificates(t *testing.T) {
 			bad := forged(t, authority, test.change)
 			b.Leaf = func() *tls.Certificate { return bad }
 			b.Self.Cluster = "verifies-nothing"
-			if _, _, err := shake(t, b.Client("a"), a.Server()); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the server says %v, want %q", err, test.want)
-			}
-			if _, err, _ := shake(t, a.Client("b"), b.Server()); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the client says %v, want %q", err, test.want)
-			}
+			_, _, serverErr := shake(t, b.Client("a"), a.Server())
+			checkRefusal(t, "by the server", serverErr, test.want)
+			_, clientErr, _ := shake(t, a.Client("b"), b.Server())
+			checkRefusal(t, "by the client", clientErr, test.want)
 		})
 	}
 	t.Run("with an RSA key", func(t *testing.T) {
@@ -196,62 +200,51 @@ func TestRefusedCertificates(t *testing.T) {
 		der, err := x509.CreateCertificate(rand.Reader, template, authorities["b"].Certificate, rsaKey.Public(), authorities["b"].key)
 		check.Must(t, err)
 		b.Leaf = func() *tls.Certificate { return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: rsaKey} }
-		if _, _, err := shake(t, b.Client("a"), a.Server()); err == nil || !strings.Contains(err.Error(), "is not one of a gateway") {
-			t.Errorf("the server says %v", err)
-		}
+		_, _, err = shake(t, b.Client("a"), a.Server())
+		checkRefusal(t, "by the server", err, "is not one of a gateway")
 	})
 }
 
 // spec: G5
 func TestRefusedPeers(t *testing.T) {
 	t.Parallel()
-	check := func(t *testing.T, err error, want string) {
-		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error is %v, want %q", err, want)
-		}
-	}
 	t.Run("another cluster answers", func(t *testing.T) {
 		t.Parallel()
 		a, b, authorities := trusts(t)
 		authorities["c"] = newAuthority(t, "c", now)
 		_, err, _ := shake(t, a.Client("c"), b.Server())
-		check(t, err, "the gateway is one of cluster b, not of cluster c")
+		checkRefusal(t, "by the client", err, "the gateway is one of cluster b, not of cluster c")
 	})
 	t.Run("suspended", func(t *testing.T) {
 		t.Parallel()
 		a, b, authorities := trusts(t)
 		delete(authorities, "a")
 		_, _, err := shake(t, a.Client("b"), b.Server())
-		check(t, err, "cluster a is no member, is suspended")
+		checkRefusal(t, "by the server", err, "cluster a is no member, is suspended")
 	})
-	t.Run("no certificate", func(t *testing.T) {
-		t.Parallel()
-		a, b, _ := trusts(t)
-		config := a.Client("b")
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &tls.Certificate{}, nil }
-		_, _, err := shake(t, config, b.Server())
-		check(t, err, "client didn't provide a certificate")
-	})
-	t.Run("TLS 1.2", func(t *testing.T) {
-		t.Parallel()
-		a, b, _ := trusts(t)
-		config := a.Client("b")
-		config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-		_, _, err := shake(t, config, b.Server())
-		check(t, err, "client offered only unsupported versions")
-	})
-	t.Run("another protocol", func(t *testing.T) {
-		t.Parallel()
-		a, b, _ := trusts(t)
-		config := a.Client("b")
-		config.NextProtos = []string{"tombolo/0"}
-		_, _, err := shake(t, config, b.Server())
-		check(t, err, "client requested unsupported application protocols")
-		config.NextProtos, config.VerifyConnection = nil, nil
-		_, _, err = shake(t, config, b.Server())
-		check(t, err, "the peer does not support protocol tombolo/1")
-	})
+	for name, test := range map[string]struct {
+		change func(*tls.Config)
+		want   string
+	}{
+		"no certificate": {func(c *tls.Config) {
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &tls.Certificate{}, nil }
+		}, "client didn't provide a certificate"},
+		"TLS 1.2": {
+			func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 },
+			"client offered only unsupported versions",
+		},
+		"another protocol": {func(c *tls.Config) { c.NextProtos = []string{"tombolo/0"} }, "client requested unsupported application protocols"},
+		"no protocol":      {func(c *tls.Config) { c.NextProtos, c.VerifyConnection = nil, nil }, "the peer does not support protocol tombolo/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b, _ := trusts(t)
+			config := a.Client("b")
+			test.change(config)
+			_, _, err := shake(t, config, b.Server())
+			checkRefusal(t, "by the server", err, test.want)
+		})
+	}
 	t.Run("resumption", func(t *testing.T) {
 		t.Parallel()
 		a, b, _ := trusts(t)
@@ -264,6 +257,6 @@ func TestRefusedPeers(t *testing.T) {
 			}
 		}
 		_, err := b.verify(tls.ConnectionState{NegotiatedProtocol: Protocol, DidResume: true}, x509.ExtKeyUsageClientAuth)
-		check(t, err, "has sent no certificate")
+		checkRefusal(t, "by the server", err, "has sent no certificate")
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -48,17 +48,13 @@ func TestOwnersKeepTheirPorts(t *testing.T) {
 	t.Parallel()
 	a, web, api := New(Unused(), epoch), service("web"), service("api")
 	first := assign(t, a, web, epoch, owners(web, "berlin", 80, 443)...)
-	if want := (map[Owner]int32{{Service: web, Cluster: "berlin", Port: 80}: First, {Service: web, Cluster: "berlin", Port: 443}: First + 1}); !maps.Equal(first, want) {
-		t.Fatalf("ports %v, want %v", first, want)
-	}
+	want := map[Owner]int32{{Service: web, Cluster: "berlin", Port: 80}: First, {Service: web, Cluster: "berlin", Port: 443}: First + 1}
+	check.Equal(t, "ports", want, first)
 	assign(t, a, api, epoch, owners(api, "berlin", 80)...)
 	second := assign(t, a, web, epoch.Add(time.Hour), slices.Concat(owners(web, "berlin", 443), owners(web, "paris", 443))...)
-	if want := (map[Owner]int32{{Service: web, Cluster: "berlin", Port: 443}: First + 1, {Service: web, Cluster: "paris", Port: 443}: First + 3}); !maps.Equal(second, want) {
-		t.Errorf("ports %v, want %v: port 443 of berlin keeps its port, and that of port 80 is not next", second, want)
-	}
-	if left := assign(t, a, web, epoch); len(left) != 0 {
-		t.Errorf("a service without sources has ports %v", left)
-	}
+	want = map[Owner]int32{{Service: web, Cluster: "berlin", Port: 443}: First + 1, {Service: web, Cluster: "paris", Port: 443}: First + 3}
+	check.Equal(t, "port 443 of berlin keeps its port, and that of port 80 is not next: ports", want, second)
+	check.Equal(t, "ports of a service without sources", map[Owner]int32{}, assign(t, a, web, epoch), cmpopts.EquateEmpty())
 }
 
 // spec: G2
@@ -91,12 +87,9 @@ func TestReleasedPortsAreQuarantined(t *testing.T) {
 		t.Fatalf("%d ports, want all but the released one", len(within))
 	}
 	after := assign(t, a, all, epoch.Add(Quarantine), every...)
-	if len(after) != len(every) {
-		t.Errorf("%d ports after the quarantine, want all %d", len(after), len(every))
-	}
-	if more := assign(t, a, web, epoch.Add(Quarantine), owners(web, "berlin", 80)...); len(more) != 0 {
-		t.Errorf("ports %v although none is free", more)
-	}
+	check.Equal(t, "number of ports after the quarantine", len(every), len(after))
+	more := assign(t, a, web, epoch.Add(Quarantine), owners(web, "berlin", 80)...)
+	check.Equal(t, "ports although none is free", map[Owner]int32{}, more, cmpopts.EquateEmpty())
 }
 
 // After a restart, ports whose slices were lost are not allocated again until all others were.
@@ -131,27 +124,23 @@ func TestRestartKeepsQuarantine(t *testing.T) {
 	a, old, web := New(state, epoch), service("old"), service("web")
 	released := int32(First + Block + 1) // just behind the cursor that the next block stores
 	a.Adopt(Owner{Service: old, Cluster: "berlin", Port: 80}, released)
-	if _, err := a.Assign(web, owners(web, "berlin", 80), epoch, reserve); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Assign(web, owners(web, "berlin", 80), epoch, reserve)
+	check.Must(t, err)
 	assign(t, a, old, epoch.Add(time.Minute))
 	restarted := epoch.Add(2 * time.Minute)
 	wanted := owners(service("new"), "berlin", 1, 2)
 	first, second := New(state, restarted), New(state, restarted)
-	if got := assign(t, first, service("new"), restarted, wanted...); got[wanted[0]] != released-1 || got[wanted[1]] != released+1 {
-		t.Errorf("after the restart: ports %v, want %d and %d", got, released-1, released+1)
-	}
-	if got := assign(t, second, service("new"), restarted.Add(Quarantine), wanted...); got[wanted[1]] != released {
-		t.Errorf("after the quarantine: ports %v, want %d among them", got, released)
-	}
+	want := map[Owner]int32{wanted[0]: released - 1, wanted[1]: released + 1}
+	check.Equal(t, "ports after the restart", want, assign(t, first, service("new"), restarted, wanted...))
+	after := assign(t, second, service("new"), restarted.Add(Quarantine), wanted...)
+	check.Equal(t, "second port after the quarantine", released, after[wanted[1]])
 	for port := int32(First); port < First+Block; port++ { // the slices that recorded them may be lost
 		if state.isFree(port) {
 			t.Fatalf("port %d of the block that was used counts as free", port)
 		}
 	}
-	if got := assign(t, New(ParseState("", ""), restarted), web, restarted.Add(Quarantine-1), owners(web, "berlin", 80)...); len(got) > 0 {
-		t.Errorf("ports %v although nothing is known", got)
-	}
+	unknown := assign(t, New(ParseState("", ""), restarted), web, restarted.Add(Quarantine-1), owners(web, "berlin", 80)...)
+	check.Equal(t, "ports although nothing is known", map[Owner]int32{}, unknown, cmpopts.EquateEmpty())
 }
 
 func TestStateAsText(t *testing.T) {
@@ -161,9 +150,7 @@ func TestStateAsText(t *testing.T) {
 		for _, port := range slices.Sorted(slices.Values(rapid.SliceOfDistinct(rapid.Int32Range(First, First+50), rapid.ID[int32]).Draw(t, "free"))) {
 			want.add(port)
 		}
-		if got := ParseState(fmt.Sprint(want.Cursor), want.FormatFree()); !cmp.Equal(got, want) {
-			t.Fatalf("%+v, want %+v", got, want)
-		}
+		check.Equal(t, "state", want, ParseState(fmt.Sprint(want.Cursor), want.FormatFree()))
 	})
 	edited := ParseState("x", "10000-10002,x,7,10010-,10020-10020,")
 	check.Equal(t, "state edited by hand", State{Free: []Range{{10000, 10002}, {10020, 10020}}}, edited)
@@ -171,9 +158,7 @@ func TestStateAsText(t *testing.T) {
 	for port := int32(First); port <= Last; port += 2 {
 		many.add(port)
 	}
-	if len(many.Free) != maxRanges {
-		t.Errorf("%d ranges, want %d", len(many.Free), maxRanges)
-	}
+	check.Equal(t, "number of ranges", maxRanges, len(many.Free))
 }
 
 // The cursor is stored before a block is used, and goes from the last port to the first.
@@ -200,9 +185,8 @@ func TestBlocks(t *testing.T) {
 	var cursors []int32
 	a, web := New(Unused(), epoch), service("web")
 	reserve := func(next State) error { cursors = append(cursors, next.Cursor); return nil }
-	if _, err := a.Assign(web, owners(web, "berlin", upTo(Block+1)...), epoch, reserve); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Assign(web, owners(web, "berlin", upTo(Block+1)...), epoch, reserve)
+	check.Must(t, err)
 	check.Equal(t, "stored for one port more than a block", []int32{First + Block, First + 2*Block}, cursors)
 }
 
@@ -232,9 +216,8 @@ func TestLastFreePort(t *testing.T) {
 	for port := int32(First + 1); port <= Last; port++ {
 		a.Adopt(Owner{Service: all, Cluster: "berlin", Port: port}, port)
 	}
-	if got := assign(t, a, web, epoch, owners(web, "paris", 80)...); got[Owner{Service: web, Cluster: "paris", Port: 80}] != First {
-		t.Errorf("ports %v, want %d", got, First)
-	}
+	paris := owners(web, "paris", 80)
+	check.Equal(t, "ports", map[Owner]int32{paris[0]: First}, assign(t, a, web, epoch, paris...))
 }
 
 // One cluster, whether it uses ports or has released them, leaves a quarter of them to the others. These have their share of it, and no
@@ -247,21 +230,17 @@ func TestShare(t *testing.T) {
 		first := owners(web, "paris", 80)
 		assign(t, a, web, epoch, first...)
 		wanted := owners(greedy, "berlin", upTo(number)...)
-		if got := assign(t, a, greedy, epoch, wanted...); len(got) != number-reserve-1 {
-			t.Errorf("%s: one cluster gets %d ports, want %d", name, len(got), number-reserve-1)
-		}
+		check.Equal(t, name+": number of ports of one cluster", number-reserve-1, len(assign(t, a, greedy, epoch, wanted...)))
 		if churn {
 			assign(t, a, greedy, epoch)
-			if got := assign(t, a, greedy, epoch, wanted...); len(got) > 0 {
-				t.Errorf("%s: it gets %d more ports", name, len(got))
-			}
+			check.Equal(t, name+": number of further ports", 0, len(assign(t, a, greedy, epoch, wanted...)))
 		}
 		if got := assign(t, a, web, epoch, slices.Concat(first, owners(web, "rome", upTo(2*share)...))...); len(got) != share+1 || got[first[0]] != First {
 			t.Errorf("%s: another cluster gets %d ports, want %d", name, len(got)-1, share)
 		}
-		if got := assign(t, a, greedy, epoch.Add(Quarantine), wanted...); len(got) != number-reserve-1-map[bool]int{true: share}[churn] {
-			t.Errorf("%s: after the quarantine, the first cluster has %d ports", name, len(got))
-		}
+		left := number - reserve - 1 - map[bool]int{true: share}[churn]
+		after := assign(t, a, greedy, epoch.Add(Quarantine), wanted...)
+		check.Equal(t, name+": number of ports of the first cluster after the quarantine", left, len(after))
 	}
 }
 
@@ -291,9 +270,7 @@ func TestBlockWithTakenPort(t *testing.T) {
 			return nil
 		})
 		check.Must(t, err)
-		if want := 1 + (i+1)/Block; stores != want {
-			t.Fatalf("after %d ports: stored %d times, want %d", i+1, stores, want)
-		}
+		check.Equal(t, fmt.Sprintf("after %d ports: stored", i+1), 1+(i+1)/Block, stores)
 	}
 }
 
@@ -309,30 +286,23 @@ func TestExhausted(t *testing.T) {
 	if len(got) != 0 || err != nil {
 		t.Errorf("ports %v, %v although none is free", got, err)
 	}
-	if next := a.NextFree(late); !next.Equal(late.Add(Quarantine)) {
-		t.Errorf("the next port is free at %s, want %s", next, late.Add(Quarantine))
-	}
+	check.Equal(t, "the next port is free at", late.Add(Quarantine), a.NextFree(late))
 	assign(t, a, all, late.Add(2*time.Minute), every[1:]...)
 	assign(t, a, all, late.Add(3*time.Minute), every[2:]...)
 	end := late.Add(2*time.Minute + Quarantine)
-	if next := a.NextFree(late.Add(5 * time.Minute)); !next.Equal(end) {
-		t.Errorf("the next port is free at %s, want %s", next, end)
-	}
-	if got := assign(t, a, web, end, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
-		t.Errorf("ports %v, want %d", got, First)
-	}
+	check.Equal(t, "the next port is free at", end, a.NextFree(late.Add(5*time.Minute)))
+	berlin := owners(web, "berlin", 80)
+	check.Equal(t, "ports", map[Owner]int32{berlin[0]: First}, assign(t, a, web, end, berlin...))
 }
 
 func TestReserveFails(t *testing.T) {
 	t.Parallel()
 	a, web := New(Unused(), epoch), service("web")
-	failure := errors.New("no answer")
-	if _, err := a.Assign(web, owners(web, "berlin", 80), epoch, func(State) error { return failure }); !errors.Is(err, failure) {
+	berlin, failure := owners(web, "berlin", 80), errors.New("no answer")
+	if _, err := a.Assign(web, berlin, epoch, func(State) error { return failure }); !errors.Is(err, failure) {
 		t.Fatalf("error %v, want %v", err, failure)
 	}
-	if got := assign(t, a, web, epoch, owners(web, "berlin", 80)...); got[Owner{Service: web, Cluster: "berlin", Port: 80}] != First {
-		t.Errorf("ports %v, want %d: nothing was used before", got, First)
-	}
+	check.Equal(t, "ports, of which none was used before", map[Owner]int32{berlin[0]: First}, assign(t, a, web, epoch, berlin...))
 }
 
 // At no time do two owners have one port, owners keep theirs, and a port that was released less than ten minutes ago has no owner.
@@ -348,9 +318,7 @@ func TestPortsAreUnique(t *testing.T) {
 			cluster := rapid.SampledFrom([]clusterset.ClusterID{"berlin", "paris"}).Draw(t, "cluster")
 			wanted := owners(key, cluster, rapid.SliceOfNDistinct(rapid.Int32Range(1, 5), 0, 5, rapid.ID).Draw(t, "ports")...)
 			got := assign(t, a, key, now, wanted...)
-			if len(got) != len(wanted) {
-				t.Fatalf("%d ports for %d owners", len(got), len(wanted))
-			}
+			check.Equal(t, "number of ports", len(wanted), len(got))
 			for owner, port := range current {
 				if owner.Service == key && got[owner] == 0 {
 					released[port] = now

@@ -6,7 +6,6 @@ package reach
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -77,9 +76,8 @@ func TestUsable(t *testing.T) {
 					got = append(got, endpoint.Addresses...)
 				}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" || reached != test.reached {
-				t.Errorf("reached %v, want %v (-want +got):\n%s", reached, test.reached, diff)
-			}
+			check.Equal(t, "gateways", test.want, got)
+			check.Equal(t, "reached", test.reached, reached)
 		})
 	}
 }

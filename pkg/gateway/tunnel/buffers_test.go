@@ -18,20 +18,12 @@ func TestBuffers(t *testing.T) {
 	t.Parallel()
 	b := NewBuffers(2)
 	first, second, third := b.take(largeSize), b.take(smallSize+1), b.take(largeSize)
-	if len(first.data) != largeSize || len(second.data) != largeSize || len(third.data) != smallSize {
-		t.Errorf("buffers of %d, %d and %d bytes, want two large ones and a small one", len(first.data), len(second.data), len(third.data))
-	}
+	check.Equal(t, "bytes of three buffers", []int{largeSize, largeSize, smallSize}, []int{len(first.data), len(second.data), len(third.data)})
 	b.release(third)
-	if again := b.take(largeSize); len(again.data) != smallSize {
-		t.Errorf("the release of a small buffer allows one of %d bytes", len(again.data))
-	}
+	check.Equal(t, "bytes of a buffer after the release of a small one", smallSize, len(b.take(largeSize).data))
 	b.release(first)
-	if again := b.take(largeSize); len(again.data) != largeSize {
-		t.Errorf("after the release of a large buffer, the next one has %d bytes", len(again.data))
-	}
-	if again := b.take(smallSize); len(again.data) != smallSize {
-		t.Errorf("a buffer for few bytes has %d", len(again.data))
-	}
+	check.Equal(t, "bytes of a buffer after the release of a large one", largeSize, len(b.take(largeSize).data))
+	check.Equal(t, "bytes of a buffer for few bytes", smallSize, len(b.take(smallSize).data))
 	b.release(nil)
 }
 
@@ -67,9 +59,8 @@ func TestLocalHoldsNoBuffer(t *testing.T) {
 	local, err := NewLocal(accepted, b)
 	check.Must(t, err)
 	for _, text := range []string{"first", "second"} {
-		if _, err := io.WriteString(client, text); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(client, text)
+		check.Must(t, err)
 		local.next = largeSize
 		chunk, err := local.Read(len(text))
 		if err != nil || string(chunk.Bytes()) != text || b.free.Load() != 2 {

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -73,9 +72,8 @@ func TestNegotiate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := Negotiate(test.ours, test.theirs)
-			if got != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
-				t.Errorf("got %d, %v; want %d, %q", got, err, test.want, test.err)
-			}
+			check.Equal(t, "version", test.want, got)
+			check.Equal(t, "error", test.err, check.Message(err))
 		})
 	}
 }
@@ -157,12 +155,8 @@ func TestDocument(t *testing.T) {
 		retry := map[bool]string{true: "yes", false: "no"}[code.Retryable()]
 		wantCodes = append(wantCodes, fmt.Sprintf("%d %s %s", code, code, retry))
 	}
-	if diff := cmp.Diff(wantFrames, frames); diff != "" {
-		t.Errorf("frames (-code +document):\n%s", diff)
-	}
-	if diff := cmp.Diff(wantCodes, codes); diff != "" {
-		t.Errorf("codes (-code +document):\n%s", diff)
-	}
+	check.Equal(t, "frames of the code (want) and of the document", wantFrames, frames)
+	check.Equal(t, "codes of the code (want) and of the document", wantCodes, codes)
 }
 
 // Every accepted frame is encoded to the same bytes, and the payload is within its limit.
@@ -191,9 +185,7 @@ func FuzzFrame(f *testing.F) {
 		if again := encodeAgain(header.Type, payload); again != nil && !bytes.Equal(again, payload) {
 			t.Errorf("%s: %x is encoded as %x", header.Type, payload, again)
 		}
-		if frame := Append(nil, header.Type, header.Stream, payload); !bytes.Equal(frame, input[:end]) {
-			t.Errorf("%x is encoded as %x", input, frame)
-		}
+		check.Equal(t, "frame that is encoded again", input[:end], Append(nil, header.Type, header.Stream, payload))
 	})
 }
 
