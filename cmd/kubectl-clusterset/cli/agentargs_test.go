@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,12 +77,8 @@ func TestRenderOver(t *testing.T) {
 		second, err := o.renderUpdate(args, r)
 		check.Must(t, err)
 		got := running(t, second, same)
-		if diff := cmp.Diff(runningArguments(agent), runningArguments(got)); diff != "" {
-			t.Errorf("%s (-running +applied):\n%s", verb, diff)
-		}
-		if diff := cmp.Diff(runningArguments(running(t, first, same)), renderedArguments(got)); diff != "" {
-			t.Errorf("%s remembers (-want +got):\n%s", verb, diff)
-		}
+		check.Equal(t, verb+": arguments that run (want) and that are applied", runningArguments(agent), runningArguments(got))
+		check.Equal(t, verb+" remembers", runningArguments(running(t, first, same)), renderedArguments(got))
 		if text := out.String(); !strings.Contains(text, "  note  kept: "+denied+" (") || strings.Contains(text, ranges) {
 			t.Errorf("%s says %q", verb, text)
 		}

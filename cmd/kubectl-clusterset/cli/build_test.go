@@ -37,10 +37,7 @@ func TestCompleteImages(t *testing.T) {
 		"devel, with gateways":   {runtimeOptions{build: devel, gateway: true, agentImage: "a:1", dnsImage: "d:1"}, "a:1", "d:1", refusal + "--gateway-image" + next},
 		"devel, both given":      {runtimeOptions{build: devel, agentImage: "a:1", dnsImage: "d:1"}, "a:1", "d:1", ""},
 	} {
-		text := ""
-		if err := test.options.completeImages(); err != nil {
-			text = err.Error()
-		}
+		text := check.Message(test.options.completeImages())
 		got, want := []string{test.options.agentImage, test.options.dnsImage, text}, []string{test.agent, test.dns, test.err}
 		check.Equal(t, name, want, got)
 	}
@@ -117,9 +114,7 @@ func TestKeepImages(t *testing.T) {
 
 // TestCheckNetworkImage: the pods of check-network run the image of the cluster's agent, or the release's if there is no agent.
 func TestCheckNetworkImage(t *testing.T) {
-	agent := &appsv1.Deployment{}
-	agent.Spec.Template.Spec.Containers = []corev1.Container{{Image: "r.example/tombolo-agent:v1.0.0"}}
-	release, devel := Build{Version: "v2.0.0", Registry: "r.example"}, Build{Version: "dev", Registry: "r.example"}
+	agent, devel := runs("r.example/tombolo-agent:v1.0.0"), Build{Version: "dev", Registry: "r.example"}
 	for name, test := range map[string]struct {
 		command checkNetworkCommand
 		member  survey.Member

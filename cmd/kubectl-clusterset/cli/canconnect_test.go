@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 )
 
@@ -37,7 +38,5 @@ north: no (by the client's cluster: ClusterServiceAccessPolicy no)
 south: yes (direct)
 west: unknown (by the client's cluster: no rule; not read)
 `
-	if out.String() != want {
-		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
-	}
+	check.Equal(t, "output", want, out.String())
 }

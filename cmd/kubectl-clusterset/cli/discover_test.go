@@ -93,9 +93,7 @@ func TestOverlaps(t *testing.T) {
 		for _, o := range overlaps(test.own, others) {
 			got = append(got, o.String())
 		}
-		if strings.Join(got, "\n") != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+		check.Equal(t, name, test.want, strings.Join(got, "\n"))
 	}
 }
 

@@ -34,7 +34,5 @@ func TestAgentArgs(t *testing.T) {
 	}
 	check.Equal(t, fmt.Sprintf("%q", args[0]), services, got, cmpopts.EquateComparable(netip.Prefix{}))
 	j.hasServiceCIDRs = true
-	if args := j.agentArgs(); len(args) != 0 {
-		t.Errorf("a cluster that reports its ranges itself: %q", args)
-	}
+	check.Equal(t, "arguments of a cluster that reports its ranges itself", []string{}, j.agentArgs(), cmpopts.EquateEmpty())
 }

@@ -51,9 +51,8 @@ func TestInvitationFile(t *testing.T) {
 	good.Expires = metav1.NewTime(good.Expires.Local()) // as it is decoded
 	text, err := good.text()
 	check.Must(t, err)
-	if head := strings.SplitN(string(text), "\n", 2)[0]; head != "# An invitation for cluster east to join the clusterset of https://hub.example.com:6443, until 2026-03-01 12:00:00Z." {
-		t.Errorf("the file begins with %q", head)
-	}
+	const want = "# An invitation for cluster east to join the clusterset of https://hub.example.com:6443, until 2026-03-01 12:00:00Z."
+	check.Equal(t, "first line", want, strings.SplitN(string(text), "\n", 2)[0])
 	got, err := parseInvitation(text)
 	check.Must(t, err)
 	check.Equal(t, "read as it was written", good, *got)
@@ -94,9 +93,8 @@ func TestInvitationExpired(t *testing.T) {
 	check.Must(t, err)
 	path := filepath.Join(t.TempDir(), "east.yaml")
 	check.Must(t, os.WriteFile(path, text, 0o600))
-	if _, err := readInvitation(path, i.Expires.Add(-time.Second)); err != nil {
-		t.Error(err)
-	}
+	_, err = readInvitation(path, i.Expires.Add(-time.Second))
+	check.Must(t, err)
 	if _, err := readInvitation(path, i.Expires.Time); err == nil || !strings.Contains(err.Error(), "has expired at 2026-03-01 12:00:00Z") {
 		t.Errorf("at its end: %v", err)
 	}

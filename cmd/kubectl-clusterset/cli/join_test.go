@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -152,8 +151,7 @@ func TestJoinProperties(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{admitted: &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Properties: test.before}}}
-			flags := joinFlags(j)
-			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
+			check.Must(t, j.parseLine(test.line))
 			check.Equal(t, "properties", test.want, j.memberOptions().Properties)
 		})
 	}
@@ -188,8 +186,7 @@ func TestJoinNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{others: test.others, admitted: &hubv1alpha1.Member{Spec: test.before}}
-			flags := joinFlags(j)
-			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
+			check.Must(t, j.parseLine(test.line))
 			o := j.memberOptions()
 			got := hubv1alpha1.MemberSpec{Network: o.Network, Publish: o.Publish, GatewayCIDRs: o.GatewayCIDRs, GatewayNames: o.GatewayNames}
 			check.Equal(t, "spec", test.want, got)
@@ -203,8 +200,7 @@ func TestJoinNetwork(t *testing.T) {
 		"--gateway-cidrs here":       `--gateway-cidrs: "here" is no CIDR such as 10.0.0.0/16`,
 	} {
 		j := &joinCommand{}
-		flags := joinFlags(j)
-		if err := errors.Join(flags.Parse(strings.Fields(line)), j.parse(flags)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := j.parseLine(line); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
@@ -226,8 +222,7 @@ func TestClaimedAges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{}
-			flags := joinFlags(j)
-			check.Must(t, errors.Join(flags.Parse(strings.Fields(test.line)), j.parse(flags)))
+			check.Must(t, j.parseLine(test.line))
 			if test.before != "" {
 				j.admitted = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{ClaimedAges: test.before}}
 			}
@@ -236,9 +231,9 @@ func TestClaimedAges(t *testing.T) {
 	}
 }
 
-// joinFlags returns the flags of a join, which set its options.
-func joinFlags(j *joinCommand) *pflag.FlagSet {
+// parseLine parses the flags of a join, which set its options.
+func (j *joinCommand) parseLine(line string) error {
 	cmd := &cobra.Command{Use: "join"}
 	j.add(cmd)
-	return cmd.Flags()
+	return errors.Join(cmd.Flags().Parse(strings.Fields(line)), j.parse(cmd.Flags()))
 }

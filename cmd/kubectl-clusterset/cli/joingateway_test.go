@@ -67,14 +67,13 @@ func TestGatewaySettingsAreKept(t *testing.T) {
 	agent.Annotations = map[string]string{annotationArguments: `["--gateway-address=gw.example.com"]`}
 	agent.Spec.Template.Spec.Containers = []corev1.Container{{Name: agentContainer, Args: []string{"--gateway-address=gw.example.com"}}}
 	for name, test := range map[string]struct {
-		flags    gatewayOptions
-		gateway  bool
-		wantType corev1.ServiceType
-		want     []string
+		flags   gatewayOptions
+		gateway bool
+		want    []string
 	}{
-		"kept":    {gatewayOptions{}, true, corev1.ServiceTypeNodePort, []string{"--gateway-address=gw.example.com"}},
-		"changed": {gatewayOptions{gatewayAddresses: []string{"198.51.100.1", "gw"}}, true, corev1.ServiceTypeNodePort, []string{"--gateway-address=198.51.100.1,gw"}},
-		"removed": {gatewayOptions{}, false, corev1.ServiceTypeNodePort, nil},
+		"kept":    {gatewayOptions{}, true, []string{"--gateway-address=gw.example.com"}},
+		"changed": {gatewayOptions{gatewayAddresses: []string{"198.51.100.1", "gw"}}, true, []string{"--gateway-address=198.51.100.1,gw"}},
+		"removed": {gatewayOptions{}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := &joinCommand{hasServiceCIDRs: true}
@@ -83,9 +82,7 @@ func TestGatewaySettingsAreKept(t *testing.T) {
 			j.gatewayService = &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
 			j.setDefaults()
 			check.Equal(t, "arguments", test.want, j.agentArgs())
-			if j.gatewayType != test.wantType {
-				t.Errorf("the type is %s", j.gatewayType)
-			}
+			check.Equal(t, "type", corev1.ServiceTypeNodePort, j.gatewayType)
 		})
 	}
 }

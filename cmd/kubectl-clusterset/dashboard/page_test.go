@@ -141,9 +141,7 @@ func TestChanges(t *testing.T) {
 	}
 	check.Equal(t, "the changes", want, got)
 	c.ServicesGone = slices.Repeat(c.ServicesGone, 2*maxChanges)
-	if got := len(changesOf(c)); got != maxChanges {
-		t.Errorf("%d changes", got)
-	}
+	check.Equal(t, "number of changes", maxChanges, len(changesOf(c)))
 }
 
 // TestFeed: a browser that has missed a revision, or whose columns have changed, gets the whole page.
@@ -166,22 +164,16 @@ func TestFeed(t *testing.T) {
 		t.Error("revision 2 is not sent as a difference to the browser that has revision 1")
 	}
 	publish(observation("web 2/2"))
-	if !isWhole(1) {
-		t.Error("a browser that has missed revision 2 gets the difference from it")
-	}
+	check.Equal(t, "a browser that has missed revision 2 gets the whole page", true, isWhole(1))
 	if content, current, _ := f.since(3); content != nil || current != 3 {
 		t.Errorf("a browser with revision 3 gets %s, of revision %d", content, current)
 	}
 	another := observation("web 2/2")
 	another.Status.Members = append(another.Status.Members, survey.MemberStatus{ID: "west"})
 	publish(another)
-	if !isWhole(3) {
-		t.Error("another member has no column in the rows that do not change")
-	}
+	check.Equal(t, "with another member, whose column no row has, a browser gets the whole page", true, isWhole(3))
 	for i := range 2 * maxChanges {
 		publish(observation(fmt.Sprintf("web %d/1000", i)))
 	}
-	if len(f.changes) != maxChanges {
-		t.Errorf("%d changes are kept", len(f.changes))
-	}
+	check.Equal(t, "number of changes that are kept", maxChanges, len(f.changes))
 }

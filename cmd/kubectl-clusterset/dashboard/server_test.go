@@ -37,9 +37,7 @@ func serve(t *testing.T) served {
 	go func() { ended <- s.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		check.Equal(t, "error of Serve", "", check.Message(<-ended))
 	})
 	return served{s, link}
 }

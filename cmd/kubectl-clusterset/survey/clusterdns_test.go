@@ -6,10 +6,11 @@ package survey
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 func dnsService(namespace, name, ip, port string) corev1.Service {
@@ -46,9 +47,7 @@ func TestSelectDNS(t *testing.T) {
 		if service := selectDNS(test.services, test.addresses); service != nil {
 			got = service.Name
 		}
-		if got != test.want {
-			t.Errorf("%s: Service %q, want %q", name, got, test.want)
-		}
+		check.Equal(t, name+": Service", test.want, got)
 	}
 }
 
@@ -82,8 +81,7 @@ func TestDNSPods(t *testing.T) {
 		"without a port": {udpOnly, slice("tcp-53", true, "Pod"), map[string]int32{}, true},
 	} {
 		pods, elsewhere := dnsPods(&test.service, []discoveryv1.EndpointSlice{test.slice})
-		if diff := cmp.Diff(test.want, pods); diff != "" || elsewhere != test.elsewhere {
-			t.Errorf("%s: elsewhere %v, pods (-want +got):\n%s", name, elsewhere, diff)
-		}
+		check.Equal(t, name+": pods", test.want, pods)
+		check.Equal(t, name+": elsewhere", test.elsewhere, elsewhere)
 	}
 }

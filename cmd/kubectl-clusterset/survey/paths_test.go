@@ -20,6 +20,8 @@ import (
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+	cloud := route.Cluster{Network: "cloud", Gateway: true}
+	by := func(path Path, message string) []PathStatus { return []PathStatus{{"a", "b", path, message}} }
 	for name, test := range map[string]struct {
 		importer MemberObjects
 		exporter route.Cluster
@@ -27,47 +29,37 @@ func TestPaths(t *testing.T) {
 		problem  string
 	}{
 		"direct":   {importer: MemberObjects{}},
-		"gateways": {gatewaysOf(GatewayReach{Ready: 2, Known: true, Reached: 2}), route.Cluster{Network: "cloud", Gateway: true}, []PathStatus{{"a", "b", PathGateways, ""}}, ""},
+		"gateways": {gatewaysOf(GatewayReach{Ready: 2, Known: true, Reached: 2}), cloud, by(PathGateways, ""), ""},
 		"one of two gateways": {
 			gatewaysOf(GatewayReach{Ready: 2, Known: true, Reached: 1, Unreached: 1, Message: "g2: connection refused"}),
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathGateways, "g2: connection refused"}},
-			"",
+			cloud, by(PathGateways, "g2: connection refused"), "",
 		},
 		"no gateway reaches it": {
 			gatewaysOf(GatewayReach{Ready: 2, Known: true, Unreached: 2, Message: "g2: connection refused"}),
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathGatewaysUnreached, "g2: connection refused"}},
+			cloud, by(PathGatewaysUnreached, "g2: connection refused"),
 			"error GatewayUnreachable No gateway of a reaches those of b: g2: connection refused",
 		},
 		"no gateway is ready": {
-			gatewaysOf(GatewayReach{Known: true}),
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathGatewaysUnreached, "none of its gateways is ready"}},
+			gatewaysOf(GatewayReach{Known: true}), cloud, by(PathGatewaysUnreached, "none of its gateways is ready"),
 			"error GatewayUnreachable No gateway of a reaches those of b: none of its gateways is ready",
 		},
 		"the gateways have not read the other cluster": {
-			gatewaysOf(GatewayReach{Ready: 2}),
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathGatewaysUnreached, "its gateways do not know those of b"}},
+			gatewaysOf(GatewayReach{Ready: 2}), cloud, by(PathGatewaysUnreached, "its gateways do not know those of b"),
 			"error GatewayUnreachable No gateway of a reaches those of b: its gateways do not know those of b",
 		},
 		"no gateway has reported": {
 			gatewaysOf(GatewayReach{Ready: 2, Known: true}),
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathNotKnown, "none of its gateways has reported whether it reaches those of b"}},
+			cloud, by(PathNotKnown, "none of its gateways has reported whether it reaches those of b"),
 			"warning NotKnown It is not known whether the gateways of a reach those of b: none of its gateways has reported whether it reaches those of b",
 		},
 		"the gateways cannot be read": {
 			MemberObjects{Err: errors.New("forbidden")},
-			route.Cluster{Network: "cloud", Gateway: true},
-			[]PathStatus{{"a", "b", PathNotKnown, "forbidden"}},
+			cloud, by(PathNotKnown, "forbidden"),
 			"warning NotKnown It is not known whether the gateways of a reach those of b: forbidden",
 		},
-		"no gateways": {MemberObjects{}, route.Cluster{Network: "cloud", Gateway: true}, []PathStatus{{
-			"a", "b", PathNone,
+		"no gateways": {MemberObjects{}, cloud, by(PathNone,
 			"cluster b is in network cloud, this cluster in network default, and this cluster has no gateway: if the pods of both reach each other, set one network in both Members",
-		}}, ""},
+		), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,9 +80,7 @@ func TestPaths(t *testing.T) {
 			for _, p := range a.problems {
 				problem += string(p.Severity) + " " + string(p.Reason) + " " + p.Message
 			}
-			if problem != test.problem {
-				t.Errorf("problems %q, want %q", problem, test.problem)
-			}
+			check.Equal(t, "problems", test.problem, problem)
 		})
 	}
 }

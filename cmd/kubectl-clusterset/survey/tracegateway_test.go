@@ -32,6 +32,9 @@ func TestGatewaySteps(t *testing.T) {
 		"b": {Spec: gatewayv1alpha1.RemoteGatewaySpec{Addresses: []gatewayv1alpha1.Address{{Host: "198.51.100.1", Port: 443}}}},
 	}
 	two := []string{"10.9.0.1", "10.9.0.2"}
+	reporting := func(statuses ...gatewayv1alpha1.GatewayStatus) gateways {
+		return gateways{exist: true, ready: two, all: 2, statuses: statuses, remote: remote}
+	}
 	const other = "cluster b is in network cloud, this cluster in network default, and "
 	for name, test := range map[string]struct {
 		gateways gateways
@@ -39,24 +42,16 @@ func TestGatewaySteps(t *testing.T) {
 		want     string
 	}{
 		"reached": {
-			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], true), status("g2", two[1], true)}, remote: remote},
-			nil,
+			reporting(status("g1", two[0], true), status("g2", two[1], true)), nil,
 			"ok through gateways: 2 of 2 reach those of b at 198.51.100.1:443",
 		},
 		"reached by one": {
-			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], true), status("g2", two[1], false)}, remote: remote},
-			nil,
+			reporting(status("g1", two[0], true), status("g2", two[1], false)), nil,
 			"note 1 of 2 gateways reach those of b; g2: connection refused",
 		},
-		"reached by none": {
-			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g1", two[0], false)}, remote: remote},
-			nil,
-			"broken none of 1 gateways reaches those of b: g1: connection refused",
-		},
+		"reached by none": {reporting(status("g1", two[0], false)), nil, "broken none of 1 gateways reaches those of b: g1: connection refused"},
 		"a report of a pod that is gone": {
-			gateways{exist: true, ready: two, all: 2, statuses: []gatewayv1alpha1.GatewayStatus{status("g0", "10.9.0.9", false)}, remote: remote},
-			nil,
-			"broken no gateway has reported whether it reaches those of b",
+			reporting(status("g0", "10.9.0.9", false)), nil, "broken no gateway has reported whether it reaches those of b",
 		},
 		"no gateway is ready": {gateways{exist: true, all: 2, remote: remote}, nil, "broken none of 2 addresses of its gateways is ready, so cluster b is not reached"},
 		"unknown":             {gateways{exist: true, ready: two, all: 2}, nil, "broken its gateways do not know those of b, which the hub has"},
@@ -98,9 +93,7 @@ func TestGatewaySteps(t *testing.T) {
 					t.Errorf("%s has no fix", step.Found)
 				}
 			}
-			if got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
+			check.Equal(t, "steps", test.want, got)
 		})
 	}
 }
@@ -108,13 +101,9 @@ func TestGatewaySteps(t *testing.T) {
 // A member that publishes no addresses has the endpoints that it says are available. spec: W2, G12
 func TestExporterStatus(t *testing.T) {
 	export := clusterset.Export{Cluster: "b", Available: clusterset.Availability{{Port: 80}: 1, {Port: 81}: 2}}
-	if got, want := exporterStatus(export, nil), (ExporterStatus{"b", 2, 2}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	check.Equal(t, "without addresses", ExporterStatus{"b", 2, 2}, exporterStatus(export, nil))
 	counts := map[clusterset.ClusterID]ExporterStatus{"b": {Endpoints: 5, ReadyEndpoints: 3}}
-	if got, want := exporterStatus(export, counts), (ExporterStatus{"b", 5, 3}); got != want {
-		t.Errorf("with addresses: %+v, want %+v", got, want)
-	}
+	check.Equal(t, "with addresses", ExporterStatus{"b", 5, 3}, exporterStatus(export, counts))
 }
 
 // status lists the clusters that no gateway of a member reaches, and imports that cannot use a source. spec: G12, W4

@@ -8,6 +8,7 @@ import (
 
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -35,9 +36,7 @@ func TestVerdict(t *testing.T) {
 			if seen := result.NotKnown(); seen != nil {
 				got = seen.Hop
 			}
-			if got != test.notKnown {
-				t.Errorf("not known: %q, want %q", got, test.notKnown)
-			}
+			check.Equal(t, "not known", test.notKnown, got)
 		})
 	}
 }

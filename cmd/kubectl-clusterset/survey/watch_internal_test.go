@@ -48,9 +48,7 @@ func TestRenewal(t *testing.T) {
 	} {
 		check.Equal(t, name, test.want, isRenewal(beat(0, nil), test.after))
 	}
-	if isRenewal(&hubv1alpha1.Member{}, &hubv1alpha1.Member{}) {
-		t.Error("a change of a Member is ignored")
-	}
+	check.Equal(t, "a change of a Member is ignored", false, isRenewal(&hubv1alpha1.Member{}, &hubv1alpha1.Member{}))
 }
 
 // onlyMembers is a hub with Members and nothing else.
@@ -67,6 +65,22 @@ func (o onlyMembers) List(_ context.Context, list client.ObjectList, _ ...client
 	return nil
 }
 
+// renewedAt returns a hub with members whose heartbeats were renewed at these times.
+func renewedAt(t *testing.T, renewed map[clusterset.ClusterID]time.Time, now time.Time) *Hub {
+	t.Helper()
+	var members onlyMembers
+	for id := range renewed {
+		m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
+		m.Spec.ClusterID = string(id)
+		members.items = append(members.items, m)
+	}
+	snapshot, err := hub.Read(t.Context(), members)
+	check.Must(t, err)
+	h := newHub(KubeContext{}, snapshot, now)
+	h.Renewed = renewed
+	return h
+}
+
 // TestUntilSilence: the hub is read again when the first connected member may be silent, and only then.
 func TestUntilSilence(t *testing.T) {
 	t.Parallel()
@@ -80,19 +94,11 @@ func TestUntilSilence(t *testing.T) {
 		"the oldest heartbeat counts": {map[clusterset.ClusterID]time.Duration{"east": 5 * time.Second, "west": 30 * time.Second, "mid": time.Minute}, 10 * time.Second},
 		"it is due":                   {map[clusterset.ClusterID]time.Duration{"east": 40 * time.Second}, 0},
 	} {
-		var members onlyMembers
 		renewed := map[clusterset.ClusterID]time.Time{}
 		for id, age := range test.ages {
-			m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
-			m.Spec.ClusterID = string(id)
-			members.items = append(members.items, m)
 			renewed[id] = now.Add(-age)
 		}
-		snapshot, err := hub.Read(t.Context(), members)
-		check.Must(t, err)
-		h := newHub(KubeContext{}, snapshot, now)
-		h.Renewed = renewed
-		check.Equal(t, name, test.want, h.untilSilence())
+		check.Equal(t, name, test.want, renewedAt(t, renewed, now).untilSilence())
 	}
 }
 
@@ -102,17 +108,7 @@ func TestIsBehind(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	east, west := clusterset.ClusterID("east"), clusterset.ClusterID("west")
 	at := func(renewed time.Time) *Hub {
-		var members onlyMembers
-		for _, id := range []clusterset.ClusterID{east, west} {
-			m := hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: id.HubNamespace(), Name: hubv1alpha1.MemberName}}
-			m.Spec.ClusterID = string(id)
-			members.items = append(members.items, m)
-		}
-		snapshot, err := hub.Read(t.Context(), members)
-		check.Must(t, err)
-		h := newHub(KubeContext{}, snapshot, now)
-		h.Renewed = map[clusterset.ClusterID]time.Time{east: renewed, west: now}
-		return h
+		return renewedAt(t, map[clusterset.ClusterID]time.Time{east: renewed, west: now}, now)
 	}
 	received := func(id clusterset.ClusterID, when time.Time) hubv1alpha1.Heartbeat {
 		at := metav1.NewTime(when)
@@ -123,13 +119,9 @@ func TestIsBehind(t *testing.T) {
 	}
 	old := now.Add(-time.Minute)
 	before, after := at(now), at(old)
-	if lost := before.silentSince(before); len(lost) > 0 {
-		t.Errorf("%v are silent", lost)
-	}
+	check.Equal(t, "silent clusters at first", []clusterset.ClusterID(nil), before.silentSince(before))
 	lost := after.silentSince(before)
-	if len(lost) != 1 || lost[0] != east {
-		t.Fatalf("%v are silent, want east", lost)
-	}
+	check.Equal(t, "silent clusters", []clusterset.ClusterID{east}, lost)
 	for name, test := range map[string]struct {
 		live []hubv1alpha1.Heartbeat
 		want bool
@@ -165,9 +157,7 @@ func TestReduce(t *testing.T) {
 	if other.Name != "web" || other.Spec.Type != corev1.ServiceTypeExternalName || other.Spec.ExternalName != "" || other.Annotations != nil || other.ManagedFields != nil {
 		t.Errorf("the other Service is %+v", other)
 	}
-	if beat.ManagedFields == nil {
-		t.Error("it is not known when the hub received the heartbeat")
-	}
+	check.Equal(t, "it is known when the hub received the heartbeat", true, beat.ManagedFields != nil)
 }
 
 // TestUnanswered: a failed request is noted with the time at which failures began, and everything is read again after the first response.
@@ -190,9 +180,8 @@ func TestUnanswered(t *testing.T) {
 		t.Errorf("after another failure: %+v, %d signals", again, signals)
 	}
 	s.note(failureOf(&http.Response{StatusCode: http.StatusUnauthorized, Status: "401 Unauthorized"}, nil))
-	if _, failing := s.unanswered("east"); !failing {
-		t.Error("credentials that are not accepted count as a response")
-	}
+	_, failing = s.unanswered("east")
+	check.Equal(t, "credentials that are not accepted count as a failure", true, failing)
 	s.note(failureOf(&http.Response{StatusCode: http.StatusOK}, nil))
 	if _, failing := s.unanswered("east"); failing || signals != 2 || !s.stale.Load() {
 		t.Errorf("after a response: failing %t, %d signals", failing, signals)

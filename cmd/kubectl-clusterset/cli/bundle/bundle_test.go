@@ -43,7 +43,7 @@ func files(t *testing.T, content []byte) map[string]string {
 func TestSecretsAreScrubbed(t *testing.T) {
 	t.Parallel()
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
-	cases := map[string]struct{ text, want string }{
+	for name, tc := range map[string]struct{ text, want string }{
 		"a bearer token":           {"GET / Authorization: Bearer abc.def-123 200", "GET / Authorization: Bearer (removed) 200"},
 		"in lower case":            {"authorization=bearer sEcReT123", "authorization=bearer (removed)"},
 		"basic authentication":     {"Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic (removed)"},
@@ -57,8 +57,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		"what is known":            {"it says: planted-value!", "it says: (removed)!"},
 		"what is known, in base64": {"data: cGxhbnRlZC12YWx1ZQ==", "data: (removed)"},
 		"what is harmless":         {"the Secret tombolo-hub/token is mounted; status: True", "the Secret tombolo-hub/token is mounted; status: True"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var s scrubber
@@ -132,9 +131,7 @@ func TestBounds(t *testing.T) {
 		check.Must(t, a.text("../../etc/log", long))
 	}
 	check.Must(t, a.close())
-	if a.size != total {
-		t.Errorf("it holds %d bytes, want %d", a.size, total)
-	}
+	check.Equal(t, "bytes", total, a.size)
 	found := files(t, out.Bytes())
 	if _, ok := found["clusterset/etc/log"]; !ok || len(found) != 2 {
 		t.Errorf("it holds %d files", len(found))

@@ -104,9 +104,7 @@ func elements(t *testing.T, svg []byte) (map[string]int, string) {
 		if errors.Is(err, io.EOF) {
 			return count, text
 		}
-		if err != nil {
-			t.Fatalf("no XML: %v", err)
-		}
+		check.Must(t, err)
 		switch element := token.(type) {
 		case xml.StartElement:
 			count[element.Name.Local]++
