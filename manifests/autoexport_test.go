@@ -30,8 +30,8 @@ func TestAutoExport(t *testing.T) {
 		{with, true, []string{"list", "watch", "get", "create", "delete"}},
 		{without, false, []string{"list", "watch"}},
 	} {
-		i := slices.IndexFunc(ofKind[appsv1.Deployment](t, tc.objects, "Deployment"), func(d appsv1.Deployment) bool { return d.Name == manifests.AgentDeployment })
-		args := ofKind[appsv1.Deployment](t, tc.objects, "Deployment")[i].Spec.Template.Spec.Containers[0].Args
+		agent := named[appsv1.Deployment](t, tc.objects, "Deployment", manifests.AgentDeployment)
+		args := agent.Spec.Template.Spec.Containers[0].Args
 		if slices.Contains(args, flag) != tc.flag {
 			t.Errorf("the arguments of the agent are %q", args)
 		}

@@ -87,20 +87,11 @@ func TestUnboundedIsNoticed(t *testing.T) {
 
 // spec: K1
 func TestClusterProperty(t *testing.T) {
-	all := crds(t, "crd")
-	i := slices.IndexFunc(all, func(c apiextensionsv1.CustomResourceDefinition) bool {
-		return c.Name == "clusterproperties.about.k8s.io"
-	})
-	if i < 0 {
-		t.Fatal("there is no CRD of ClusterProperty")
-	}
-	crd := all[i]
-	if got := crd.Annotations["api-approved.kubernetes.io"]; got != "https://github.com/kubernetes/enhancements/pull/3084" {
-		t.Errorf("api-approved.kubernetes.io: %q", got)
-	}
-	if crd.Spec.Scope != apiextensionsv1.ClusterScoped {
-		t.Errorf("scope %s", crd.Spec.Scope)
-	}
+	objects := must(t)(manifests.Render("crd"))
+	crd := named[apiextensionsv1.CustomResourceDefinition](t, objects, "CustomResourceDefinition", "clusterproperties.about.k8s.io")
+	const approval = "https://github.com/kubernetes/enhancements/pull/3084"
+	check.Equal(t, "api-approved.kubernetes.io", approval, crd.Annotations["api-approved.kubernetes.io"])
+	check.Equal(t, "scope", apiextensionsv1.ClusterScoped, crd.Spec.Scope)
 	type served struct{ Served, Storage bool }
 	got := map[string]served{}
 	for _, version := range crd.Spec.Versions {

@@ -40,14 +40,10 @@ func TestGateway(t *testing.T) {
 	}
 	check.Equal(t, "objects", want, names(objects))
 	service := ofKind[corev1.Service](t, objects, "Service")[0]
-	if service.Name != clusterset.GatewayService || service.Namespace != manifests.AgentNamespace {
-		t.Errorf("the Service is %s/%s", service.Namespace, service.Name)
-	}
+	check.Equal(t, "the Service", []string{manifests.AgentNamespace, clusterset.GatewayService}, []string{service.Namespace, service.Name})
 	pod := ofKind[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template
 	for key, value := range service.Spec.Selector {
-		if pod.Labels[key] != value {
-			t.Errorf("the Service selects %s=%s, the pods have %q", key, value, pod.Labels[key])
-		}
+		check.Equal(t, "label "+key+" of the pods, by which the Service selects", value, pod.Labels[key])
 	}
 	for _, port := range pod.Spec.Containers[0].Ports {
 		if port.ContainerPort < 1024 || port.ContainerPort >= ports.First && port.ContainerPort <= ports.Last {

@@ -20,9 +20,7 @@ import (
 func TestSpread(t *testing.T) {
 	objects := must(t)(manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true}))
 	deployments := ofKind[appsv1.Deployment](t, objects, "Deployment")
-	if len(deployments) != 3 {
-		t.Errorf("%d Deployments, want 3", len(deployments))
-	}
+	check.Equal(t, "number of Deployments", 3, len(deployments))
 	for _, d := range deployments {
 		spec := d.Spec.Template.Spec
 		if *d.Spec.Replicas < 2 || spec.PriorityClassName != "" || !spreads(t, d.Spec.Template) {

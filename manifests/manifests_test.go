@@ -6,9 +6,9 @@ package manifests_test
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -65,9 +65,8 @@ func TestMember(t *testing.T) {
 			for _, i := range []int{4, 5} {
 				check.Equal(t, want[i], subject, objects[i].Object["subjects"])
 			}
-			if got, _, _ := unstructured.NestedString(objects[6].Object, "spec", "clusterID"); got != string(id) {
-				t.Errorf("clusterID %q, want %q", got, id)
-			}
+			got, _, _ := unstructured.NestedString(objects[6].Object, "spec", "clusterID")
+			check.Equal(t, "clusterID", string(id), got)
 		})
 	}
 }
@@ -80,9 +79,7 @@ func TestMemberAsInExample(t *testing.T) {
 		ServiceCIDRs: prefixes("10.96.0.0/16"),
 	}))
 	want := must(t)(manifests.Render("overlays/example-member"))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-written by hand +rendered:\n%s", diff)
-	}
+	check.Equal(t, "objects that are written by hand (want) and rendered", want, got)
 }
 
 func TestMemberOptions(t *testing.T) {
@@ -162,6 +159,16 @@ func ofKind[T any](t *testing.T, objects []*unstructured.Unstructured, kind stri
 		all = append(all, value)
 	}
 	return all
+}
+
+// named returns the object of a kind with a name as a value of a type.
+func named[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
+	t.Helper()
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	if i < 0 {
+		t.Fatalf("no %s %s among %v", kind, name, names(objects))
+	}
+	return ofKind[T](t, objects[i:i+1], kind)[0]
 }
 
 func prefixes(cidrs ...string) []netip.Prefix {

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -29,13 +28,9 @@ func TestReservedAsInClusterset(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			got, want := inPolicy(t, variable), inGo(t, variable)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-clusterset +policy:\n%s", diff)
-			}
+			check.Equal(t, "reserved in clusterset (want) and in the policy", want, got)
 			for _, s := range got {
-				if !reserved(s) {
-					t.Errorf("%s is not reserved in clusterset", s)
-				}
+				check.Equal(t, s+" is reserved in clusterset", true, reserved(s))
 			}
 		})
 	}
@@ -43,9 +38,7 @@ func TestReservedAsInClusterset(t *testing.T) {
 
 // The default namespace of the agents is reserved.
 func TestAgentNamespaceIsReserved(t *testing.T) {
-	if !clusterset.IsReservedNamespace(manifests.AgentNamespace) {
-		t.Errorf("%s is not reserved in clusterset", manifests.AgentNamespace)
-	}
+	check.Equal(t, manifests.AgentNamespace+" is reserved in clusterset", true, clusterset.IsReservedNamespace(manifests.AgentNamespace))
 }
 
 // A member may request tokens of its account with the lifetime that its agent requests, and not longer.
@@ -82,9 +75,7 @@ func TestPoliciesAreBound(t *testing.T) {
 		bound[binding.Spec.PolicyName] = binding.Spec.ValidationActions
 	}
 	for _, p := range ofKind[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy") {
-		if !slices.Equal(bound[p.Name], []admissionv1.ValidationAction{admissionv1.Deny}) {
-			t.Errorf("%s is bound to %v", p.Name, bound[p.Name])
-		}
+		check.Equal(t, p.Name+" is bound to", []admissionv1.ValidationAction{admissionv1.Deny}, bound[p.Name])
 		if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionv1.Fail {
 			t.Errorf("%s does not fail closed", p.Name)
 		}
@@ -96,27 +87,18 @@ func TestPoliciesAreBound(t *testing.T) {
 	}
 }
 
-func policies(t *testing.T, audiences ...string) []admissionv1.ValidatingAdmissionPolicy {
-	t.Helper()
-	return ofKind[admissionv1.ValidatingAdmissionPolicy](t, must(t)(manifests.Hub(audiences...)), "ValidatingAdmissionPolicy")
-}
-
 // tokenPolicy returns the policy for tokens of members.
 func tokenPolicy(t *testing.T, audiences ...string) admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	all := policies(t, audiences...)
-	i := slices.IndexFunc(all, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "tokens.hub.tombolo-mcs.io" })
-	if i < 0 {
-		t.Fatal("there is no such policy")
-	}
-	return all[i]
+	objects := must(t)(manifests.Hub(audiences...))
+	return named[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", "tokens.hub.tombolo-mcs.io")
 }
 
 // inPolicy returns the strings of a variable of a policy, sorted.
 func inPolicy(t *testing.T, variable string) []string {
 	t.Helper()
 	var out []string
-	for _, policy := range policies(t) {
+	for _, policy := range ofKind[admissionv1.ValidatingAdmissionPolicy](t, must(t)(manifests.Hub()), "ValidatingAdmissionPolicy") {
 		for _, v := range policy.Spec.Variables {
 			if v.Name != variable {
 				continue

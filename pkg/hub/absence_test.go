@@ -33,7 +33,7 @@ func synced(t *testing.T, keys ...clusterset.ServiceKey) *fill {
 	f := newFill(t)
 	var records []any
 	for _, k := range keys {
-		records = append(records, publishedBy(t, "a", k))
+		records = append(records, publishedBy("a", k))
 	}
 	f.list(kindMember, memberOf("a"), memberOf("own"))
 	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
@@ -44,8 +44,7 @@ func synced(t *testing.T, keys ...clusterset.ServiceKey) *fill {
 }
 
 // publishedBy returns a member's record of a service that importers accept.
-func publishedBy(t *testing.T, id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
-	t.Helper()
+func publishedBy(id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha1.PublishedService {
 	export := ownWeb()
 	export.Cluster, export.Key = id, key
 	return onTheHub(record.EncodeService(export))
@@ -82,7 +81,7 @@ func TestMissing(t *testing.T) {
 	t.Parallel()
 	k := services(2)
 	lists := func(f *fill) {
-		f.list(kindService, publishedBy(t, "a", k[1]))
+		f.list(kindService, publishedBy("a", k[1]))
 		f.list(kindEndpoints)
 		f.list(kindMember, memberOf("a"), memberOf("own"))
 		f.list(kindHeartbeat, heartbeatOf("a", "5", complete))
@@ -108,7 +107,7 @@ func TestMissing(t *testing.T) {
 		"it names later endpoints":              {steps{lists, beat(beatOf("a", "6", 1, "", "7"))}, "all"},
 		"and the watches come as far":           {steps{lists, beat(beatOf("a", "6", 1, "7", "7")), seen(kindService, "7"), seen(kindEndpoints, "8")}, "nothing"},
 		"it names more services":                {steps{lists, beat(beatOf("a", "6", 2, "", ""))}, "all"},
-		"and another one arrives":               {steps{lists, beat(beatOf("a", "6", 2, "", "")), func(f *fill) { f.watch(kindService, table.Add, publishedBy(t, "a", services(3)[2])) }, seen(kindService, "7")}, "nothing"},
+		"and another one arrives":               {steps{lists, beat(beatOf("a", "6", 2, "", "")), func(f *fill) { f.watch(kindService, table.Add, publishedBy("a", services(3)[2])) }, seen(kindService, "7")}, "nothing"},
 		"the heartbeat is deleted":              {steps{lists, beat(heartbeatOf("a", "6", complete)), func(f *fill) { f.watch(kindHeartbeat, table.Delete, heartbeatOf("a", "6", complete)) }}, "nothing"},
 		"a heartbeat appears":                   {steps{lists, func(f *fill) { f.list(kindHeartbeat) }, beat(heartbeatOf("a", "1", complete))}, "nothing"},
 		"our own Member is missing":             {steps{lists, func(f *fill) { f.list(kindMember, memberOf("a")) }, beat(heartbeatOf("a", "6", complete))}, "all"},
@@ -157,9 +156,7 @@ func TestManyMissingRecords(t *testing.T) {
 		check.Equal(t, fmt.Sprintf("%d records: services that wait", n), map[clusterset.ClusterID]int{"a": n}, f.Unconfirmed())
 		f.events = nil
 		f.watch(kindHeartbeat, table.Update, heartbeatOf("a", "3", complete))
-		if len(f.events) != n {
-			t.Errorf("%d records: %d services are reconciled", n, len(f.events))
-		}
+		check.Equal(t, fmt.Sprintf("%d records: services that are reconciled", n), n, len(f.events))
 		f.want("confirmed", keys[0], "nothing")
 	}
 }
@@ -176,7 +173,7 @@ func TestKindsOneAfterTheOther(t *testing.T) {
 	f.list(kindEndpoints, endpointsOf("a", k, "0123456789"))
 	f.want("endpoints alone", k, "all")
 	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
-	f.list(kindService, publishedBy(t, "a", k))
+	f.list(kindService, publishedBy("a", k))
 	f.want("both", k, "nothing")
 	f.list(kindEndpoints)
 	f.want("the slice is lost", k, "slice")
@@ -198,16 +195,16 @@ func TestWatchedDeletion(t *testing.T) {
 			f := synced(t, k...)
 			f.list(kindEndpoints, endpointsOf("a", k[0], "0123456789"), endpointsOf("a", k[1], "0123456789"))
 			unconfirmed(f)
-			f.watch(kindService, table.Delete, publishedBy(t, "a", k[0]))
+			f.watch(kindService, table.Delete, publishedBy("a", k[0]))
 			f.want("the export", k[0], "nothing")
 			f.watch(kindEndpoints, table.Delete, endpointsOf("a", k[1], "0123456789"))
 			f.want("a slice", k[1], "nothing")
 			f.list(kindEndpoints)
-			f.list(kindService, publishedBy(t, "a", k[1]))
+			f.list(kindService, publishedBy("a", k[1]))
 			f.want("the export, after lists", k[0], "nothing")
 			f.want("the slice, after lists", k[1], "nothing")
-			f.watch(kindService, table.Add, publishedBy(t, "a", k[0]))
-			f.list(kindService, publishedBy(t, "a", k[1]))
+			f.watch(kindService, table.Add, publishedBy("a", k[0]))
+			f.list(kindService, publishedBy("a", k[1]))
 			f.want("the export, back and lost", k[0], "all")
 		})
 	}
@@ -224,13 +221,13 @@ func TestWatchedDeletionBeforeAList(t *testing.T) {
 	f.watch(kindEndpoints, table.Add, endpointsOf("a", k[0], "0123456789"))
 	f.watch(kindEndpoints, table.Add, endpointsOf("a", k[1], "0123456789"))
 	f.watch(kindEndpoints, table.Delete, endpointsOf("a", k[0], "0123456789"))
-	f.watch(kindService, table.Delete, publishedBy(t, "a", k[0]))
+	f.watch(kindService, table.Delete, publishedBy("a", k[0]))
 	f.watch(kindEndpoints, table.Delete, endpointsOf("a", k[1], "0123456789"))
 	f.list(kindMember, memberOf("a"), memberOf("own"))
 	f.want("the export", k[0], "nothing")
 	f.want("a slice", k[1], "nothing")
-	f.watch(kindService, table.Add, publishedBy(t, "a", k[0]))
-	f.list(kindService, publishedBy(t, "a", k[1]))
+	f.watch(kindService, table.Add, publishedBy("a", k[0]))
+	f.list(kindService, publishedBy("a", k[1]))
 	f.want("the export, back and lost", k[0], "all")
 }
 
@@ -244,16 +241,14 @@ func TestNotUsedIsNotMissing(t *testing.T) {
 	f.list(kindMember, memberOf("a"), memberOf("own"))
 	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
 	f.list(kindEndpoints)
-	f.list(kindService, publishedBy(t, "a", k))
+	f.list(kindService, publishedBy("a", k))
 	f.want("accepted", k, "slice")
-	inactive := publishedBy(t, "a", k)
+	inactive := publishedBy("a", k)
 	inactive.Spec.Inactive = true
 	f.watch(kindService, table.Update, inactive)
 	f.want("inactive", k, "nothing")
-	if exports := f.Service(k).Exports; len(exports) > 0 {
-		t.Errorf("an inactive record is an export: %+v", exports)
-	}
-	f.watch(kindService, table.Update, publishedBy(t, "a", k))
+	check.Equal(t, "exports of an inactive record", []clusterset.Export(nil), f.Service(k).Exports)
+	f.watch(kindService, table.Update, publishedBy("a", k))
 	changed := memberOf("a")
 	changed.Spec.Namespaces = []hubv1alpha1.NamespaceName{"another"}
 	f.watch(kindMember, table.Update, changed)
@@ -272,7 +267,7 @@ func TestUngrantedIsWithdrawn(t *testing.T) {
 	f.list(kindHeartbeat, heartbeatOf("a", "1", complete))
 	f.list(kindEndpoints, onTheHub(record.EncodeEndpoints(k, clusterset.Slice{Cluster: "a", ID: "0000000000", AddressType: discoveryv1.AddressTypeIPv4})))
 	grantedTo := func(clusters ...hubv1alpha1.GrantedCluster) *hubv1alpha1.PublishedService {
-		granted := publishedBy(t, "a", k)
+		granted := publishedBy("a", k)
 		granted.Spec.Inactive, granted.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: clusters}
 		return granted
 	}
@@ -292,7 +287,7 @@ func TestUngrantedIsWithdrawn(t *testing.T) {
 	see("granted again", "slice", 1, 0)
 	f.watch(kindService, table.Update, grantedTo())
 	see("granted to none", "nothing", 0, 1)
-	f.watch(kindService, table.Update, publishedBy(t, "a", k))
+	f.watch(kindService, table.Update, publishedBy("a", k))
 	see("exported to all", "slice", 1, 0)
 	f.list(kindService)
 	f.list(kindEndpoints)
@@ -304,19 +299,13 @@ func TestSuspended(t *testing.T) {
 	t.Parallel()
 	k := services(1)[0]
 	f := synced(t, k)
-	if len(f.Service(k).Exports) != 1 {
-		t.Fatal("the export is not there at first")
-	}
+	check.Equal(t, "number of exports at first", 1, len(f.Service(k).Exports))
 	f.events = nil
 	f.watch(kindMember, table.Update, suspended("a"))
-	if len(f.Service(k).Exports) > 0 {
-		t.Error("the export is used")
-	}
+	check.Equal(t, "number of exports that are used", 0, len(f.Service(k).Exports))
 	check.Equal(t, "events", []Event{{Key: k, Backlog: true}}, f.events)
 	f.watch(kindMember, table.Update, suspended("own"))
-	if f.Service(k).NotAllowed == nil {
-		t.Error("a suspended cluster may publish")
-	}
+	check.Equal(t, "a suspended cluster may publish", false, f.Service(k).NotAllowed == nil)
 }
 
 // TestWaiting: a service is enqueued if the state changes of a member for which it waits, and only then.
@@ -324,7 +313,7 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	k := services(3)
 	f := synced(t, k...)
-	f.list(kindService, publishedBy(t, "a", k[2]))
+	f.list(kindService, publishedBy("a", k[2]))
 	f.want("lost", k[0], "all")
 	f.want("lost", k[1], "all")
 	f.Import(k[2], Imported{"a": nil})
@@ -375,9 +364,7 @@ func TestDeletionsAreBounded(t *testing.T) {
 		f.watch(kindService, table.Add, recordOf("a", last))
 		f.watch(kindService, table.Delete, recordOf("a", last))
 	}
-	if n := f.deleted.Len(); n != maxDeleted {
-		t.Errorf("%d deletions are stored, want %d", n, maxDeleted)
-	}
+	check.Equal(t, "number of deletions that are stored", maxDeleted, f.deleted.Len())
 	f.list(kindEndpoints)
 	f.want("the last", last, "nothing")
 	f.want("the first", clusterset.ServiceKey{Namespace: "shop", Name: "x-0"}, "all")

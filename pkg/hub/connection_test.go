@@ -6,6 +6,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -31,20 +32,14 @@ func TestReturn(t *testing.T) {
 	for _, k := range kinds {
 		c.handleResult(k, nil)
 	}
-	if store.InitialListDone() {
-		t.Error("the first list is done before any request")
-	}
+	check.Equal(t, "the first list is done before any request", false, store.InitialListDone())
 	noAnswer := errors.New("connection refused")
 	c.handleResult(kindService, noAnswer)
 	c.handleResult(kindMember, noAnswer)
 	c.handleResult(kindMember, nil)
-	if store.InitialListDone() {
-		t.Error("a hub that answers most requests is taken to be unreachable")
-	}
+	check.Equal(t, "a hub that answers most requests counts as unreachable", false, store.InitialListDone())
 	c.handleResult(kindService, noAnswer)
-	if !store.InitialListDone() {
-		t.Error("that the hub is unreachable is not noticed")
-	}
+	check.Equal(t, "a hub that answers no request counts as unreachable", true, store.InitialListDone())
 	all := Event{All: true, Backlog: true}
 	check.Equal(t, "while one kind does not answer", []Event{all}, events)
 	c.handleResult(kindService, nil)
@@ -59,14 +54,10 @@ func TestUnreachable(t *testing.T) {
 	store := NewStore("own", clusterset.AddressRanges{})
 	c := NewConnection(store, nil, logr.Discard(), func(Reachability) {})
 	for i, k := range kinds {
-		if store.InitialListDone() {
-			t.Errorf("the hub is unreachable after %d of %d requests have failed", i, len(kinds))
-		}
+		check.Equal(t, fmt.Sprintf("the hub is unreachable after %d of %d requests have failed", i, len(kinds)), false, store.InitialListDone())
 		c.handleResult(k, errors.New("connection refused"))
 	}
-	if !store.InitialListDone() {
-		t.Error("that the hub is unreachable is not noticed")
-	}
+	check.Equal(t, "the hub is unreachable after all requests have failed", true, store.InitialListDone())
 }
 
 // hubStub is a client whose requests return err. It stores the options of the last list.
@@ -105,12 +96,10 @@ func TestFirstList(t *testing.T) {
 	}
 	stub.err = nil
 	want("while the hub was unreachable", false)
-	if _, err := source.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+	check.Must(t, err)
+	_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
+	check.Must(t, err)
 	want("after a list", true)
 }
 

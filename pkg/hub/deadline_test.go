@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // silent is a hub that sends the header of a response after one delay, and the body after another, unless the request is canceled.
@@ -70,13 +72,8 @@ func TestDeadlines(t *testing.T) {
 				}
 				start := time.Now()
 				err := ask(ctx, deadlines{test.hub, requestDeadline}, test.query)
-				text := ""
-				if err != nil {
-					text = err.Error()
-				}
-				if after := time.Since(start); after != test.after || text != test.err {
-					t.Errorf("ends after %s with %q, want %s and %q", after, text, test.after, test.err)
-				}
+				check.Equal(t, "ends after", test.after, time.Since(start))
+				check.Equal(t, "error", test.err, check.Message(err))
 			})
 		})
 	}

@@ -107,9 +107,7 @@ func TestOwnGateway(t *testing.T) {
 	}
 	f.memberEvents = nil
 	f.list(kindGateway)
-	if got := f.Gateways(); got.Own != nil {
-		t.Errorf("the hub has lost the record: %+v", got)
-	}
+	check.Equal(t, "own record, which the hub has lost", (*hubv1alpha1.PublishedGateway)(nil), f.Gateways().Own)
 	check.Equal(t, "memberEvents", []MemberEvent{{"own", GatewayChanged}}, f.memberEvents)
 }
 
@@ -120,16 +118,13 @@ func TestAbsentGateways(t *testing.T) {
 	t.Parallel()
 	f := newFill(t)
 	f.KeepGateways([]clusterset.ClusterID{"a", "b"})
-	if got := f.Absent(); len(got) > 0 {
-		t.Errorf("before the lists, %v are absent", got)
-	}
+	check.Equal(t, "absent before the lists", []clusterset.ClusterID(nil), f.Absent())
 	for _, k := range kinds {
 		f.list(k)
 	}
 	f.list(kindMember, memberOf("own"), memberOf("a"))
 	check.Equal(t, "absent", []clusterset.ClusterID{"b"}, f.Absent())
 	f.MarkLeft("b")
-	if got := f.Absent(); len(got) > 0 || !f.Gateways().Revoked.Equal(sets.New[clusterset.ClusterID]("b")) {
-		t.Errorf("%v are absent, %v are revoked", got, f.Gateways().Revoked)
-	}
+	check.Equal(t, "absent after it was marked as left", []clusterset.ClusterID(nil), f.Absent())
+	check.Equal(t, "revoked", sets.New[clusterset.ClusterID]("b"), f.Gateways().Revoked)
 }

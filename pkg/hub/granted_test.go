@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -66,12 +66,8 @@ func TestVisibleSet(t *testing.T) {
 		_, wantAll := merged(t, toAll, own)
 		for name, published := range map[string][]clusterset.Export{"granted": exports, "granted to others": regranted} {
 			got, gotAll := merged(t, published, own)
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s: merged (-without the others +got):\n%s", name, diff)
-			}
-			if diff := cmp.Diff(wantAll, gotAll, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s: merged from all exports (-without grants +got):\n%s", name, diff)
-			}
+			check.Equal(t, name+": merged without the others (want) and with them", want, got, cmpopts.EquateEmpty())
+			check.Equal(t, name+": merged from all exports, without grants (want) and with them", wantAll, gotAll, cmpopts.EquateEmpty())
 		}
 	})
 }

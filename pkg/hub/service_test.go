@@ -36,7 +36,7 @@ func onTheHub[T metav1.Object](record T) T {
 
 func ownWeb() clusterset.Export {
 	return clusterset.Export{
-		Cluster: "own", Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Age: epoch.Add(-time.Hour),
+		Cluster: "own", Key: testKey, Age: epoch.Add(-time.Hour),
 		Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{{Name: "http", Protocol: "TCP", Port: 80}},
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Affinity: clusterset.Affinity{Mode: corev1.ServiceAffinityNone},
 		Labels: map[string]string{"team": "blue"},
@@ -53,7 +53,7 @@ func TestLocalExport(t *testing.T) {
 	own.CreationTimestamp = metav1.NewTime(epoch)
 	see := func(step string, want *clusterset.Export) {
 		t.Helper()
-		check.Equal(t, step, want, f.Service(ownWeb().Key).LocalExport, cmpopts.EquateEmpty())
+		check.Equal(t, step, want, f.Service(testKey).LocalExport, cmpopts.EquateEmpty())
 	}
 	see("without a record", nil)
 	f.list(kindService, own)
@@ -81,14 +81,8 @@ func TestNotAllowed(t *testing.T) {
 	f := newFill(t)
 	see := func(step, want string) {
 		t.Helper()
-		known := f.Service(ownWeb().Key)
-		got := ""
-		if known.NotAllowed != nil {
-			got = known.NotAllowed.Error()
-		}
-		if got != want {
-			t.Errorf("%s: not allowed because %q, want %q", step, got, want)
-		}
+		known := f.Service(testKey)
+		check.Equal(t, step+": not allowed because", want, check.Message(known.NotAllowed))
 		if want != "" && known.LocalExport != nil {
 			t.Errorf("%s: others take %+v", step, known.LocalExport)
 		}
@@ -114,34 +108,31 @@ func TestNotAllowed(t *testing.T) {
 // other members are not affected.
 func TestContributionIsBounded(t *testing.T) {
 	t.Parallel()
-	web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 	f := newFill(t)
 	f.list(kindMember, memberOf("own"), memberOf("a"), memberOf("b"))
 	f.list(kindHeartbeat)
 	var services, endpoints []any
 	for id, slices := range map[clusterset.ClusterID]int{"a": 102, "b": 1} {
 		services = append(services, onTheHub(record.EncodeService(clusterset.Export{
-			Cluster: id, Key: web, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Cluster: id, Key: testKey, Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		})))
 		for i := range slices {
 			slice := clusterset.Slice{Cluster: id, ID: fmt.Sprintf("%010d", i), AddressType: discoveryv1.AddressTypeIPv4}
 			for j := range 100 {
 				slice.Endpoints = append(slice.Endpoints, clusterset.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i, j)}})
 			}
-			endpoints = append(endpoints, onTheHub(record.EncodeEndpoints(web, slice)))
+			endpoints = append(endpoints, onTheHub(record.EncodeEndpoints(testKey, slice)))
 		}
 	}
 	f.list(kindService, services...)
 	f.list(kindEndpoints, endpoints...)
 
-	got := f.Service(web)
+	got := f.Service(testKey)
 	count := map[clusterset.ClusterID]int{}
 	for _, slice := range got.Slices {
 		count[slice.Cluster]++
 	}
-	if count["a"] != 100 || count["b"] != 1 {
-		t.Errorf("slices of each member: %v, want 100 of a and 1 of b", count)
-	}
+	check.Equal(t, "slices of each member", map[clusterset.ClusterID]int{"a": 100, "b": 1}, count)
 	if got.RefusedTotal != 1 || len(got.Refused) != 1 || !strings.HasPrefix(got.Refused[0].Error(), "refused of what cluster a contributes to service shop/web: 2 of 102 slices") {
 		t.Errorf("refused: %v", got.Refused)
 	}
@@ -197,7 +188,5 @@ func TestRefusalsAreCounted(t *testing.T) {
 	if len(messages["c"]) != 1 || !strings.HasPrefix(messages["c"][0], `record member-c/shop.web on the hub is refused: label "xxx`) {
 		t.Errorf("refused of c: %v", messages["c"])
 	}
-	if want := 10_001 + 3 + 1; got.RefusedTotal != want {
-		t.Errorf("%d refused, want %d", got.RefusedTotal, want)
-	}
+	check.Equal(t, "number of refusals", 10_001+3+1, got.RefusedTotal)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,9 +138,7 @@ func TestForeignNamespaces(t *testing.T) {
 	f.events = nil
 	f.watch(kindService, table.Add, stray)
 	f.list(kindService, stray)
-	if keys := f.Keys(); len(keys) > 0 {
-		t.Errorf("services: %v", keys)
-	}
+	check.Equal(t, "services", []clusterset.ServiceKey{}, f.Keys(), cmpopts.EquateEmpty())
 }
 
 // TestKeysByChange: services with the latest records come first, whichever member wrote them, and so do those with the latest
@@ -211,9 +210,7 @@ func TestHeartbeatInterval(t *testing.T) {
 		f.list(kindHeartbeat, heartbeat)
 		check.Equal(t, fmt.Sprintf("%d s are taken for", seconds), want, f.HeartbeatInterval("a"))
 	}
-	if got := newFill(t).HeartbeatInterval("a"); got != 0 {
-		t.Errorf("without a heartbeat: %s", got)
-	}
+	check.Equal(t, "without a heartbeat", time.Duration(0), newFill(t).HeartbeatInterval("a"))
 }
 
 // The properties of a member are known until it has left; a list that lacks its Member changes nothing.

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -141,12 +140,8 @@ func TestServiceRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v is refused: %v", export, err)
 		}
-		if diff := cmp.Diff(export, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("export (-sent +received):\n%s", diff)
-		}
-		if (export.GrantedTo == nil) != (got.GrantedTo == nil) {
-			t.Errorf("granted to %#v, received %#v", export.GrantedTo, got.GrantedTo)
-		}
+		check.Equal(t, "export that was sent (want) and received", export, got, cmpopts.EquateEmpty())
+		check.Equal(t, "granted to all", export.GrantedTo == nil, got.GrantedTo == nil)
 	})
 }
 
@@ -199,9 +194,7 @@ func TestEndpointsRoundTrip(t *testing.T) {
 			t.Fatalf("%+v is refused: %v", slice, refused)
 		}
 		slice.Endpoints, got.Endpoints = byContent(slice.Endpoints), byContent(got.Endpoints)
-		if diff := cmp.Diff(slice, *got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("slice (-sent +received):\n%s", diff)
-		}
+		check.Equal(t, "slice that was sent (want) and received", slice, *got, cmpopts.EquateEmpty())
 	})
 }
 
@@ -218,9 +211,7 @@ func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 		for i := range slice.Endpoints {
 			slice.Endpoints[i].NodeName = fmt.Sprintf("node-%d", i)
 		}
-		if diff := cmp.Diff(want, EncodeEndpoints(testKey, slice)); diff != "" {
-			t.Errorf("record (-one order +another):\n%s", diff)
-		}
+		check.Equal(t, "record of one order (want) and of another", want, EncodeEndpoints(testKey, slice))
 	})
 }
 
@@ -229,7 +220,7 @@ func TestEncodeDoesNotDependOnOrder(t *testing.T) {
 func TestEncodeService(t *testing.T) {
 	t.Parallel()
 	meta := metav1.ObjectMeta{Namespace: "member-berlin", Name: "shop.web"}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		export clusterset.Export
 		want   *hubv1alpha1.PublishedService
 	}{
@@ -269,8 +260,7 @@ func TestEncodeService(t *testing.T) {
 				Namespace: "shop", Service: "web", ExportedAt: metav1.NewTime(epoch), Type: "Headless",
 			}},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check.Equal(t, "record", tc.want, EncodeService(tc.export))
@@ -336,9 +326,7 @@ func TestManyZones(t *testing.T) {
 			want := slices.Clone(slice.Endpoints)
 			record := EncodeEndpoints(testKey, slice)
 			check.Equal(t, "the input has changed", want, slice.Endpoints)
-			if len(record.Spec.Groups) != tc.groups {
-				t.Errorf("%d groups, want %d", len(record.Spec.Groups), tc.groups)
-			}
+			check.Equal(t, "number of groups", tc.groups, len(record.Spec.Groups))
 			if tc.zones > tc.groups {
 				for i := range want {
 					want[i].Zone = ""
@@ -351,9 +339,7 @@ func TestManyZones(t *testing.T) {
 			byAddress := func(a, b clusterset.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) }
 			slices.SortFunc(want, byAddress)
 			slices.SortFunc(got.Endpoints, byAddress)
-			if diff := cmp.Diff(want, got.Endpoints); diff != "" {
-				t.Errorf("endpoints (-sent +received):\n%s", diff)
-			}
+			check.Equal(t, "endpoints that were sent (want) and received", want, got.Endpoints)
 		})
 	}
 }
@@ -362,7 +348,7 @@ func TestManyZones(t *testing.T) {
 func TestEffectiveAge(t *testing.T) {
 	t.Parallel()
 	const bounded, trusted = hubv1alpha1.ClaimedAgesBounded, hubv1alpha1.ClaimedAgesTrusted
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		claimed time.Duration // relative to the hub's creation time
 		ages    hubv1alpha1.ClaimedAges
 		want    time.Duration
@@ -375,8 +361,7 @@ func TestEffectiveAge(t *testing.T) {
 		"a year older, nothing is said":   {-365 * 24 * time.Hour, "", -10 * time.Minute},
 		"a year older, and trusted":       {-365 * 24 * time.Hour, trusted, -365 * 24 * time.Hour},
 		"later, and trusted all the same": {time.Minute, trusted, time.Minute},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			elsewhere := time.FixedZone("", 3600)
@@ -427,10 +412,9 @@ func TestNewPolicy(t *testing.T) {
 		Namespaces:  []hubv1alpha1.NamespaceName{"shop"},
 		ClaimedAges: hubv1alpha1.ClaimedAgesTrusted,
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" || err != nil {
-		t.Errorf("policy (-want +got), error %v:\n%s", err, diff)
-	}
-	cases := map[string]struct {
+	check.Must(t, err)
+	check.Equal(t, "policy", want, got, cmpopts.EquateComparable(netip.Prefix{}))
+	for name, tc := range map[string]struct {
 		member *hubv1alpha1.Member
 		want   string
 	}{
@@ -441,11 +425,9 @@ func TestNewPolicy(t *testing.T) {
 			member("member-berlin", "berlin", "10.1.0.0"),
 			`member member-berlin: "10.1.0.0" is no CIDR such as 10.0.0.0/16: netip.ParsePrefix("10.1.0.0"): no '/'`,
 		},
-	}
-	for name, tc := range cases {
-		if _, err := NewPolicy(tc.member, denied); err == nil || err.Error() != tc.want {
-			t.Errorf("%s: error %v\nwant %s", name, err, tc.want)
-		}
+	} {
+		_, err := NewPolicy(tc.member, denied)
+		check.Equal(t, name, tc.want, check.Message(err))
 	}
 }
 
@@ -540,9 +522,8 @@ func TestLabRecords(t *testing.T) {
 	for _, text := range labRecords(t, "service") {
 		record := &hubv1alpha1.PublishedService{}
 		check.Must(t, json.Unmarshal(text, record))
-		if _, err := DecodeService(record, berlin()); err != nil {
-			t.Error(err)
-		}
+		_, err := DecodeService(record, berlin())
+		check.Must(t, err)
 	}
 	for _, text := range labRecords(t, "endpoints") {
 		record := &hubv1alpha1.PublishedEndpoints{}
@@ -677,9 +658,7 @@ func FuzzDecodeEndpoints(f *testing.F) {
 		p := berlin()
 		slice, refused := DecodeEndpoints(&record, p)
 		if slice == nil {
-			if len(refused) != 1 {
-				t.Errorf("no slice, and %d reasons", len(refused))
-			}
+			check.Equal(t, "number of reasons for no slice", 1, len(refused))
 			return
 		}
 		checkSlice(t, slice, &record, p)

@@ -34,12 +34,9 @@ func TestEncodeHostnames(t *testing.T) {
 		LeftOut:    3,
 	}
 	check.Equal(t, "hostnames", want, database().Spec.Headless)
-	if headless := WithHostnames(database(), clusterset.Hostnames{}, 0).Spec.Headless; headless == nil {
-		t.Error("a service without available endpoints does not differ from one of an agent that publishes no hostnames")
-	}
-	if headless := WithoutAvailability(database()).Spec.Headless; headless != nil {
-		t.Errorf("hostnames are left: %+v", headless)
-	}
+	published := WithHostnames(database(), clusterset.Hostnames{}, 0).Spec.Headless
+	check.Equal(t, "a service without available endpoints differs from one of an agent that publishes no hostnames", true, published != nil)
+	check.Equal(t, "hostnames that are left", (*hubv1alpha1.PublishedHeadless)(nil), WithoutAvailability(database()).Spec.Headless)
 }
 
 // spec: G9
@@ -93,9 +90,8 @@ func TestHostnameRefusals(t *testing.T) {
 	}
 	r := database()
 	r.Spec.Type = mcsv1beta1.ClusterSetIP
-	if _, err := DecodeService(r, berlin()); check.Message(err) != "it has hostnames, which only a headless service has" {
-		t.Errorf("a service with a cluster IP: %v", err)
-	}
+	_, err := DecodeService(r, berlin())
+	check.Equal(t, "a service with a cluster IP", "it has hostnames, which only a headless service has", check.Message(err))
 }
 
 // A hostname without a TCP port is left out, and a target port of a UDP port has no effect.

@@ -56,7 +56,7 @@ func TestServiceRefusals(t *testing.T) {
 		return ports
 	}
 	long := strings.Repeat("x", 64)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		change func(*record)
 		want   string // empty: accepted
 	}{
@@ -184,8 +184,7 @@ func TestServiceRefusals(t *testing.T) {
 			},
 			"its annotations have 262592 bytes in all, more than 261120",
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := EncodeService(clusterset.Export{
@@ -253,7 +252,7 @@ func TestEndpointRefusals(t *testing.T) {
 	noSlice := func(id string) string {
 		return fmt.Sprintf("its name ends in %q, which is no slice's ID: 10 hexadecimal digits", id)
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		change func(*record)
 		// kept is the number of endpoints that remain; -1 if there is no slice.
 		kept int
@@ -327,8 +326,7 @@ func TestEndpointRefusals(t *testing.T) {
 				r.Spec.Groups = append([]hubv1alpha1.EndpointGroup{{Zone: "a/b", Addresses: addresses(1)}}, r.Spec.Groups...)
 			}, 2, []string{`"a/b" is no zone`},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := EncodeEndpoints(testKey, clusterset.Slice{
@@ -347,9 +345,7 @@ func TestEndpointRefusals(t *testing.T) {
 				kept = len(slice.Endpoints)
 				checkSlice(t, slice, r, p)
 			}
-			if kept != tc.kept {
-				t.Errorf("%d endpoints, want %d", kept, tc.kept)
-			}
+			check.Equal(t, "number of endpoints", tc.kept, kept)
 			check.Equal(t, "refused", tc.want, check.Messages(refused))
 		})
 	}
@@ -357,7 +353,7 @@ func TestEndpointRefusals(t *testing.T) {
 
 func TestKeyOfRecord(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		service, endpoints bool
 	}{
 		"shop.web":     {service: true},
@@ -365,8 +361,7 @@ func TestKeyOfRecord(t *testing.T) {
 		"shop":         {},
 		"shop.web.1.2": {},
 		"":             {},
-	}
-	for name, tc := range cases {
+	} {
 		if got, ok := KeyOfService(name); ok != tc.service || ok && got != testKey {
 			t.Errorf("%q as the name of a service's record: %v, %t", name, got, ok)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,7 +168,6 @@ func TestAliasSlice(t *testing.T) {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("main"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(10000)), AppProtocol: new("h2c")}},
 		Endpoints:   mirrored.Endpoints,
 	}}
-	if diff := cmp.Diff(want, got); diff != "" || *mirrored.Ports[0].Name != "http" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "slices", want, got)
+	check.Equal(t, "port of the mirrored slice", "http", *mirrored.Ports[0].Name)
 }

@@ -6,7 +6,6 @@ package render_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -32,7 +31,7 @@ func TestUnknownSettings(t *testing.T) {
 		Hints        bool
 		LeftOut      []clusterset.Setting
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		export  func(*clusterset.Export)
 		unknown map[clusterset.Setting]bool
 		want    fields
@@ -44,8 +43,7 @@ func TestUnknownSettings(t *testing.T) {
 		"neither is":               {asking("Near", "PreferSameZone"), map[clusterset.Setting]bool{near: true, zone: true}, fields{"Cluster", "", false, []clusterset.Setting{near, zone}}},
 		"what is not asked for":    {asking("", ""), map[clusterset.Setting]bool{{Field: "trafficDistribution"}: true, {Field: "internalTrafficPolicy"}: true}, fields{"Cluster", "", false, []clusterset.Setting{}}},
 		"the value of another one": {asking("Cluster", "Near"), map[clusterset.Setting]bool{near: true}, fields{"Cluster", "Near", false, []clusterset.Setting{}}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("a", 1, tc.export))
@@ -108,9 +106,8 @@ func TestMetadataDomains(t *testing.T) {
 			for _, ours := range []string{clusterset.LabelManagedBy, clusterset.LabelServiceImported, mcsv1beta1.LabelServiceName} {
 				delete(service.Labels, ours)
 			}
-			if diff := cmp.Diff(tc.want.Labels, service.Labels); diff != "" || len(service.Annotations) > 0 {
-				t.Errorf("derived Service has annotations %v and labels (-want +got):\n%s", service.Annotations, diff)
-			}
+			check.Equal(t, "labels of the derived Service", tc.want.Labels, service.Labels)
+			check.Equal(t, "annotations of the derived Service", map[string]string(nil), service.Annotations)
 			if len(m.Labels) != len(labels) || len(m.Annotations) != len(annotations) {
 				t.Errorf("the merged service has changed: %v, %v", m.Labels, m.Annotations)
 			}
@@ -124,7 +121,7 @@ func TestFindUnknownSettings(t *testing.T) {
 	t.Parallel()
 	near := clusterset.Setting{Field: "internalTrafficPolicy", Value: "Near"}
 	far := clusterset.Setting{Field: "trafficDistribution", Value: "Far"}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		policy       corev1.ServiceInternalTrafficPolicy
 		distribution string
 		unknown      map[clusterset.Setting]bool
@@ -153,8 +150,7 @@ func TestFindUnknownSettings(t *testing.T) {
 		"what is known to be unknown is left out": {
 			"Near", "Far", map[clusterset.Setting]bool{near: true, far: true}, nil, nil, []clusterset.Setting{}, []clusterset.Setting{},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("a", 1, asking(tc.policy, tc.distribution)))

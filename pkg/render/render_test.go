@@ -113,7 +113,7 @@ func TestGolden(t *testing.T) {
 		e.Affinity = clusterset.Affinity{Mode: corev1.ServiceAffinityClientIP, TimeoutSeconds: 60}
 	}
 	web := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, AppProtocol: "kubernetes.io/h2c"}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		exports []clusterset.Export
 		sources []clusterset.Slice
 		ips     []string
@@ -167,8 +167,7 @@ func TestGolden(t *testing.T) {
 			sources: []clusterset.Slice{source("berlin", "0000000001", "http", zoned("10.1.0.1", "eu-1a"), zoned("10.1.0.2", "eu-1b"))},
 			ips:     []string{"10.0.0.10"},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, tc.exports...)
@@ -208,7 +207,5 @@ func TestSelector(t *testing.T) {
 	check.Equal(t, "target port of a port that the oldest has", intstr.FromString("web"), service.Spec.Ports[0].TargetPort)
 	check.Equal(t, "target port of a port that the oldest has not", intstr.FromInt32(81), service.Spec.Ports[1].TargetPort)
 	service.Spec.Selector["app"] = "x"
-	if selection.Labels["app"] != "web" {
-		t.Error("the Service shares its selector with the export")
-	}
+	check.Equal(t, "label of the export, after a change of the Service", "web", selection.Labels["app"])
 }

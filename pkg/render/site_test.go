@@ -6,7 +6,6 @@ package render_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -35,7 +34,7 @@ func TestDerivedName(t *testing.T) {
 			"multicluster.kubernetes.io/service-name": "shard-020",
 		}}}
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		recorded string
 		services []*corev1.Service
 		want     string
@@ -61,23 +60,20 @@ func TestDerivedName(t *testing.T) {
 		"another import has recorded the short name":             {"", nil, long, []string{short}},
 		"it has, though ours bears it":                           {"", []*corev1.Service{ours(short, "shard-020")}, short, []string{short}},
 		"it has recorded something else":                         {"", nil, short, []string{"derived-1"}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check.Equal(t, "DerivedName", tc.want, render.DerivedName("shard-020", tc.recorded, tc.services, tc.others))
 		})
 	}
-	if got := render.DerivedName("web-service", "", nil, nil); got != "derived-435094621" {
-		t.Errorf("web-service: %s, which is not the sum that sprig prints", got)
-	}
+	check.Equal(t, "the sum that sprig prints for web-service", "derived-435094621", render.DerivedName("web-service", "", nil, nil))
 }
 
 // spec: I5, I6, D1, R6
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	type families = []corev1.IPFamily
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		exporters, site, established families
 		clusterSetIP                 families
 		supported                    bool
@@ -99,8 +95,7 @@ func TestFamilies(t *testing.T) {
 		"the same, where it was the only one":                 {v6, v4v6, v4, v4v6, true, v4v6},
 		"this cluster lost the second family":                 {v4v6, v4, v4v6, v4, true, v4v6},
 		"this cluster lost the first, but a Service keeps it": {v4v6, v6, v4v6, v4v6, true, v4v6},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			site := render.Site{IPFamilies: tc.site, ExistingFamilies: tc.established, DerivedName: "derived-1"}
@@ -108,9 +103,7 @@ func TestFamilies(t *testing.T) {
 			check.Equal(t, "families", tc.clusterSetIP, render.Families(m, site))
 			check.Equal(t, "supported", tc.supported, render.Supported(m, site))
 			service := render.Service(m, site)
-			if (service == nil) != (tc.clusterSetIP == nil) {
-				t.Errorf("derived Service %v", service)
-			}
+			check.Equal(t, "there is a derived Service", tc.clusterSetIP != nil, service != nil)
 			check.Equal(t, "families of the derived Service", tc.clusterSetIP, familiesOf(service))
 			want := tc.clusterSetIP
 			if want == nil {
@@ -119,9 +112,7 @@ func TestFamilies(t *testing.T) {
 			check.Equal(t, "families of the import", want, render.ServiceImport(m, site, nil).Spec.IPFamilies)
 
 			m.Type = mcsv1beta1.Headless
-			if !render.Supported(m, site) {
-				t.Error("a headless service is not supported")
-			}
+			check.Equal(t, "a headless service is supported", true, render.Supported(m, site))
 			service = render.Service(m, site)
 			check.Equal(t, "families of the headless derived Service", tc.headless, familiesOf(service))
 			check.Equal(t, "families of the headless import", tc.exporters, render.ServiceImport(m, site, nil).Spec.IPFamilies)
@@ -144,7 +135,7 @@ func familiesOf(s *corev1.Service) []corev1.IPFamily {
 // spec: I5, I6
 func TestAddressesAreRestored(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		exporters, established []corev1.IPFamily
 		ips                    []string
 		wantIP                 string
@@ -156,24 +147,19 @@ func TestAddressesAreRestored(t *testing.T) {
 		"the second family has gone":       {v4, v4v6, []string{"10.0.0.1", "fd00::1"}, "10.0.0.1", []string{"10.0.0.1"}},
 		"a second family has come":         {v4v6, v4, []string{"10.0.0.1"}, "10.0.0.1", []string{"10.0.0.1"}},
 		"the order of the exporters moved": {v6v4, v4v6, []string{"10.0.0.1", "fd00::1"}, "10.0.0.1", []string{"10.0.0.1", "fd00::1"}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			site := render.Site{IPFamilies: v4v6, ExistingFamilies: tc.established, IPs: tc.ips, DerivedName: "derived-1"}
 			m := merged(t, exported("berlin", 1, families(tc.exporters)))
 			got := render.Service(m, site).Spec
-			if diff := cmp.Diff(tc.want, got.ClusterIPs); diff != "" || got.ClusterIP != tc.wantIP {
-				t.Errorf("address %s, addresses (-want +got):\n%s", got.ClusterIP, diff)
-			}
+			check.Equal(t, "address", tc.wantIP, got.ClusterIP)
+			check.Equal(t, "addresses", tc.want, got.ClusterIPs)
 			m.Type = mcsv1beta1.Headless
 			got = render.Service(m, site).Spec
-			if diff := cmp.Diff([]string{"None"}, got.ClusterIPs); diff != "" || got.ClusterIP != "None" {
-				t.Errorf("headless: address %s, addresses (-want +got):\n%s", got.ClusterIP, diff)
-			}
-			if ips := render.ServiceImport(m, site, tc.ips).Spec.IPs; ips != nil {
-				t.Errorf("headless import with addresses %v", ips)
-			}
+			check.Equal(t, "headless: address", "None", got.ClusterIP)
+			check.Equal(t, "headless: addresses", []string{"None"}, got.ClusterIPs)
+			check.Equal(t, "addresses of the headless import", []string(nil), render.ServiceImport(m, site, tc.ips).Spec.IPs)
 		})
 	}
 }
@@ -181,7 +167,7 @@ func TestAddressesAreRestored(t *testing.T) {
 // spec: R2, R6, I8
 func TestPortNames(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		ports []clusterset.Port
 		want  []string
 	}{
@@ -193,8 +179,7 @@ func TestPortNames(t *testing.T) {
 		"it took another's name":              {[]clusterset.Port{tcp("", 1), tcp("unnamed", 2)}, []string{"unnamed", "unnamed-2"}},
 		"both names are taken":                {[]clusterset.Port{tcp("unnamed", 1), tcp("unnamed-2", 2), tcp("", 3)}, []string{"unnamed", "unnamed-2", "unnamed-3"}},
 		"a younger port wants the second one": {[]clusterset.Port{tcp("unnamed", 1), tcp("", 2), tcp("unnamed-2", 3)}, []string{"unnamed", "unnamed-2", "unnamed-2-2"}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, exported("berlin", 1, ports(tc.ports...)))
@@ -204,9 +189,7 @@ func TestPortNames(t *testing.T) {
 				t.Fatalf("the import has ports %v", imported)
 			}
 			for i, port := range imported {
-				if port.Name != tc.ports[i].Name {
-					t.Errorf("the import's port is called %q, not %q", port.Name, tc.ports[i].Name)
-				}
+				check.Equal(t, "name of the import's port", tc.ports[i].Name, port.Name)
 			}
 		})
 	}

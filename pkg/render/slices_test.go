@@ -43,7 +43,7 @@ func TestSlices(t *testing.T) {
 	portless.Ports = nil
 	debugged := source("berlin", "1", "debug", at("10.1.0.1"))
 	debugged.Ports = append(debugged.Ports, clusterset.EndpointPort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 8080})
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		exports []clusterset.Export
 		site    render.Site
 		sources []clusterset.Slice
@@ -125,8 +125,7 @@ func TestSlices(t *testing.T) {
 			sources: []clusterset.Slice{source("berlin", "1", "http", at("10.1.0.3"), at("10.1.0.1"), at("10.1.0.2"))},
 			want:    map[string]string{"derived-1-berlin-1": "IPv4 http [10.1.0.1] [10.1.0.2] [10.1.0.3]"},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			site := tc.site
@@ -150,53 +149,39 @@ func TestHints(t *testing.T) {
 	t.Parallel()
 	unready := clusterset.Endpoint{Addresses: []string{"10.1.0.9"}, Ready: clusterset.False}
 	unset := clusterset.Endpoint{Addresses: []string{"10.1.0.9"}}
-	cases := map[string]struct {
+	of := func(changes ...func(*clusterset.Export)) []clusterset.Export {
+		return []clusterset.Export{exported("a", 1, changes...)}
+	}
+	near := of(distribution("PreferClose"))
+	inZone := []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))}
+	withoutHint, withHint := map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"}, map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"}
+	for name, tc := range map[string]struct {
 		exports []clusterset.Export
 		sources []clusterset.Slice
 		want    map[string]string
 	}{
-		"not asked for": {
-			exports: []clusterset.Export{exported("a", 1)},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
-		},
+		"not asked for": {of(), inZone, withoutHint},
 		"PreferClose": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), zoned("10.1.0.2", "y"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x [10.1.0.2]@y"},
+			near,
+			[]clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), zoned("10.1.0.2", "y"))},
+			map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x [10.1.0.2]@y"},
 		},
-		"PreferSameZone": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferSameZone"))},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
-		},
-		"PreferSameNode means the same zone across clusters": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferSameNode"))},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x"},
-		},
-		"a value that is not known": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferMoon"))},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
-		},
-		"a headless service": {
-			exports: []clusterset.Export{exported("a", 1, headless, distribution("PreferClose"))},
-			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"))},
-			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]"},
-		},
+		"PreferSameZone": {of(distribution("PreferSameZone")), inZone, withHint},
+		"PreferSameNode means the same zone across clusters": {of(distribution("PreferSameNode")), inZone, withHint},
+		"a value that is not known":                          {of(distribution("PreferMoon")), inZone, withoutHint},
+		"a headless service":                                 {of(headless, distribution("PreferClose")), inZone, withoutHint},
 		"one ready endpoint without a zone, in another cluster": {
 			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose")), exported("b", 2, distribution("PreferClose"))},
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), source("b", "1", "http", at("10.2.0.1"))},
 			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]", "d-b-1": "IPv4 http [10.2.0.1]"},
 		},
 		"one endpoint of unset readiness, which means ready, without a zone": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
+			exports: near,
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), unset)},
 			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1] [10.1.0.9]"},
 		},
 		"one endpoint without a zone that is not ready": {
-			exports: []clusterset.Export{exported("a", 1, distribution("PreferClose"))},
+			exports: near,
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x"), unready)},
 			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x [10.1.0.9]"},
 		},
@@ -220,8 +205,7 @@ func TestHints(t *testing.T) {
 			sources: []clusterset.Slice{source("a", "1", "http", zoned("10.1.0.1", "x")), in6(source("a", "2", "http", at("fd01::1")))},
 			want:    map[string]string{"d-a-1": "IPv4 http [10.1.0.1]@x", "d-a-2": "IPv6 http [fd01::1]"},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			site := render.Site{IPFamilies: v4v6, DerivedName: "d"}
@@ -259,7 +243,7 @@ func TestServiceFields(t *testing.T) {
 		}
 		return f
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		export clusterset.Export
 		want   fields
 		// inImport are those of the ServiceImport, if they differ.
@@ -275,8 +259,7 @@ func TestServiceFields(t *testing.T) {
 			fields{"None", 0, "Local", "PreferClose"},
 			&fields{"", 0, "Local", "PreferClose"},
 		},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := merged(t, tc.export)
@@ -332,7 +315,5 @@ func TestSliceNamesNeverCollide(t *testing.T) {
 			}
 		}
 	}
-	if want := 4 * 8 * 2; len(names) != want {
-		t.Errorf("%d names, want %d", len(names), want)
-	}
+	check.Equal(t, "number of names", 4*8*2, len(names))
 }

@@ -6,7 +6,6 @@ package render
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -32,21 +31,18 @@ func TestVirtualService(t *testing.T) {
 	}
 	ports := []corev1.ServicePort{{Name: "client", Protocol: "TCP", AppProtocol: new("http"), Port: 8080, TargetPort: intstr.FromInt32(8080)}}
 	check.Equal(t, "ports", ports, VirtualPorts(export, "db-0"))
-	if got := VirtualPorts(export, "db-1"); len(got) > 0 {
-		t.Errorf("ports of a hostname that is not available: %v", got)
-	}
+	check.Equal(t, "ports of a hostname that is not available", []corev1.ServicePort(nil), VirtualPorts(export, "db-1"))
 	both := []corev1.IPFamily{"IPv4", "IPv6"}
 	got := VirtualService(virtual, ports, both, []corev1.IPFamily{"IPv6"})
 	wantLabels := map[string]string{
 		"app.kubernetes.io/managed-by": "tombolo-mcs.io", "tombolo-mcs.io/virtual-ip-of": "db", "tombolo-mcs.io/hostname": "db-0",
 		"multicluster.kubernetes.io/source-cluster": "berlin",
 	}
-	if diff := cmp.Diff(wantLabels, got.Labels); diff != "" || got.Name != virtual.Name() || got.Namespace != "shop" || len(got.Spec.Selector) > 0 {
-		t.Errorf("Service %s/%s with selector %v; labels (-want +got):\n%s", got.Namespace, got.Name, got.Spec.Selector, diff)
-	}
-	if diff := cmp.Diff([]corev1.IPFamily{"IPv6", "IPv4"}, got.Spec.IPFamilies); diff != "" || *got.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyRequireDualStack {
-		t.Errorf("policy %s; families, of which the existing one stays first (-want +got):\n%s", *got.Spec.IPFamilyPolicy, diff)
-	}
+	check.Equal(t, "labels", wantLabels, got.Labels)
+	check.Equal(t, "namespace and name", []string{"shop", virtual.Name()}, []string{got.Namespace, got.Name})
+	check.Equal(t, "selector", map[string]string(nil), got.Spec.Selector)
+	check.Equal(t, "families, of which the existing one stays first", []corev1.IPFamily{"IPv6", "IPv4"}, got.Spec.IPFamilies)
+	check.Equal(t, "policy", corev1.IPFamilyPolicyRequireDualStack, *got.Spec.IPFamilyPolicy)
 }
 
 // A DNS server finds the slices of imports by a label that those of virtual IPs do not have.
@@ -61,9 +57,8 @@ func TestVirtualEndpoints(t *testing.T) {
 		"endpointslice.kubernetes.io/managed-by": "tombolo-mcs.io", "kubernetes.io/service-name": virtual.Name(), "tombolo-mcs.io/gateway": "true",
 		"tombolo-mcs.io/virtual-ip-of": "db", "tombolo-mcs.io/hostname": "db-0", "multicluster.kubernetes.io/source-cluster": "berlin",
 	}
-	if diff := cmp.Diff(want, got.Labels); diff != "" || got.Name != virtual.Name()+"-ipv4" {
-		t.Errorf("slice %s; labels (-want +got):\n%s", got.Name, diff)
-	}
+	check.Equal(t, "labels", want, got.Labels)
+	check.Equal(t, "name", virtual.Name()+"-ipv4", got.Name)
 	if got.Annotations[clusterset.AnnotationGatewayPorts] != "80=10000,81=10001" || len(got.Ports) != 1 || len(got.Endpoints) != 1 {
 		t.Errorf("slice %+v", got)
 	}
