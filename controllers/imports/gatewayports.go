@@ -5,6 +5,7 @@ package imports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -149,8 +150,11 @@ func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 	}
 	written, err := apply.Do(ctx, g.Writer, plan.ConfigMap(desired, g.stored))
 	if err != nil {
-		g.allocator, g.stored = nil, nil                                     // read it again: another replica may have written it
-		return fmt.Errorf("store the state of the gateways' ports: %v", err) //nolint:errorlint // it must not be ErrStale: no event of the ConfigMap enqueues the service again
+		g.allocator, g.stored = nil, nil    // read it again: another replica may have written it
+		if errors.Is(err, apply.ErrStale) { // which is not retried, but no event of the ConfigMap enqueues the service again
+			err = errors.New(err.Error())
+		}
+		return fmt.Errorf("store the state of the gateways' ports: %w", err)
 	}
 	if len(written) > 0 {
 		g.stored = written[0]

@@ -5,18 +5,21 @@ package imports
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
@@ -68,6 +71,29 @@ func TestFirstListeningPorts(t *testing.T) {
 				t.Errorf("port %d, %v; want that one is free: %t", got[owner], err, test.free)
 			}
 		})
+	}
+}
+
+// conflicting is a cluster in which another replica has just changed each object.
+type conflicting struct{ client.Client }
+
+func (conflicting) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {
+	return apierrors.NewConflict(corev1.Resource("configmaps"), object.GetName(), nil)
+}
+
+// The state of the ports is written again if another replica has changed it: no watch event triggers that.
+// spec: G2
+func TestStoredByAnother(t *testing.T) {
+	t.Parallel()
+	existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: portsConfigMap, ResourceVersion: "7", Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy},
+	}}
+	g := &GatewayPorts{Writer: apply.ToMember(conflicting{}, nil), stored: existing}
+	if err := g.store(t.Context(), ports.State{}); err == nil || errors.Is(err, apply.ErrStale) {
+		t.Errorf("got %v, want an error that is retried", err)
+	}
+	if g.stored != nil {
+		t.Error("the state is not read again")
 	}
 }
 
