@@ -58,7 +58,8 @@ func Compact(object any) (any, error) {
 func compactSlice(slice *discoveryv1.EndpointSlice) {
 	slice.AddressType = share(slice.AddressType)
 	for i := range slice.Ports {
-		slice.Ports[i].Name, slice.Ports[i].Protocol = shareOptional(slice.Ports[i].Name), shareOptional(slice.Ports[i].Protocol)
+		shareOptional(slice.Ports[i].Name)
+		shareOptional(slice.Ports[i].Protocol)
 	}
 	if isManaged(slice) {
 		slice.Endpoints = plan.Condense(slice.Endpoints)
@@ -83,7 +84,8 @@ func compactSlice(slice *discoveryv1.EndpointSlice) {
 func compactService(service *corev1.Service) {
 	spec := &service.Spec
 	spec.Type, spec.SessionAffinity = share(spec.Type), share(spec.SessionAffinity)
-	spec.IPFamilyPolicy, spec.InternalTrafficPolicy = shareOptional(spec.IPFamilyPolicy), shareOptional(spec.InternalTrafficPolicy)
+	shareOptional(spec.IPFamilyPolicy)
+	shareOptional(spec.InternalTrafficPolicy)
 	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] == spec.ClusterIP {
 		spec.ClusterIP = spec.ClusterIPs[0]
 	}
@@ -98,7 +100,7 @@ func compactImport(serviceImport *mcsv1beta1.ServiceImport) {
 	serviceImport.TypeMeta = metav1.TypeMeta{Kind: share(serviceImport.Kind), APIVersion: share(serviceImport.APIVersion)}
 	spec, status := &serviceImport.Spec, &serviceImport.Status
 	spec.Type, spec.SessionAffinity = share(spec.Type), share(spec.SessionAffinity)
-	spec.InternalTrafficPolicy = shareOptional(spec.InternalTrafficPolicy)
+	shareOptional(spec.InternalTrafficPolicy)
 	spec.Ports, spec.IPs, spec.IPFamilies = slices.Clone(spec.Ports), slices.Clone(spec.IPs), slices.Clone(spec.IPFamilies)
 	shareAll(spec.IPFamilies)
 	for i := range spec.Ports {
@@ -123,11 +125,10 @@ func shareAll[S ~string](all []S) {
 	}
 }
 
-func shareOptional[S ~string](s *S) *S {
-	if s == nil {
-		return nil
+func shareOptional[S ~string](s *S) {
+	if s != nil {
+		*s = share(*s)
 	}
-	return new(share(*s))
 }
 
 // onlyManaged are the labels of an import whose exporters export none. Nothing changes the maps of objects in a cache.
@@ -142,9 +143,9 @@ var sharedValues = map[string]bool{
 func shareNames(all map[string]string) {
 	for name, value := range all {
 		if sharedValues[name] {
-			value = unique.Make(value).Value()
+			value = share(value)
 		}
-		all[unique.Make(name).Value()] = value // a map takes the new name, although it is equal
+		all[share(name)] = value // a map takes the new name, although it is equal
 	}
 }
 

@@ -125,8 +125,8 @@ func (c *Connection) reflect(ctx context.Context, k kind, list client.ObjectList
 	reflector.RunWithContext(ctx)
 }
 
-// source returns the list and watch functions of one kind, for one goroutine. The first list is a single response from the API
-// server's cache, which is faster to decode than a stream. Later lists are streamed, which saves memory on the hub when all members
+// source returns the list and watch functions of one kind, for one goroutine. The first list is not streamed: a response from the API
+// server's cache is faster to decode. Later lists are streamed, which saves memory on the hub when all members
 // reconnect after an outage.
 func (c *Connection) source(k kind, list client.ObjectList) *cache.ListWatch {
 	listed := false

@@ -48,14 +48,17 @@ func Source(from *cache.ListWatch, notice func()) *cache.ListWatch {
 }
 
 // IsCheck reports whether a list is the check of a Source. That it succeeds does not mean that a list of all objects would.
-func IsCheck(options metav1.ListOptions) bool { return options.Limit == 1 }
+func IsCheck(options metav1.ListOptions) bool { return options.Limit == checkLimit }
+
+// checkLimit is the number of objects that a check requests. No reflector requests so few.
+const checkLimit = 1
 
 // check returns an Expired error if the API server is at an earlier resource version than one that was seen.
 func check(ctx context.Context, from *cache.ListWatch, seen string) error {
 	if seen == "" || seen == "0" {
 		return nil
 	}
-	found, err := from.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	found, err := from.ListWithContext(ctx, metav1.ListOptions{Limit: checkLimit})
 	if err != nil {
 		return err
 	}
