@@ -35,7 +35,7 @@ func labUp(plugin string, networks map[string]string) start {
 			return state{}, func(failed error) error { return failed }, err
 		}
 		stop := func(failed error) error { return errors.Join(failed, set.Close()) }
-		if err := set.LoadConformanceImages(ctx); err != nil {
+		if err := set.LoadImages(ctx, "socat", "netshoot"); err != nil { // for the conformance suite of mcs-api
 			return state{}, stop, err
 		}
 		var guide strings.Builder

@@ -85,17 +85,17 @@ func serviceAcrossNetworks(s *scene) {
 	}
 }
 
-// socatImage is loaded for the suite of mcs-api.
+// socatImage is an image of the conformance suite of mcs-api, which the lab has a replacement of.
 const socatImage = "docker.io/alpine/socat:1.7.4.4"
 
-// megabytes is the size of a large transfer.
-const megabytes = 256
+// megabytes is the size of a large transfer, which no buffer between the two ends holds.
+const megabytes = 64
 
 // streamsAcrossNetworks: a server that sends without being asked is received, a client that closes its sending side still gets the answer,
 // and large transfers in both directions arrive as they were sent.
 func streamsAcrossNetworks(s *scene) {
 	a, b := s.in("a"), s.in("b")
-	data := fmt.Sprintf("yes 0123456789 | head -c %d", megabytes<<20)
+	data := fmt.Sprintf("yes %s | head -c %d", strings.Repeat("0123456789", 10), megabytes<<20) // with short lines, yes uses a whole processor
 	server := probeContainer("sh", "-c", fmt.Sprintf(`
 		socat -t 30 TCP6-LISTEN:8080,fork,reuseaddr SYSTEM:md5sum &
 		socat TCP6-LISTEN:8081,fork,reuseaddr SYSTEM:%q`, data))

@@ -33,7 +33,7 @@ var documents = []document{
 // run runs the commands on two clusters, of which one becomes the hub, too.
 func (d document) run(t *testing.T, all *summary) {
 	st := startStage(t, complete.Options{HubAmongMembers: true, Late: []string{"east", "west"}, Networks: d.networks})
-	lab.Must(t, st.LoadConformanceImages(t.Context())) // the document's pods run one of them
+	lab.Must(t, st.LoadImages(t.Context(), "socat")) // the documents' pods run it
 	defer all.time(t, st)("")
 	d.follow(t, st)
 }

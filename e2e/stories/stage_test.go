@@ -53,7 +53,7 @@ func newNetworks(t *testing.T) *stage {
 		Installations: map[string]complete.Installation{"b": {Installer: complete.ByCommand, DNS: complete.CoreDNSPlugin}},
 	})
 	st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"}
-	lab.Must(t, st.LoadConformanceImages(t.Context()))
+	lab.Must(t, st.LoadImages(t.Context(), "socat"))
 	return st
 }
 

@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -90,24 +91,29 @@ func (b builder) run(ctx context.Context, args []string, epoch string) error {
 	return b.write(ctx, out, r, b.images(r), b.platforms)
 }
 
-// write writes an archive of each image into the folder.
+// write writes an archive of each image into the folder, two at a time: the linker and gzip use one processor each.
 func (b builder) write(ctx context.Context, to string, r release, images []image, platforms []v1.Platform) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
 	for _, i := range images {
-		content, err := i.archive(ctx, r, platforms)
-		if err != nil {
-			return fmt.Errorf("%s: %w", i.ref, err)
-		}
-		name := filepath.Join(to, i.file())
-		// In one step, so that an interrupted build leaves no incomplete archive.
-		if err := errors.Join(os.WriteFile(name+".new", content, 0o644), os.Rename(name+".new", name)); err != nil {
-			return err
-		}
-		fmt.Fprintf(b.log, "%s: %s, %.1f MB\n", name, i.ref, float64(len(content))/1e6)
+		group.Go(func() error {
+			content, err := i.archive(ctx, r, platforms)
+			if err != nil {
+				return fmt.Errorf("%s: %w", i.ref, err)
+			}
+			name := filepath.Join(to, i.file())
+			// In one step, so that an interrupted build leaves no incomplete archive.
+			if err := errors.Join(os.WriteFile(name+".new", content, 0o644), os.Rename(name+".new", name)); err != nil {
+				return err
+			}
+			fmt.Fprintf(b.log, "%s: %s, %.1f MB\n", name, i.ref, float64(len(content))/1e6)
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // writeFiles writes the files of one image for one platform as a tar file.

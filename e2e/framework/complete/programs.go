@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -67,26 +69,19 @@ func exists(path string) bool {
 // Path returns the folder with kubectl, its plugin and probe, as users want them in their PATH.
 func (c *Clusterset) Path() string { return filepath.Dir(c.programs.clusterset) }
 
-// LoadConformanceImages loads replacements of the images that the pods of mcs-api's conformance suite run.
-func (c *Clusterset) LoadConformanceImages(ctx context.Context) error {
-	return c.LoadImages(ctx, "socat", "netshoot")
-}
-
 // LoadImages loads images of the lab into all nodes, by the names of their archives.
 func (c *Clusterset) LoadImages(ctx context.Context, names ...string) error {
 	var archives []string
 	for _, name := range names {
 		archives = append(archives, filepath.Join(c.Path(), "images", name+".tar"))
 	}
+	g, ctx := errgroup.WithContext(ctx)
 	for _, cluster := range c.Clusters() {
-		if cluster.Node == nil {
-			continue
-		}
-		if err := cluster.Node.LoadImages(ctx, archives...); err != nil {
-			return err
+		if cluster.Node != nil {
+			g.Go(func() error { return cluster.Node.LoadImages(ctx, archives...) })
 		}
 	}
-	return nil
+	return g.Wait()
 }
 
 // Kubectl runs kubectl with all contexts of the clusterset, and kubectl-clusterset as its plugin, in the root of the

@@ -71,7 +71,7 @@ func (n *Node) processes() []*Process {
 	return []*Process{n.Scheduler, n.Containerd, n.Kubelet, n.Proxy}
 }
 
-// start returns when the node is ready to run pods. The scheduler and kube-proxy start meanwhile.
+// start returns when the node is ready to run pods. The scheduler starts meanwhile.
 func (n *Node) start(ctx context.Context) error {
 	c := n.cluster
 	if err := n.writeConfigs(); err != nil {
@@ -97,27 +97,30 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.LoadImages(ctx, c.binaries.pauseImage); err != nil {
 		return err
 	}
-	if err := n.Proxy.Start(ctx); err != nil {
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
 		return err
 	}
-	if err := n.Kubelet.Start(ctx); err != nil {
+	// A kubelet without a Node, and a kube-proxy whose Node has no address, ask again after up to 20 seconds.
+	if _, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return n.settle(ctx)
+	for _, p := range []*Process{n.Kubelet, n.Proxy} {
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return n.settle(ctx, client)
 }
 
 // settle puts the node into its zone once kube-proxy works. If the node had the zone from the start, a kube-proxy of 1.36
 // could miss it for good: it begins to listen to the node before it knows what to do with the node's zone.
-func (n *Node) settle(ctx context.Context) error {
+func (n *Node) settle(ctx context.Context, client *kubernetes.Clientset) error {
 	if err := Await(ctx, readyInterval, startTimeout, n.proxyReady); err != nil {
 		return fmt.Errorf("waiting for kube-proxy: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(n.cluster.Config())
-	if err != nil {
-		return err
-	}
 	zone := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"zone-%s"}}}`, corev1.LabelTopologyZone, n.cluster.Name)
-	_, err = client.CoreV1().Nodes().Patch(ctx, n.cluster.Name, types.StrategicMergePatchType, zone, metav1.PatchOptions{})
+	_, err := client.CoreV1().Nodes().Patch(ctx, n.cluster.Name, types.StrategicMergePatchType, zone, metav1.PatchOptions{})
 	return err
 }
 
