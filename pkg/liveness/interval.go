@@ -15,8 +15,5 @@ const fullRateMembers = 100
 // MaxInterval. Each heartbeat is sent to every member, so the events on the hub grow with the number of members and not with its
 // square.
 func Interval(configured time.Duration, members int) time.Duration {
-	if members <= fullRateMembers {
-		return configured
-	}
 	return max(configured, min(configured/fullRateMembers*time.Duration(members), MaxInterval))
 }

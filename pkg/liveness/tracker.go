@@ -79,8 +79,8 @@ func (t *Tracker) LocalRenewed(now time.Time, interval time.Duration) []clusters
 	due := max(t.interval, t.current) // the last heartbeat has named it
 	t.current = max(t.interval, interval)
 	// One late heartbeat is no gap; more than one missing heartbeat is, and so is the time before the first.
-	if gap := now.Sub(t.last); gap > 0 && gap <= 2*due+due/2 {
-		t.connected += gap
+	if gap := now.Sub(t.last); gap <= 2*due+due/2 {
+		t.connected += max(gap, 0) // the clock may be set back
 	}
 	t.last = now
 	var changed []clusterset.ClusterID

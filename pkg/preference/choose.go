@@ -118,9 +118,8 @@ func Choose(offers []Offer, inUse map[Port]int, available map[Return]time.Durati
 			if levels[level] == Ready {
 				waiting := Return{port, level}
 				result.Waiting = append(result.Waiting, waiting)
-				if rest := ReturnDelay - available[waiting]; result.Wait == 0 || rest < result.Wait {
-					result.Wait = rest
-				}
+				rest := ReturnDelay - available[waiting]
+				result.Wait = min(cmp.Or(result.Wait, rest), rest)
 			}
 		}
 	}
@@ -134,19 +133,15 @@ func ComparePorts(a, b Port) int {
 
 // choosePort returns the level that serves one port.
 func choosePort(port Port, levels map[int]Availability, inUse map[Port]int, available map[Return]time.Duration) int {
-	best, used := bestOf(levels), -1
-	if level, ok := inUse[port]; ok {
-		if _, isOffered := levels[level]; isOffered {
-			used = level
-		}
-	}
+	best, used := bestOf(levels), inUse[port] // 0 if none is in use, which has the same result: no level is better
+	_, isOffered := levels[used]
 	switch {
-	case used >= 0 && levels[best] == Unavailable:
+	case isOffered && levels[best] == Unavailable:
 		return used
-	case used < best || levels[used] != Ready:
+	case levels[used] != Ready:
 		return best
 	}
-	for level := best; level < used; level++ {
+	for level := range used {
 		if levels[level] == Ready && available[Return{port, level}] >= ReturnDelay {
 			return level
 		}
@@ -156,13 +151,7 @@ func choosePort(port Port, levels map[int]Availability, inUse map[Port]int, avai
 
 // bestOf returns the first of the levels whose availability no other exceeds.
 func bestOf(levels map[int]Availability) int {
-	result := -1
-	for level, availability := range levels {
-		if result < 0 || availability > levels[result] || availability == levels[result] && level < result {
-			result = level
-		}
-	}
-	return result
+	return slices.MaxFunc(slices.Sorted(maps.Keys(levels)), func(a, b int) int { return cmp.Compare(levels[a], levels[b]) })
 }
 
 // WithPorts returns a slice that has only the ports which keep reports, by their merged names. names are the merged names of the

@@ -66,10 +66,11 @@ func AliasSlices(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport,
 	for _, slice := range mirrored {
 		source := clusterset.ClusterID(slice.Labels[mcsv1beta1.LabelSourceCluster])
 		ports := aliasSlicePorts(slice.Ports, names)
+		isOwn := alias.Name == serviceImport.Name && source == own
+		hasFamily := slices.Contains(alias.Spec.IPFamilies, corev1.IPFamily(slice.AddressType))
+		serves := len(ports) > 0 || len(alias.Spec.Ports) == 0 && !withholdsAll(slice, serviceImport)
 		switch {
-		case alias.Name == serviceImport.Name && source == own,
-			!slices.Contains(alias.Spec.IPFamilies, corev1.IPFamily(slice.AddressType)),
-			len(ports) == 0 && (len(alias.Spec.Ports) > 0 || withholdsAll(slice, serviceImport)):
+		case isOwn || !hasFamily || !serves:
 			continue
 		case !usableByAlias(alias, serviceImport, slice):
 			unusable = append(unusable, source)

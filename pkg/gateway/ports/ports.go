@@ -78,8 +78,8 @@ func New(from State, now time.Time) *Allocator {
 	if a.next < First || a.next > Last {
 		a.next = First
 	}
-	for port := int32(First); port <= Last; port++ {
-		if !from.isFree(port) {
+	for n := range int32(number) {
+		if port := First + n; !from.isFree(port) {
 			a.released[port] = release{at: now}
 			a.used[""]++
 		}
@@ -168,8 +168,8 @@ func (a *Allocator) take(now time.Time, store func(State) error) (int32, error) 
 // stateAfter returns the State to store before the block from a port on is used.
 func (a *Allocator) stateAfter(port int32, now time.Time) State {
 	result := State{Cursor: after(port, Block)}
-	for p := int32(First); p <= Last; p++ {
-		if after(p, Last+1-port)-First >= Block && a.isFree(p, now) { // not in the block
+	for n := range int32(number) {
+		if p := First + n; after(p, Last+1-port)-First >= Block && a.isFree(p, now) { // not in the block
 			result.add(p)
 		}
 	}

@@ -59,7 +59,7 @@ func ParseState(cursor, free string) State {
 	result := State{Cursor: int32(next)}
 	for part := range strings.SplitSeq(free, ",") {
 		var r Range
-		if n, err := fmt.Sscanf(part, "%d-%d", &r.First, &r.Last); n == 2 && err == nil && len(result.Free) < maxRanges {
+		if _, err := fmt.Sscanf(part, "%d-%d", &r.First, &r.Last); err == nil && len(result.Free) < maxRanges {
 			result.Free = append(result.Free, r)
 		}
 	}
