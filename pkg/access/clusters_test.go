@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -130,4 +131,17 @@ func TestSelecting(t *testing.T) {
 	}
 	got := Selecting("web", []exportGrant{of("z"), of("web", "db", "web"), of("db", "db")})
 	check.Equal(t, "grants", []string{"ServiceExportGrant shop/web", "ServiceExportGrant shop/z"}, got)
+}
+
+// spec: A1
+func TestNamespacesByProperty(t *testing.T) {
+	t.Parallel()
+	in := func(namespace string, peers ...apiPeer) exportGrant {
+		grant := grantOf("web", policyv1alpha1.ServiceExportGrantSpec{To: peers})
+		grant.Namespace = namespace
+		return grant
+	}
+	east := apiPeer{Clusters: []policyv1alpha1.ClusterID{"east"}}
+	got := NamespacesByProperty([]exportGrant{in("shop", east, inRegion("eu")), in("test", east), in("blog", inRegion("us")), in("shop", east)})
+	check.Equal(t, "namespaces", []string{"blog", "shop"}, sets.List(got))
 }

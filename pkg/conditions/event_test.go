@@ -21,6 +21,7 @@ func TestEventReason(t *testing.T) {
 		"129 bytes":            {"A," + strings.Repeat("b", 127), "A"},
 		"a comma at 128":       {strings.Repeat("a", 128) + ",B", strings.Repeat("a", 128)},
 		"a comma at 2 and 128": {"A," + strings.Repeat("b", 126) + ",C", "A," + strings.Repeat("b", 126)},
+		"never empty":          {"," + strings.Repeat("b", 128), "," + strings.Repeat("b", 127)},
 		"many":                 {strings.Repeat("abcdefghi,", 20) + "end", strings.TrimSuffix(strings.Repeat("abcdefghi,", 12), ",")},
 		"one that is longer":   {strings.Repeat("a", 129), strings.Repeat("a", 128)},
 	}

@@ -36,6 +36,7 @@ func TestPreferred(t *testing.T) {
 		"the first source":      {ports{v4: ready(0), v6: ready(0)}, nil, map[int][]clusterset.ClusterID{0: {"b", "a", "b"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4, http/IPv6 from a, b"},
 		"one port of a later":   {ports{v4: ready(0), unnamed: ready(2)}, nil, map[int][]clusterset.ClusterID{0: {"a"}, 2: {"c"}}, "False/Fallback: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a; source 3 serves unnamed/IPv4 from c"},
 		"one is not available":  {ports{v4: ready(0), v6: {Level: 1}}, nil, map[int][]clusterset.ClusterID{0: {"a"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"},
+		"the first one is not":  {ports{v4: {Level: 1}, v6: ready(0)}, nil, map[int][]clusterset.ClusterID{0: {"a"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv6 from a"},
 		"terminating endpoints": {ports{v4: {Level: 0, Availability: preference.Terminating}}, nil, map[int][]clusterset.ClusterID{0: {"a"}}, "True/FirstSource: ServiceImportRoutingPolicy p: source 1 serves http/IPv4 from a"},
 		"an earlier one waits": {
 			ports{v4: ready(1)},

@@ -118,6 +118,14 @@ func TestServing(t *testing.T) {
 			sources: []liveness.Source{source("a", unknown, v4, "http"), unready(mirrored(source("b", unknown, v4, "http"), "http"))},
 			want:    []string{"a IPv4 http", "b IPv4 http"},
 		},
+		"or that one is silent": {
+			sources: []liveness.Source{source("a", unknown, v4, "http"), mirrored(source("b", silent, v4, "http"), "http")},
+			want:    []string{"a IPv4 http", "b IPv4 http"},
+		},
+		"but not if only its first port is another": {
+			sources: []liveness.Source{mirrored(source("a", unknown, v4, "admin", "http"), "http"), source("b", unknown, v4, "http")},
+			want:    []string{"a IPv4 admin http"},
+		},
 		"and a new slice comes beside mirrored ones of its own cluster": {
 			sources: []liveness.Source{source("a", unknown, v4, "http"), mirrored(source("a", unknown, v4, "http"), "http")},
 			want:    []string{"a IPv4 http", "a IPv4 http"},
@@ -135,6 +143,13 @@ func TestServing(t *testing.T) {
 			kind: mcsv1beta1.Headless, policies: liveness.Policies{mcsv1beta1.Headless: liveness.Withdraw},
 			sources: []liveness.Source{source("a", silent, v4), source("a", silent, v6), source("b", live, v4)},
 			want:    []string{"a IPv6", "b IPv4"},
+		},
+		"of the unknown, what is there stays without ports too": {
+			kind: mcsv1beta1.Headless, policies: liveness.Policies{mcsv1beta1.Headless: liveness.Withdraw},
+			sources: []liveness.Source{
+				mirrored(source("a", unknown, v4)), source("b", live, v4), source("c", unknown, v4), mirrored(source("d", silent, v4)),
+			},
+			want: []string{"a IPv4", "b IPv4"},
 		},
 		"all are kept, if that is wanted": {
 			policies: liveness.Policies{mcsv1beta1.ClusterSetIP: liveness.Keep},

@@ -91,7 +91,7 @@ func TestCondense(t *testing.T) {
 	if len(once) != 1 || !cmp.Equal(once, plan.Condense(once)) {
 		t.Errorf("condensed once: %v, twice: %v", once, plan.Condense(once))
 	}
-	if none := plan.Condense(nil); none != nil {
+	if none := plan.Condense(nil); none != nil || plan.IsCondensed(none) {
 		t.Errorf("of nothing: %v", none)
 	}
 }

@@ -136,6 +136,8 @@ func TestAliasSlices(t *testing.T) {
 			check.Equal(t, "clusters whose endpoints are left out", test.unusable, unusable)
 		})
 	}
+	got, _ := render.AliasSlices(withoutIP(alias()), imported(mcsv1beta1.Headless), "berlin", mirrored)
+	check.Equal(t, "number of slices of an import without ports", len(mirrored), len(got))
 }
 
 // TestAliasSlice: a slice of an alias is neither one of an import nor the configuration of a gateway.

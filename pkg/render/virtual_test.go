@@ -22,9 +22,9 @@ func TestVirtualService(t *testing.T) {
 	t.Parallel()
 	export := clusterset.Export{
 		Ports: []clusterset.Port{
+			{Name: "dns", Protocol: "UDP", Port: 53},
 			{Name: "client", Protocol: "TCP", Port: 80, AppProtocol: "http"},
 			{Name: "same", Protocol: "TCP", Port: 81},
-			{Name: "dns", Protocol: "UDP", Port: 53},
 			{Name: "closed", Protocol: "TCP", Port: 82},
 		},
 		Hostnames: clusterset.Hostnames{"db-0": {80: 8080, 81: 8080}},
@@ -43,6 +43,7 @@ func TestVirtualService(t *testing.T) {
 	check.Equal(t, "selector", map[string]string(nil), got.Spec.Selector)
 	check.Equal(t, "families, of which the existing one stays first", []corev1.IPFamily{"IPv6", "IPv4"}, got.Spec.IPFamilies)
 	check.Equal(t, "policy", corev1.IPFamilyPolicyRequireDualStack, *got.Spec.IPFamilyPolicy)
+	check.Equal(t, "policy with one family", corev1.IPFamilyPolicySingleStack, *VirtualService(virtual, ports, both[:1], nil).Spec.IPFamilyPolicy)
 }
 
 // A DNS server finds the slices of imports by a label that those of virtual IPs do not have.
@@ -64,19 +65,20 @@ func TestVirtualEndpoints(t *testing.T) {
 	}
 }
 
-// Virtual IPs need an IP family of the cluster, also if the exporter has none of them.
-// spec: G9
-func TestHeadlessFamiliesThroughGateways(t *testing.T) {
+// Imports and virtual IPs need an IP family of the cluster, also if the exporter has none of them.
+// spec: G2, G9
+func TestFamiliesThroughGateways(t *testing.T) {
 	t.Parallel()
 	m := merge.Merged{Type: mcsv1beta1.Headless, IPFamilies: []corev1.IPFamily{"IPv6"}}
 	for name, test := range map[string]struct {
-		site Site
-		want []corev1.IPFamily
+		site           Site
+		want, headless []corev1.IPFamily
 	}{
-		"direct":             {Site{IPFamilies: []corev1.IPFamily{"IPv4"}}, []corev1.IPFamily{"IPv6"}},
-		"gateway":            {Site{IPFamilies: []corev1.IPFamily{"IPv4"}, Gateway: true}, []corev1.IPFamily{"IPv6", "IPv4"}},
-		"gateway, in common": {Site{IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}, Gateway: true}, []corev1.IPFamily{"IPv6"}},
+		"direct":             {Site{IPFamilies: []corev1.IPFamily{"IPv4"}}, nil, []corev1.IPFamily{"IPv6"}},
+		"gateway":            {Site{IPFamilies: []corev1.IPFamily{"IPv4"}, Gateway: true}, []corev1.IPFamily{"IPv4"}, []corev1.IPFamily{"IPv6", "IPv4"}},
+		"gateway, in common": {Site{IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}, Gateway: true}, []corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv6"}},
 	} {
-		check.Equal(t, name, test.want, serviceFamilies(m, test.site))
+		check.Equal(t, name, test.want, Families(m, test.site))
+		check.Equal(t, name+", headless", test.headless, serviceFamilies(m, test.site))
 	}
 }

@@ -32,13 +32,18 @@ func owners(key clusterset.ServiceKey, cluster clusterset.ClusterID, numbers ...
 	return result
 }
 
-func stored(State) error { return nil }
-
 // from returns a State in which all ports are free.
 func from(cursor int32) State { return State{cursor, Unused().Free} }
 
 func assign(t check.T, a *Allocator, key clusterset.ServiceKey, now time.Time, wanted ...Owner) map[Owner]int32 {
-	got, err := a.Assign(key, wanted, now, stored)
+	stores := 0
+	got, err := a.Assign(key, wanted, now, func(State) error {
+		stores++
+		if stores > number/Block+1 {
+			return errors.New("stored more often than there are blocks")
+		}
+		return nil
+	})
 	check.Must(t, err)
 	return got
 }
@@ -159,6 +164,7 @@ func TestStateAsText(t *testing.T) {
 		many.add(port)
 	}
 	check.Equal(t, "number of ranges", maxRanges, len(many.Free))
+	check.Equal(t, "number of ranges that are read", maxRanges, len(ParseState("", many.FormatFree()+",29998-29999").Free))
 }
 
 // The cursor is stored before a block is used, and goes from the last port to the first.
@@ -230,15 +236,16 @@ func TestShare(t *testing.T) {
 		first := owners(web, "paris", 80)
 		assign(t, a, web, epoch, first...)
 		wanted := owners(greedy, "berlin", upTo(number)...)
-		check.Equal(t, name+": number of ports of one cluster", number-reserve-1, len(assign(t, a, greedy, epoch, wanted...)))
+		check.Equal(t, name+": number of ports of one cluster", number*3/4-1, len(assign(t, a, greedy, epoch, wanted...)))
 		if churn {
 			assign(t, a, greedy, epoch)
 			check.Equal(t, name+": number of further ports", 0, len(assign(t, a, greedy, epoch, wanted...)))
 		}
-		if got := assign(t, a, web, epoch, slices.Concat(first, owners(web, "rome", upTo(2*share)...))...); len(got) != share+1 || got[first[0]] != First {
-			t.Errorf("%s: another cluster gets %d ports, want %d", name, len(got)-1, share)
+		others := slices.Concat(first, owners(web, "rome", upTo(2*share)...), owners(web, "oslo", 80))
+		if got := assign(t, a, web, epoch, others...); len(got) != share+2 || got[first[0]] != First || got[others[len(others)-1]] == 0 {
+			t.Errorf("%s: two other clusters get %d ports, want %d", name, len(got)-1, share+1)
 		}
-		left := number - reserve - 1 - map[bool]int{true: share}[churn]
+		left := number - reserve - 1 - map[bool]int{true: share + 1}[churn]
 		after := assign(t, a, greedy, epoch.Add(Quarantine), wanted...)
 		check.Equal(t, name+": number of ports of the first cluster after the quarantine", left, len(after))
 	}
@@ -249,7 +256,7 @@ func TestShare(t *testing.T) {
 func TestShareAfterQuarantine(t *testing.T) {
 	t.Parallel()
 	a, greedy, web := New(Unused(), epoch), service("greedy"), service("web")
-	assign(t, a, greedy, epoch, owners(greedy, "paris", upTo(number-reserve-share)...)...)
+	assign(t, a, greedy, epoch, owners(greedy, "paris", upTo(number-reserve)...)...)
 	wanted := owners(web, "berlin", upTo(2*share)...)
 	check.Equal(t, "ports of its share", share, len(assign(t, a, web, epoch, wanted...)))
 	check.Equal(t, "ports that it keeps", share/2, len(assign(t, a, web, epoch, wanted[:share/2]...)))
