@@ -44,7 +44,7 @@ func (p *Process) Thaw() error {
 	return p.signal(syscall.SIGCONT)
 }
 
-// settled returns when a process that runs is ready, and an error where that takes two minutes.
+// settled returns when a process that runs is ready, and an error where that takes five minutes.
 func (p *Process) settled(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 const (
 	// readyInterval is the time between two checks of a process that starts.
 	readyInterval = 50 * time.Millisecond
-	// startTimeout is how long a process may take to be ready: a machine that is busy with other labs needs time.
-	startTimeout = 2 * time.Minute
+	// startTimeout is how long a process may take to be ready: on a machine that is busy with other labs, or with a thousand clients.
+	startTimeout = 5 * time.Minute
 	// stopGrace is how long a process may take to end after SIGTERM. An etcd whose client stays connected takes longer,
 	// and loses nothing by being killed.
 	stopGrace = 2 * time.Second
@@ -58,7 +58,7 @@ type run struct {
 	err    error         // how it ended; valid once exited is closed
 }
 
-// Start starts the process and returns when it is ready. If it ends before, or is not ready after two minutes
+// Start starts the process and returns when it is ready. If it ends before, or is not ready after five minutes
 // or when ctx ends, it is killed, and the error has the end of its log. It is an error if the process runs already.
 func (p *Process) Start(ctx context.Context) error {
 	p.mu.Lock()
