@@ -27,7 +27,7 @@ const mostGrowth = 1.25
 // on the number of services, and the writes for a burst of changes and for changes that no member imports.
 func fanout(ctx context.Context, b *bench, w *world) (err error) {
 	r := &fanoutRun{bench: b, changes: min(fanoutChanges, 10*b.size)}
-	if r.services, err = b.createServices(ctx, w.members[0], min(manyServices, 50*b.size)); err != nil {
+	if r.services, err = b.createServices(ctx, w.members[0], min(manyServices, 25*b.size)); err != nil {
 		return err
 	}
 	for n := 2; n <= b.size; n *= 2 {
