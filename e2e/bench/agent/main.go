@@ -61,14 +61,14 @@ const asSize = -1
 
 var parts = []part{
 	{"latency", 100, 2, 2, latency},
-	{"fanout", 16, 1, asSize, fanout},
-	{"restart", 3000, 1, 2, restart},
+	{"fanout", 16, 3, asSize, fanout},
+	{"restart", 5000, 1, 2, restart},
 	{"reconnect", 100, 1, 0, reconnect},
 	{"members", membersSize, 1, 0, members},
 	{"scale", 3000, 1, 1, scale},
 	{"propagation", 400, 3, 2, propagation},
 	{"networks", 200, 2, 2, overGateways},
-	{"policy", 500, 2, 2, withPolicy},
+	{"policy", 500, 5, 2, withPolicy},
 }
 
 func main() {

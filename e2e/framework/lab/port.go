@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Ports of API servers come from below the ranges that Linux (from 32768) and macOS (from 49152) use for outgoing
-// connections: a client that reconnects must not take the port of an API server that restarts.
+// Ports come from below the ranges that Linux (from 32768) and macOS (from 49152) use for outgoing connections: a client that reconnects
+// must not take the port of a server that restarts.
 const firstPort, lastPort = 20000, 32767
 
 // portClaim reserves a TCP port of the loopback interface among labs. kube-apiserver cannot pick a port, so
@@ -42,35 +42,27 @@ func (p *portClaim) release() {
 	_ = p.udp.Close() // cannot fail in a way that matters: the port is free or our process ends
 }
 
-// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP at this moment. Whoever listens on it next may find that
-// another process has been quicker.
+// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP at this moment, and that no outgoing connection takes. Whoever listens
+// on it next may find that another process has been quicker.
 func FreePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp4", loopback(0))
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return 0, err
-		}
-		if IsPortFree(port) {
-			return port, nil
-		}
+	claim, err := claimPort()
+	if err != nil {
+		return 0, err
 	}
-	return 0, errors.New("no port of 127.0.0.1 is free for TCP and UDP")
+	claim.release()
+	return claim.number, nil
 }
 
-// FreeAddresses returns so many addresses of 127.0.0.1 where no process listens at this moment, no two of them the same.
+// FreeAddresses returns so many addresses of 127.0.0.1 as FreePort finds them, no two of them the same.
 func FreeAddresses(n int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {
-		l, err := net.Listen("tcp4", loopback(0))
+		claim, err := claimPort()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:gocritic // when all are found
-		addresses[i] = l.Addr().String()
+		defer claim.release() //nolint:gocritic // when all are found
+		addresses[i] = loopback(claim.number)
 	}
 	return addresses, nil
 }
