@@ -137,6 +137,9 @@ func TestTokenRenewal(t *testing.T) {
 	stop()
 	a.Start(t, renewing)
 	a.Gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
+	k := key{Namespace: world.Namespace(t, a), Name: "web"}
+	a.ExportService(t, world.Service(k, world.Port("http", 80)))
+	a.Imported(t, k) // so it has started: controller-runtime can hang if it is stopped before
 	if world.Read(t, a, hubSecret, &corev1.Secret{}).ResourceVersion != secret.ResourceVersion {
 		t.Error("a fresh token was renewed")
 	}
