@@ -139,7 +139,7 @@ func TestTokenRenewal(t *testing.T) {
 	a.Gauge(t, "tombolo_hub_token_expiry_timestamp_seconds", float64(until.Unix()))
 	k := key{Namespace: world.Namespace(t, a), Name: "web"}
 	a.ExportService(t, world.Service(k, world.Port("http", 80)))
-	a.Imported(t, k) // so it has started: controller-runtime can hang if it is stopped before
+	a.Imported(t, k) // so it has started: an agent that is stopped while it starts may need more than its ten seconds
 	if world.Read(t, a, hubSecret, &corev1.Secret{}).ResourceVersion != secret.ResourceVersion {
 		t.Error("a fresh token was renewed")
 	}
