@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -69,8 +71,9 @@ var (
 	notImportedDesc = prometheus.NewDesc("tombolo_imports_not_ready", "ServiceImports in this cluster, managed by Tombolo, that cannot be used.", nil, nil)
 )
 
-// objectCounts counts exports and imports in the cache at each scrape.
-type objectCounts struct{ member client.Reader }
+// objectCounts counts exports and imports in the cache at each scrape. It reads the stores of their informers, because a list would be a
+// copy of all objects.
+type objectCounts struct{ member cache.Cache }
 
 // Describe sends the descriptions of the metrics.
 func (objectCounts) Describe(descriptions chan<- *prometheus.Desc) {
@@ -86,31 +89,33 @@ func (i objectCounts) Collect(values chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value int) {
 		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value))
 	}
-	exports := &mcsv1beta1.ServiceExportList{}
-	if err := i.member.List(ctx, exports, client.UnsafeDisableDeepCopy); err != nil {
+	exports, err := i.stored(ctx, &mcsv1beta1.ServiceExport{})
+	if err != nil {
 		values <- prometheus.NewInvalidMetric(exportsDesc, err)
 		return
 	}
 	ready, conflicting := 0, 0
-	for _, export := range exports.Items {
-		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
+	for _, object := range exports {
+		export, ok := object.(*mcsv1beta1.ServiceExport)
+		if ok && meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
 			ready++
 		}
-		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionConflict)) {
+		if ok && meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionConflict)) {
 			conflicting++
 		}
 	}
-	gauge(exportsDesc, len(exports.Items))
-	gauge(unexportedDesc, len(exports.Items)-ready)
+	gauge(exportsDesc, len(exports))
+	gauge(unexportedDesc, len(exports)-ready)
 	gauge(conflictingDesc, conflicting)
-	imported := &mcsv1beta1.ServiceImportList{}
-	if err := i.member.List(ctx, imported, client.UnsafeDisableDeepCopy); err != nil {
+	imported, err := i.stored(ctx, &mcsv1beta1.ServiceImport{})
+	if err != nil {
 		values <- prometheus.NewInvalidMetric(importsDesc, err)
 		return
 	}
 	ours, usable := 0, 0
-	for _, serviceImport := range imported.Items {
-		if !clusterset.IsManaged(serviceImport.Labels) {
+	for _, object := range imported {
+		serviceImport, ok := object.(*mcsv1beta1.ServiceImport)
+		if !ok || !clusterset.IsManaged(serviceImport.Labels) {
 			continue
 		}
 		ours++
@@ -120,4 +125,17 @@ func (i objectCounts) Collect(values chan<- prometheus.Metric) {
 	}
 	gauge(importsDesc, ours)
 	gauge(notImportedDesc, ours-usable)
+}
+
+// stored returns all objects of a kind. They must not be changed.
+func (i objectCounts) stored(ctx context.Context, of client.Object) ([]any, error) {
+	informer, err := i.member.GetInformer(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the informer of %T is a %T, which has no store", of, informer)
+	}
+	return reader.GetStore().List(), nil
 }

@@ -82,7 +82,7 @@ func (s *starter) Start(ctx context.Context) error {
 	if !s.waitFor(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
 		return nil
 	}
-	if err := metrics.register(objectCounts{s.manager.GetClient()}); err != nil { // its kinds are served only now
+	if err := metrics.register(objectCounts{s.manager.GetCache()}); err != nil { // its kinds are served only now
 		return err
 	}
 	if err := s.add(ctx, local, hubClient, metrics); err != nil {

@@ -45,8 +45,9 @@ type Reconciler struct {
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
 	options.Reconciler = queue.NewRetries(r)
 	return queue.AddController(mgr, "exportstatus", options,
+		// Also those that exist at the start: whether an export is valid does not depend on the hub.
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](queue.SameName)),
-		source.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
+		queue.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
 		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
 		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),

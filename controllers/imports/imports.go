@@ -80,18 +80,18 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 	options.Reconciler = queue.NewRetries(r)
 	pacer := queue.NewPacer(r.Sources.Cluster, clock.RealClock{})
 	return queue.AddController(mgr, "imports", options,
-		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Paced[*mcsv1beta1.ServiceImport](pacer, queue.SameName)),
+		queue.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Paced[*mcsv1beta1.ServiceImport](pacer, queue.SameName)),
 		queue.Exports(members),
-		source.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
-		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.OfExports[*discoveryv1.EndpointSlice](r.Sources.HasExport, caches.SourceService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, r.own.without(queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService))),
-		source.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.VirtualIPService)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.VirtualIPService)),
-		source.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
-		source.Kind(members, caches.NamespaceMetadata(), r.servicesOfNamespace()),
-		source.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
+		queue.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
+		queue.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.DerivedService)),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, queue.OfExports[*discoveryv1.EndpointSlice](r.Sources.HasExport, caches.SourceService)),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, r.own.without(queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.MirroredService))),
+		queue.Kind(members, &corev1.Service{}, queue.Paced[*corev1.Service](pacer, caches.VirtualIPService)),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, queue.Paced[*discoveryv1.EndpointSlice](pacer, caches.VirtualIPService)),
+		queue.Kind(members, &corev1.Service{}, foreignObjects[*corev1.Service](r)),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
+		queue.Kind(members, caches.NamespaceMetadata(), r.servicesOfNamespace()),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
 		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.GatewayReach.Subscribe(func(id clusterset.ClusterID) {
 				for _, request := range r.throughGateways(ctx, id) {
@@ -101,8 +101,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
 			return nil
 		}),
-		source.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), queue.SpecChanges[*policyv1alpha1.ServiceImportRoutingPolicy]()),
-		source.Kind(members, &corev1.Service{}, r.gatewayService()),
+		queue.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), queue.SpecChanges[*policyv1alpha1.ServiceImportRoutingPolicy]()),
+		queue.Kind(members, &corev1.Service{}, r.gatewayService()),
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)
 }

@@ -29,7 +29,8 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // FromHub returns a controller's source of changes on the hub. filter selects the events of single services. all returns the services
-// to reconcile, most urgent first, when any service may have changed: after a list of the hub, and when a member is confirmed.
+// to reconcile, most urgent first, when any service may have changed: when hub.Store.InitialListDone, after a list of the hub, and when a
+// member is confirmed.
 func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		signal := coalesce(ctx, func(again func()) { enqueueAll(ctx, q, all, again) })
@@ -44,9 +45,20 @@ func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clust
 			}
 			filter(event, func() { Enqueue(q, priority, event.Key) })
 		})
-		signal()
+		if store.InitialListDone() { // otherwise the store sends an event for all services when it is
+			signal()
+		}
 		return nil
 	})
+}
+
+// Kind returns a controller's source of the changes of a kind. It drops the objects that exist at the start, whose services FromHub
+// enqueues.
+func Kind[T client.Object](
+	members cache.Cache, of T, handler handler.TypedEventHandler[T, reconcile.Request], predicates ...predicate.TypedPredicate[T],
+) source.Source {
+	later := predicate.TypedFuncs[T]{CreateFunc: func(e event.TypedCreateEvent[T]) bool { return !e.IsInInitialList }}
+	return source.Kind(members, of, handler, append(predicates, later)...)
 }
 
 // Filter calls enqueue, now or later, if a controller must reconcile the service of an event. Each event that it drops saves a
@@ -158,13 +170,7 @@ func Paced[T client.Object](pacer *Pacer, keyOf keyFunc) handler.TypedEventHandl
 		pacer.pace(bucket, func() { Enqueue(q, 0, key) })
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) {
-			if key, ok := keyOf(e.Object); ok && e.IsInInitialList {
-				Enqueue(q, handler.LowPriority, key)
-				return
-			}
-			pace(q, e.Object)
-		},
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { pace(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
 			before, was := keyOf(e.ObjectOld)
 			now, is := keyOf(e.ObjectNew)
@@ -186,7 +192,7 @@ func Paced[T client.Object](pacer *Pacer, keyOf keyFunc) handler.TypedEventHandl
 // Exports returns a controller's source of ServiceExports that are created, deleted or changed by others. It drops updates of the
 // status, which agents write themselves.
 func Exports(members cache.Cache) source.Source {
-	return source.Kind(members, &mcsv1beta1.ServiceExport{}, Typed[*mcsv1beta1.ServiceExport](SameName),
+	return Kind(members, &mcsv1beta1.ServiceExport{}, Typed[*mcsv1beta1.ServiceExport](SameName),
 		predicate.TypedFuncs[*mcsv1beta1.ServiceExport]{UpdateFunc: func(e event.TypedUpdateEvent[*mcsv1beta1.ServiceExport]) bool {
 			return changesExport(e.ObjectOld, e.ObjectNew)
 		}})
@@ -205,7 +211,7 @@ func Grants(members cache.Cache, exportsIn func(ctx context.Context, namespace s
 		}
 		return requests
 	})
-	return source.Kind(members, &policyv1alpha1.ServiceExportGrant{}, enqueue, SpecChanges[*policyv1alpha1.ServiceExportGrant]())
+	return Kind(members, &policyv1alpha1.ServiceExportGrant{}, enqueue, SpecChanges[*policyv1alpha1.ServiceExportGrant]())
 }
 
 // SpecChanges drops updates that change only the status or the metadata of an object. After an interrupted watch, an object that was

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -131,4 +133,28 @@ func TestOfExports(t *testing.T) {
 	if !slices.Equal(got, []string{"exported", "unknown"}) || q.Len() > 0 {
 		t.Errorf("%v are enqueued, and %d more", got, q.Len())
 	}
+}
+
+// TestFromHubAtStart: all services are enqueued once, when the hub was listed or is unreachable, also for a controller that starts later.
+func TestFromHubAtStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		store := hub.NewStore("own", clusterset.AddressRanges{})
+		start := func() *[]string {
+			var enqueued []string
+			q := immediateQueue{reconcile: func(r reconcile.Request) { enqueued = append(enqueued, r.Name) }}
+			all := func(context.Context) ([]clusterset.ServiceKey, error) { return []clusterset.ServiceKey{web}, nil }
+			check.Must(t, FromHub(store, RecordsOf("own"), all).Start(ctx, q))
+			synctest.Wait()
+			return &enqueued
+		}
+		first := start()
+		check.Equal(t, "enqueued before the hub was read", []string(nil), *first)
+		store.MarkUnreachable()
+		synctest.Wait()
+		check.Equal(t, "enqueued then", []string{"web"}, *first)
+		check.Equal(t, "enqueued by a controller that starts later", []string{"web"}, *start())
+	})
 }

@@ -30,7 +30,7 @@ func Service(desired *corev1.Service, existing []*corev1.Service) []Change[*core
 
 // Services returns the changes from existing to desired Services, as Service does for one of them.
 func Services(desired, existing []*corev1.Service) []Change[*corev1.Service] {
-	changes := compare(desired, existing, overlayService, equal, replaces)
+	changes := compare(desired, existing, overlayService, sameService, replaces)
 	for i, change := range changes {
 		if hadNone := change.Verb == Create || change.Verb == Update && change.Existing.Spec.ClusterIP == ""; hadNone && len(change.Object.Spec.ClusterIPs) > 1 {
 			changes[i].Object = withFirstAddress(change.Object)
@@ -58,7 +58,7 @@ func ServiceStatus(desired corev1.ServiceStatus, existing *corev1.Service) []Cha
 // ServiceImport returns the changes from the existing to the desired import; either may be nil. ServiceImportStatus changes the
 // status.
 func ServiceImport(desired, existing *mcsv1beta1.ServiceImport) []Change[*mcsv1beta1.ServiceImport] {
-	return compare(listOf(desired), listOf(existing), overlayImport, equal, neverReplace)
+	return compare(listOf(desired), listOf(existing), overlayImport, sameImport, neverReplace)
 }
 
 // ServiceImportStatus returns the change of the import's status to the desired one; nil if they are equal.
@@ -180,8 +180,19 @@ func overlayService(o, d *corev1.Service) {
 	o.Labels, o.Spec = maps.Clone(d.Labels), *spec
 }
 
+// sameService compares the fields that overlayService writes.
+func sameService(o, overlaid *corev1.Service) bool {
+	return maps.Equal(o.Labels, overlaid.Labels) && equality.Semantic.DeepEqual(&o.Spec, &overlaid.Spec)
+}
+
 func overlayImport(o, d *mcsv1beta1.ServiceImport) {
 	o.Labels, o.Annotations, o.Spec = maps.Clone(d.Labels), maps.Clone(d.Annotations), *d.Spec.DeepCopy()
+}
+
+// sameImport compares the fields that overlayImport writes.
+func sameImport(o, overlaid *mcsv1beta1.ServiceImport) bool {
+	return maps.Equal(o.Labels, overlaid.Labels) && maps.Equal(o.Annotations, overlaid.Annotations) &&
+		equality.Semantic.DeepEqual(&o.Spec, &overlaid.Spec)
 }
 
 // overlaySlice keeps all annotations except Tombolo's own.
